@@ -35,6 +35,7 @@ _HOME = {
     "certify": "lengthwise.certification.certify",
     "attack": "lengthwise.certification.attacks.attack",
     "extract": "lengthwise.certification.unknown",
+    "equal": "lengthwise.certification.equal",
     "machine_model": "lengthwise.certification.machine_model",
     "streamed_machine_model": "lengthwise.certification.machine_model",
     "make_spec": "lengthwise.runs.spec",
@@ -50,6 +51,7 @@ __all__ = ["__version__", *_HOME]
 if TYPE_CHECKING:
     from lengthwise.certification.attacks.attack import attack as attack
     from lengthwise.certification.certify import certify as certify
+    from lengthwise.certification.equal import equal as equal
     from lengthwise.certification.machine_model import machine_model as machine_model
     from lengthwise.certification.machine_model import streamed_machine_model as streamed_machine_model
     from lengthwise.certification.unknown import extract as extract

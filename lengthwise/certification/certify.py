@@ -70,11 +70,16 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     # CPU time does not depend on other processes on the same computer.
     started = time.process_time()
     with checked_subject(model, task):
-        certificate = _certify(CertificateBuilder(model, task), seed)
+        certificate = certificate_of(CertificateBuilder(model, task), seed)
     return certificate.model_copy(update={"seconds": round(time.process_time() - started, 3)})
 
 
-def _certify(builder: CertificateBuilder, seed: int) -> Certificate:
+def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | None = None) -> Certificate:
+    """Return the certificate of a model that is already checked and in evaluation mode.
+
+    With `num_lengths`, strings have only this number of the tested lengths, the shortest. A proof does not rest on
+    tested strings, but level ``extracted`` then has less evidence than `certify` requires.
+    """
     model, task = builder.model, builder.task
     # All short strings come first: the first error among them is the model's shortest error. Samples of longer strings
     # cannot promise that.
@@ -82,7 +87,7 @@ def _certify(builder: CertificateBuilder, seed: int) -> Certificate:
     if error is not None:
         return builder.refuted(error, "of all strings")
     reader = reader_of(model, task.symbols)
-    strings = traces.traced_strings(model, task, reader, seed)
+    strings = traces.traced_strings(model, task, reader, seed, num_lengths)
     if strings is None:
         reason = f"the task has no strings near some of the lengths {traces.tested_lengths(model)}"
         return builder.certificate("tested", reason)

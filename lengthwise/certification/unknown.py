@@ -84,7 +84,7 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
             "machine that it may compute"
         )
     names = texts_of("symbols", symbols), texts_of("classes", classes)
-    with checked_subject(model, _placeholder(*names)):
+    with checked_subject(model, placeholder_task(*names)):
         reader = reader_of(model, names[0])
         assert reader is not None  # a reader supports all recurrent models
         strings = torch.randint(len(names[0]), (NUM_STRINGS, LENGTH), generator=generator_for(seed, "unknown"))
@@ -111,8 +111,8 @@ def _certified(model: RecurrentModel, machine: object, classes: tuple[str, ...],
     return Extracted(labeled, certificate)
 
 
-def _placeholder(symbols: tuple[str, ...], classes: tuple[str, ...]) -> RegularTask:
-    """Return a task with these names, for the checks of the model. Its answers are not used."""
+def placeholder_task(symbols: tuple[str, ...], classes: tuple[str, ...]) -> RegularTask:
+    """Return a task with these names, for the checks of the model. The first class answers every string."""
     task = make_task("machine", alphabet=symbols, answers=classes, table=((0,) * len(symbols),), outputs=(0,))
     assert isinstance(task, RegularTask)
     return task

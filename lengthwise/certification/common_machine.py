@@ -1,0 +1,161 @@
+"""One machine for two nets: the search for it, and the levels at which both nets are certified for it."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.automata.transducer import Transducer
+from lengthwise.automata.tree_machine import TreeMachine
+from lengthwise.certification.builder import CertificateBuilder
+from lengthwise.certification.certify import certificate_of
+from lengthwise.certification.counterexample import max_enumerated_length
+from lengthwise.certification.equivalence import first_error
+from lengthwise.certification.methods.base import highest_level
+from lengthwise.certification.parts import CLAIMS, Level, reaches
+from lengthwise.conventions import IGNORE, Diverged
+from lengthwise.display import counted
+from lengthwise.evaluation.length_curve import prefix_answers
+from lengthwise.extraction.answer_table import machine_of_answers
+from lengthwise.extraction.base import reader_of
+from lengthwise.models.base import RecurrentModel, SequenceModel
+from lengthwise.models.machine import MachineModel, TransducerModel
+from lengthwise.randomness import generator_for
+from lengthwise.tasks.base import RegularTask
+from lengthwise.tasks.regular.machine import machine_task
+
+NUM_STRINGS, LENGTH = 1_000, 40
+"""The number and the length of the strings on which a machine must have a net's answers before it is certified."""
+
+Nets = tuple[SequenceModel, SequenceModel]
+"""Two nets to compare."""
+
+Table = TypeVar("Table", TreeMachine, Transducer)
+"""The machine of a `MachineModel`."""
+
+
+class Described(NamedTuple):
+    """What is known about a net and a machine: a level, the largest proved length, a method or a reason, an error."""
+
+    level: Level
+    max_length: int | None = None
+    method: str = ""
+    reason: str = ""
+    error: tuple[str, ...] | None = None
+
+
+class Claim(NamedTuple):
+    """The highest level at which both nets are described by one machine, with the fields of an `Equality`."""
+
+    level: Level = "tested"
+    up_to: int | None = None
+    num_states: int | None = None
+    levels: tuple[Level, Level] | None = None
+    decided_by: str = ""
+    reason: str = ""
+
+
+def common_machine(nets: Nets, names: RegularTask, seed: int) -> tuple[Claim, tuple[str, ...] | None]:
+    """Return what one machine shows about both checked nets, and a string that the second net answers differently.
+
+    `names` has the symbols and the answers. A machine counts if the first net is certified for it at level
+    ``extracted`` or above. The level of the claim is the lower of both nets' levels.
+    """
+    for net, position in zip(nets, ("first", "second"), strict=True):
+        if highest_level(net) == "tested" and not isinstance(net, MachineModel):
+            return Claim(reason=f"no method reads or proves a {type(net).__name__}, the {position} net"), None
+    reason = "no machine has all answers of the first net that were observed"
+    for task in _machines(nets, names, seed):
+        first = _describe(nets[0], task, seed)
+        if not reaches(first.level, "extracted"):
+            reason = f"the first net: {first.reason}"
+            continue
+        second = _describe(nets[1], task, seed)
+        if not reaches(second.level, "extracted"):
+            # Another machine of the first net has the same answers, so the second net would fail again.
+            return Claim(reason=f"the second net: {second.reason}"), second.error
+        return _claim((first, second), task), None
+    return Claim(reason=reason), None
+
+
+def _claim(both: tuple[Described, Described], task: RegularTask) -> Claim:
+    first, second = both
+    levels = first.level, second.level
+    reasons = {"first": first.reason, "second": second.reason}
+    shared = f"both nets: {first.reason}" if first.reason and first.reason == second.reason else ""
+    lengths = [one.max_length for one in both if one.max_length is not None]
+    num_states = task.transducer.num_states
+    level = min(levels, key=list(CLAIMS).index)
+    return Claim(
+        level=level,
+        up_to=min(lengths) if level == "bounded" else None,
+        num_states=num_states,
+        levels=levels,
+        decided_by=f"one machine of {counted(num_states, 'state')} ({first.method}; {second.method})",
+        reason=shared or "; ".join(f"the {net} net: {reason}" for net, reason in reasons.items() if reason),
+    )
+
+
+def _describe(net: SequenceModel, task: RegularTask, seed: int) -> Described:
+    """Return the level at which a net is certified for a machine, with long strings only if they decide the level."""
+    if isinstance(net, MachineModel):  # a table is its own machine
+        error = first_error(_answering(net.machine), task.transducer)
+        return Described("proved", method="a table") if error is None else _left(task, error)
+    builder = CertificateBuilder(net, task)
+    # A proof does not rest on tested strings, and reading 10,000 symbols takes most of the time of a certificate.
+    certificate = certificate_of(builder, seed, num_lengths=1)
+    if certificate.level == "extracted":
+        certificate = certificate_of(builder, seed)
+    method = "states observed" if certificate.evidence is None else certificate.evidence.method
+    if (counterexample := certificate.counterexample) is not None:
+        return _left(task, counterexample.string)
+    return Described(certificate.level, certificate.max_length, method, certificate.reason)
+
+
+def _left(task: RegularTask, error: tuple[str, ...]) -> Described:
+    """Return the description of a net that answers a string otherwise than a machine."""
+    size = counted(task.transducer.num_states, "state")
+    reason = f"it differs from a machine of {size} on a string of {counted(len(error), 'symbol')}"
+    return Described("refuted", reason=reason, error=error)
+
+
+def _machines(nets: Nets, names: RegularTask, seed: int) -> Iterator[RegularTask]:
+    """Yield the tasks of different machines that have the first net's answers to random strings."""
+    net, tried = nets[0], list[RegularTask]()
+    shape = (NUM_STRINGS, min(LENGTH, net.max_length or LENGTH))
+    strings = torch.randint(len(names.symbols), shape, generator=generator_for(seed, "equal"))
+    answers = prefix_answers(net, strings).numpy()
+    for machine in _candidates(nets, names, strings):
+        smallest = machine.minimize_nonempty()
+        if (smallest.run(strings.numpy()) == answers).all():
+            task = machine_task(LabeledMachine(smallest, names.classes))
+            if task not in tried:
+                tried.append(task)
+                yield task
+
+
+def _candidates(nets: Nets, names: RegularTask, strings: Int64[Tensor, "B T"]) -> Iterator[Transducer]:
+    """Yield machines that the nets may compute: of tables, of answers to short strings, of states by radius."""
+    for net in nets:
+        if isinstance(net, TransducerModel):
+            yield _answering(net.machine)
+    with suppress(ValueError):
+        yield machine_of_answers(nets[0], names.symbols, max_enumerated_length(nets[0], names))
+    for net in nets:
+        reader = reader_of(net, names.symbols) if isinstance(net, RecurrentModel) else None
+        for radius in reader.radii(strings) if reader is not None else ():
+            with suppress(ValueError, Diverged):
+                machine = reader.extract(radius).machine
+                if isinstance(machine, Transducer):
+                    yield machine
+
+
+def _answering(machine: Table) -> Table:
+    """Return the machine as its model answers: if no answer is defined, all logits are 0, and the first counts."""
+    return replace(machine, outputs=np.where(machine.outputs == IGNORE, 0, machine.outputs))

@@ -1,0 +1,235 @@
+"""Is a net equal to its quantized, pruned, exported or retrained twin? A proof, a difference, or neither."""
+
+import time
+from bisect import bisect_left
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import torch
+
+from lengthwise.certification.attacks.attack import search_families
+from lengthwise.certification.attacks.grading import margins_of
+from lengthwise.certification.common_machine import Claim, Nets, common_machine
+from lengthwise.certification.counterexample import String, grade, max_enumerated_length, shortest_error, shrunk_error
+from lengthwise.certification.equality import Difference, Equality
+from lengthwise.certification.parts import Shortest
+from lengthwise.certification.searches import Outcome, search_samples
+from lengthwise.certification.subject import checked_subject
+from lengthwise.certification.traces import TracedStrings, draw_strings
+from lengthwise.certification.twins import ANSWERS, Twins, twins_of
+from lengthwise.certification.unknown import placeholder_task
+from lengthwise.devices import device_of
+from lengthwise.display import counted
+from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model, eval_mode
+from lengthwise.models.set_answers import classes_of
+from lengthwise.ops.answers import answers_of
+from lengthwise.tasks.base import RegularTask
+from lengthwise.threads import denormals_kept, one_thread
+from lengthwise.validation import texts_of
+
+MAX_SYMBOLS, MAX_PAIRS = 1_000_000, 1 << 27
+"""For each length, the largest numbers of symbols that recurrent nets read, and of pairs of positions of other nets."""
+
+MAX_PROBED = 1 << 20
+"""The largest number of symbols of a net whose number of symbols is measured."""
+
+
+class Pair(NamedTuple):
+    """Two checked nets in evaluation mode, as one model, with the names of their symbols and answers."""
+
+    twins: Twins
+    names: RegularTask
+    seed: int
+
+    @property
+    def nets(self) -> Nets:
+        """Return both nets."""
+        return self.twins.net, self.twins.other
+
+    @property
+    def are_recurrent(self) -> bool:
+        """Return whether both nets read symbol by symbol, in time that is proportional to the length."""
+        return all(isinstance(net, RecurrentModel) for net in self.nets)
+
+    @property
+    def same(self) -> RegularTask:
+        """Return the task in which "same" is always right."""
+        return placeholder_task(self.names.symbols, ANSWERS)
+
+
+@one_thread()
+def equal(
+    net: SequenceModel,
+    other: SequenceModel,
+    *,
+    symbols: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+    seed: int = 0,
+) -> Equality:
+    """Compare two nets on all strings: prove that they give the same answers, or search for a string that differs.
+
+    The nets may be of different kinds, and no task is needed. Symbols and answers are matched by their ids.
+
+    1. Both nets answer all short strings, and then the strings of `attack`, in which words are repeated.
+    2. A machine is read off the answers or the states of the nets, and both nets are certified for this machine
+       (`certify`). If both levels are ``proved``, the float32 nets give the same answer to every string. With
+       ``bounded``, this holds up to a length. With ``extracted``, both nets followed the machine wherever they were
+       observed, which is not a proof.
+    3. Without a proof for all lengths, both nets answer random and structured strings of 40, 500 and 10,000 symbols.
+
+    A difference counts only if both nets, reading the string alone, give different answers. Parts of the string are
+    left out as long as the nets still differ.
+
+    Args:
+        net: any model of this package, or a wrapped net.
+        other: the twin, with the same number of symbols and of answers.
+        symbols: the names of the symbols, in the order of their ids; by default their numbers.
+        classes: the names of the answers, in the order of the logits; by default their numbers.
+        seed: the seed that draws the strings.
+
+    Raises:
+        ValueError: the nets differ in their numbers of symbols or of answers, or one of them cannot be certified.
+
+    Example:
+        >>> from lengthwise import construct, make_task
+        >>> first = construct("rnn", make_task("regex", pattern="(a|b)*abb")).model
+        >>> second = construct("rnn", make_task("regex", pattern="(a|b)*bb")).model
+        >>> result = equal(first, second, symbols="ab", classes=("no", "yes"))
+        >>> print(result)
+        different: on bb, the first net answers no, the second net answers yes
+
+    Source: ours. Equivalence of machines by their product: Hopcroft and Karp, "A linear algorithm for testing
+        equivalence of finite automata" (1971).
+    """
+    started = time.process_time()
+    check_is_model(net)
+    check_is_model(other)
+    names = _names_of((net, other), symbols, classes)
+    with ExitStack() as stack:
+        for argument, model in (("net", net), ("other", other)):
+            try:
+                stack.enter_context(checked_subject(model, names))
+            except ValueError as problem:
+                raise ValueError(f"{argument}: {str(problem).removeprefix('model: ')}") from problem
+        result = _compare(Pair(twins_of(net, other, len(names.classes)), names, seed))
+    return result.model_copy(update={"seconds": round(time.process_time() - started, 3)})
+
+
+def _compare(pair: Pair) -> Equality:
+    twins = pair.twins
+    enumerated = max_enumerated_length(twins, pair.same)
+    about: dict[str, Any] = {"enumerated_length": enumerated, "max_length": twins.max_length}
+    # The first difference among all short strings is a shortest one, which no later step can promise.
+    string = shortest_error(twins, pair.same)
+    if string is not None and (difference := _difference(pair, string, "of all strings")):
+        return Equality(level="refuted", counterexample=difference, decided_by="all short strings", **about)
+    # Structured strings refute most unequal nets within two seconds, and a proof may take a minute.
+    outcome, claim = search_families(twins, pair.same, pair.seed), Claim()
+    if outcome.wrong is None:
+        claim, error = common_machine(pair.nets, pair.names, pair.seed)
+        if claim.level == "proved":
+            return Equality(**claim._asdict(), **about)
+        outcome = _search(pair, error)
+        about["tested"] = outcome.tested
+    if outcome.wrong is None:
+        return Equality(**claim._asdict(), **about)
+    if (difference := _shrunk_difference(pair, outcome.wrong)) is None:
+        length = counted(len(outcome.wrong), "symbol")
+        reason = f"the nets differ on a string of {length} that they read in a batch, and agree when they read it alone"
+        return Equality(**claim._replace(reason=reason)._asdict(), **about)
+    assert len(difference.string) > (claim.up_to or 0), "a proof covers this string"
+    return Equality(level="refuted", counterexample=difference, decided_by=outcome.found_by, **about)
+
+
+def _search(pair: Pair, error: tuple[str, ...] | None) -> Outcome:
+    """Return the first difference: on a string where the second net leaves the first net's machine, or on samples."""
+    twins, same = pair.twins, pair.same
+    if error is not None and len(error) <= (twins.max_length or len(error)):
+        string = same.encode(error)
+        if bool(grade(twins, same, string[None]).wrong):
+            return Outcome(string, found_by="the machine of the first net")
+    lengths = []
+    for strings in draw_strings(twins, same, pair.seed) or []:
+        max_symbols = MAX_SYMBOLS if pair.are_recurrent else MAX_PAIRS // strings.shape[1]
+        lengths.append(TracedStrings(strings[:: -(-strings.numel() // max_symbols)], None))
+    return search_samples(twins, same, lengths)._replace(found_by="samples")
+
+
+def _shrunk_difference(pair: Pair, string: String) -> Difference | None:
+    """Return the difference on a string after leaving out parts, or None if the nets agree on it when it is alone."""
+    if (difference := _difference(pair, string, "as found")) is None:
+        return None
+    shrunk = shrunk_error(pair.twins, pair.same, string, max_pairs=None if pair.are_recurrent else MAX_PAIRS)
+    # Batches may round otherwise than single strings, so the shrunk string is also read alone.
+    return _difference(pair, shrunk, "as found") or difference
+
+
+@torch.no_grad()
+def _difference(pair: Pair, string: String, shortest: Shortest) -> Difference | None:
+    """Return the answers to a string that each net reads alone, as users run it, or None if they are equal."""
+    with denormals_kept():
+        logits = [net.last(string[None])[0] for net in pair.nets]
+    answers = [int(answers_of(one)) for one in logits]
+    if answers[0] == answers[1]:
+        return None
+    leads = [float(margins_of(one, torch.tensor(answer))) for one, answer in zip(logits, answers, strict=True)]
+    first, second = (None if answer < 0 else pair.names.classes[answer] for answer in answers)
+    margins = [lead if abs(lead) < float("inf") else None for lead in leads]
+    symbols = tuple(pair.names.symbols[symbol] for symbol in string.tolist())
+    return Difference(string=symbols, answers=(first, second), margins=(margins[0], margins[1]), shortest=shortest)
+
+
+def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] | None) -> RegularTask:
+    """Return a task with the names of symbols and answers; by default the names are numbers.
+
+    Raises:
+        ValueError: the nets have different numbers of symbols or answers.
+    """
+    sets = [named for net in nets if (named := classes_of(net)) is not None]
+    if len(set(sets)) > 1:
+        raise ValueError(
+            f"other: expected the sets of net ({'; '.join(sets[0])}), got others ({'; '.join(sets[1])}); make both "
+            "SetAnswers for one task"
+        )
+    symbols = (
+        _numbers("symbols", [_num_symbols(net) for net in nets]) if symbols is None else texts_of("symbols", symbols)
+    )
+    if classes is None:
+        classes = sets[0] if sets else _numbers("answers", [_num_answers(net) for net in nets])
+    return placeholder_task(symbols, texts_of("classes", classes))
+
+
+def _numbers(what: str, counts: Sequence[int]) -> tuple[str, ...]:
+    """Return the numbers from 0 as names, as many as both counts."""
+    if counts[0] != counts[1]:
+        raise ValueError(
+            f"other: expected {counts[0]:,} {what}, as many as net has, got {counts[1]:,}; compare nets of one task"
+        )
+    return tuple(map(str, range(counts[0])))
+
+
+def _num_answers(net: SequenceModel) -> int:
+    with eval_mode(net):
+        return net.last(torch.zeros(1, 1, dtype=torch.int64, device=device_of(net))).shape[1]
+
+
+def _num_symbols(net: SequenceModel) -> int:
+    """Return the number of symbols that a net reads, by trying ids: models reject ids outside their alphabet."""
+    if isinstance(known := getattr(net, "num_symbols", None), int):
+        return known
+
+    def is_rejected(symbol: int) -> bool:
+        try:
+            net.last(torch.tensor([[symbol]], device=device_of(net)))
+        except (ValueError, IndexError):
+            return True
+        return False
+
+    with eval_mode(net):
+        num_symbols = bisect_left(range(MAX_PROBED), True, key=is_rejected)
+    if not 0 < num_symbols < MAX_PROBED:
+        raise ValueError(
+            f"symbols: expected names, because a {type(net).__name__} does not have a number of symbols; give them"
+        )
+    return num_symbols

@@ -1,0 +1,92 @@
+"""Two nets as one model, which answers whether both nets give the same answer; so every search can look for a no."""
+
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from lengthwise.certification.attacks.grading import margins_of
+from lengthwise.evaluation.continuations import continued_logits
+from lengthwise.models.base import RecurrentModel, SequenceModel
+from lengthwise.models.capabilities import ReadsContinuations
+from lengthwise.ops.answers import answers_of
+
+ANSWERS = ("same", "different")
+"""The answers of the model of two nets."""
+
+SMALLEST, LARGEST = 1e-30, 1e30
+"""The bounds of a lead, in units of logits. So a difference is never rounded to a tie, and no lead is infinite."""
+
+
+class Agreement(nn.Module):
+    """The lead of "same": the smaller of both nets' leads if the answers agree, and negative if they differ.
+
+    A lead is the distance of the largest logit to the logit of the other net's answer, or to the next largest logit if
+    the answers agree. Hill climbing therefore approaches strings on which one of the nets is about to change its
+    answer. Two nets agree on a string for which a logit of each is not finite.
+
+    Example:
+        >>> logits = torch.tensor([[3.0, 1.0, 2.5, 2.0], [3.0, 1.0, 0.0, 4.0]])
+        >>> Agreement(2)(logits).tolist()
+        [[0.5, 0.0], [-4.0, 0.0]]
+    """
+
+    def __init__(self, num_answers: int) -> None:
+        super().__init__()
+        self.num_answers = num_answers
+
+    def forward(self, logits: Float[Tensor, "*N Y2"]) -> Float[Tensor, "*N 2"]:
+        first, second = logits.split(self.num_answers, -1)
+        answer, other = answers_of(first), answers_of(second)
+        lead = torch.minimum(margins_of(first, other), margins_of(second, answer)).clamp(-LARGEST, LARGEST)
+        lead = torch.where(answer == other, lead.clamp(min=0.0), lead.clamp(max=-SMALLEST)).float()
+        return torch.stack([lead, torch.zeros_like(lead)], -1)
+
+
+class Twins(SequenceModel):
+    """Two nets as one model: `readout` takes the logits of both, one after the other (`Agreement`)."""
+
+    name: ClassVar[str] = "twins"
+    readout: Agreement
+
+    def __init__(self, net: SequenceModel, other: SequenceModel, num_answers: int) -> None:
+        super().__init__()
+        self.net, self.other = net, other
+        self.readout = Agreement(num_answers)
+
+    @property
+    def max_length(self) -> int | None:
+        """Return the largest length that both nets read."""
+        return min((one.max_length for one in (self.net, self.other) if one.max_length is not None), default=None)
+
+    def reset_parameters(self, generator: torch.Generator) -> None:
+        """Draw all parameters of both nets again."""
+        self.net.reset_parameters(generator)
+        self.other.reset_parameters(generator)
+
+    def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T 2"]:
+        logits: Tensor = self.readout(_joined(self.net(inputs), self.other(inputs)))
+        return logits
+
+    def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B Y2"]:
+        return _joined(self.net.last(inputs), self.other.last(inputs))
+
+
+class ContinuedTwins(ReadsContinuations, Twins):
+    """Two nets as one model, of which both can read on from a prefix."""
+
+    def continued_logits(self, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]) -> Float[Tensor, "B P W S 2"]:
+        both = (continued_logits(one, inputs, tails) for one in (self.net, self.other))
+        logits: Tensor = self.readout(_joined(*both))
+        return logits
+
+
+def twins_of(net: SequenceModel, other: SequenceModel, num_answers: int) -> Twins:
+    """Return two nets with the same symbols and the same number of answers as one model."""
+    can_continue = all(isinstance(one, ReadsContinuations | RecurrentModel) for one in (net, other))
+    return (ContinuedTwins if can_continue else Twins)(net, other, num_answers)
+
+
+def _joined(first: Float[Tensor, "*N Y"], second: Float[Tensor, "*N Y"]) -> Float[Tensor, "*N Y2"]:
+    return torch.cat([first.to(dtype := torch.promote_types(first.dtype, second.dtype)), second.to(dtype)], -1)
