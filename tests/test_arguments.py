@@ -25,6 +25,7 @@ FLIP = np.array([[0, 1], [1, 0]])
 PARITY = make_task("parity")
 DECISION_TREE = make_task("decision-tree")
 NET = make_model("gru", PARITY, d_model=4)
+OTHER = make_model("gru", PARITY, d_model=4, seed=1)
 TRANSFORMER = make_model("regular-gpt", PARITY, d_model=8, num_heads=2)
 SPEC = make_spec("parity", "gru", {"train": {"steps": 2}})
 PAIRS = [("ab", "x"), ("b", "y")] * 8
@@ -94,6 +95,7 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, object]]] = {
             "on_step": lambda record: None,
         },
     ),
+    "equal": (lengthwise.equal, {"net": NET, "other": OTHER, "symbols": "ab", "classes": ("0", "1"), "seed": 0}),
     "extract": (lengthwise.extract, {"model": TRANSFORMER, "symbols": "ab", "classes": ("0", "1")}),
     "certify": (partial(certify), {"model": None, "task": None}),
     "machine_model": (lengthwise.machine_model, {"certificate": None}),

@@ -89,7 +89,8 @@ class Equality(Part):
         if self.reason:
             yield "not higher, because", self.reason
         # The search ends at a shortest difference, so only shorter strings were compared.
-        short = "all shorter strings" if is_shortest else f"all strings of up to {self.enumerated_length:,} symbols"
+        short = f"all strings of up to {self.enumerated_length:,} symbols, structured strings"
+        short = "all shorter strings" if is_shortest else short
         samples = [f"{counted(one.num_strings, 'string')} of {one.length:,} symbols" for one in self.tested]
         yield "compared", ", ".join([short, *samples])
         yield "cost", f"{self.seconds:.1f} CPU s"

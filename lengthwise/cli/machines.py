@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from lengthwise.cli.options import StringSeed
 from lengthwise.cli.outputs import AsJSON, write_object
+from lengthwise.cli.streams import say
 from lengthwise.display import counted
 from lengthwise.printing import write_lines
 from lengthwise.registry import nearest
@@ -73,14 +75,32 @@ def diff(
     alphabet: Alphabet = "",
     accept: Accept = None,
     rename: Rename = (),
+    min_level: Annotated[
+        str | None, Parameter(help="Two nets: exit with code 1 below this level of equality. Default: bounded.")
+    ] = None,
+    seed: StringSeed = 0,
     as_json: AsJSON = False,
 ) -> int:
-    """Compare two machines on all strings, and print the shortest string on which they differ, if there is one.
+    """Compare two machines or two nets on all strings, and print a string on which they differ, if there is one.
 
-    Exits with code 0 if they are equal and with 1 if not. Symbols and answers are matched by name. Names that mean
-    accept and reject are matched by meaning; these include labels such as OK and FAIL if the other machine uses other
-    names. Strings without an answer by one of the machines are not compared.
+    Two nets (folders with weights, or TOML files) are compared themselves: they are equal if both are proved to be one
+    machine, and different if both answer a string differently. Otherwise, the result is not decided. Symbols are
+    matched by name, and answers by name or else in their order. Exits with code 0 if the level of equality is bounded
+    or proved (or --min-level), and with 1 if the nets differ or if this is not decided.
+
+    In all other cases, two machines are compared, and a net counts as the machine of its certificate. The string is a
+    shortest one. Exits with code 0 if they are equal and with 1 if not. Symbols and answers are matched by name. Names
+    that mean accept and reject are matched by meaning; these include labels such as OK and FAIL if the other machine
+    uses other names. Strings without an answer by one of the machines are not compared.
     """
+    if all(map(_is_net, (first, second))):
+        if alphabet or accept or rename:
+            raise ValueError(
+                "diff: expected neither --alphabet, --accept nor --rename with two nets, got one; leave it out"
+            )
+        return _diff_nets(Path(first), Path(second), min_level, seed, as_json)
+    if min_level is not None:
+        raise ValueError("--min-level: expected two nets, got a machine, whose comparison is exact; leave it out")
     from lengthwise.automata.labeled import difference
 
     sources = (first, second)
@@ -102,6 +122,29 @@ def diff(
     lines += [f"not compared: {strings}" for strings in not_compared]
     write_lines(lines)
     return 0 if shortest is None else 1
+
+
+def _is_net(source: str) -> bool:
+    """Return whether a source is a TOML file about a net, or a folder with weights."""
+    path = Path(source)
+    return (path.suffix == ".toml" and path.is_file()) or (path.is_dir() and any(path.glob("*.safetensors")))
+
+
+def _diff_nets(first: Path, second: Path, min_level: str | None, seed: int, as_json: bool) -> int:
+    from lengthwise.certification.certificate import parse_level
+    from lengthwise.runs.certified import compare_nets
+
+    minimum = parse_level(min_level or "bounded")
+    result, matched = compare_nets(first, second, seed)
+    if as_json:
+        content = {"equal": result.equal, **result.model_dump(mode="json")}
+        write_object(content | ({"taken": [matched]} if matched else {}))
+    else:
+        lines = [*result.lines((str(first), str(second))), *([("taken", matched)] if matched else [])]
+        write_lines(f"{name}: {sentence}" for name, sentence in lines)
+    if result.reaches(minimum):
+        return 0
+    return 1 if result.equal is False else say(f"--min-level: expected {minimum} or higher, got {result.level}", 1)
 
 
 def _taken(sources: Sequence[str], given: "Sequence[Given]") -> list[str]:

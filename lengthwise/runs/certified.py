@@ -9,15 +9,18 @@ from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.counterexample import shortest_error
+from lengthwise.certification.equal import equal
+from lengthwise.certification.equality import Equality
 from lengthwise.certification.proof_file import write_proof
 from lengthwise.certification.verify import SHORTEST_CLAIM
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel, eval_mode
+from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 from lengthwise.runs.machine_sources import given_machines
 from lengthwise.runs.provenance import versions
 from lengthwise.runs.stored import load_stored
-from lengthwise.tasks.base import MachineTask, RegularTask, Task, make_task
+from lengthwise.tasks.base import MachineTask, RegularTask, SymbolTask, Task, make_task
 from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.tasks.regular.recognition import RecognitionTask
 
@@ -66,6 +69,42 @@ def task_of_machine(folder: Path, task: Task, source: str) -> RegularTask:
     if isinstance(task, RecognitionTask) and machine.is_automaton:
         return make_task("dfa", **machine.dfa().to_json())  # type: ignore[return-value]  # the registry has any task
     return machine_task(machine)
+
+
+def compare_nets(first: Path, second: Path, seed: int = 0) -> tuple[Equality, str]:
+    """Compare the models of two runs, compiled machines or TOML files on all strings (`equal`).
+
+    Symbols are matched by name, and answers by name or, if the names differ, in their order. The second value is a
+    sentence about such answers, or "".
+
+    Raises:
+        ValueError: a path has no model of symbols and classes, or the models have other symbols or numbers of answers.
+    """
+    (net, symbols, classes), (other, others, other_classes) = (_named_net(path) for path in (first, second))
+    if symbols != others:
+        raise ValueError(
+            f"{second}: expected a net with the symbols {' '.join(symbols)} in this order, as in {first}, got "
+            f"{' '.join(others)}; compare nets of one alphabet"
+        )
+    if len(classes) != len(other_classes) or (set(classes) & set(other_classes) and classes != other_classes):
+        raise ValueError(
+            f"{second}: expected a net with the answers {', '.join(classes)} in this order, as in {first}, got "
+            f"{', '.join(other_classes)}; compare nets with the same answers"
+        )
+    pairs = zip(other_classes, classes, strict=True)
+    matched = ", ".join(f"{name} of {second} as {answer}" for name, answer in pairs if name != answer)
+    return equal(net, other, symbols=symbols, classes=classes, seed=seed), matched
+
+
+def _named_net(path: Path) -> tuple[SequenceModel, tuple[str, ...], tuple[str, ...]]:
+    """Return the model at a path with the names of its symbols and its answers."""
+    if (path / DESCRIPTION).exists():  # a machine can be compiled without a task
+        compiled = load_compiled(path)
+        return compiled.model, compiled.target.symbols, compiled.target.classes
+    stored = load_stored(path)
+    if not isinstance(stored.task, SymbolTask):
+        raise ValueError(f"{path}: expected a net that reads symbols, got one for {stored.task.name}; name another")
+    return stored.model, stored.task.symbols, stored.task.classes
 
 
 def check_is_of(certificate: Certificate, folder: Path) -> list[str]:

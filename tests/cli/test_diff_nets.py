@@ -1,0 +1,93 @@
+"""`lengthwise diff NET NET`: the nets themselves are compared, and exit codes can be relied on."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command import exit_code
+from safetensors.torch import save_model
+from torch import nn
+
+import lengthwise.runs.certified as certified_module
+from lengthwise.certification.equality import Equality
+
+pytestmark = [pytest.mark.usefixtures("fewer_strings"), pytest.mark.unchecked]
+
+NETS = {
+    "ends": ["(a|b)*abb", "--to", "rnn"],
+    "again": ["(b*a)+bb", "--to", "block-linear-rnn"],
+    "other": ["(a|b)*bb", "--to", "rnn"],
+    "parity": ["--task", "parity", "--to", "rnn"],
+    "three": ["(a|b|c)*a", "--to", "rnn"],
+}
+
+
+@pytest.fixture(scope="module")
+def nets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("nets")
+    for name, arguments in NETS.items():
+        assert exit_code("compile", *arguments, "--out", str(folder / name)) == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def in_folder(nets: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(nets)
+    capsys.readouterr()
+
+
+def test_equal_nets_end_with_code_0_without_a_certificate(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("diff", "ends", "again") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("equal: both nets, as they round, are proved to give the same answer to every string")
+    assert "levels: ends proved, again proved" in lines
+
+
+def test_different_nets_end_with_code_1_at_every_level_of_equality(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("diff", "ends", "other", "--min-level", "tested") == 1
+    assert capsys.readouterr().out.startswith("different: on bb, ends answers out, other answers in\nlength: 2 symbols")
+    assert exit_code("diff", "ends", "other", "--json") == 1
+    result = json.loads(capsys.readouterr().out)
+    assert (result["equal"], result["level"], result["counterexample"]["string"]) == (False, "refuted", ["b", "b"])
+
+
+def test_an_undecided_comparison_ends_with_code_1_unless_a_lower_level_is_enough(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undecided = Equality(level="extracted", num_states=2, levels=("proved", "extracted"), enumerated_length=12)
+    monkeypatch.setattr(certified_module, "equal", lambda *nets, **settings: undecided)
+    assert exit_code("diff", "parity", "ends") == 1
+    printed = capsys.readouterr()
+    assert printed.out.startswith("not decided: ")
+    assert "lengthwise: --min-level: expected bounded or higher, got extracted" in printed.err
+    assert exit_code("diff", "parity", "ends", "--min-level", "extracted", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["equal"] is None
+
+
+def test_answers_of_other_names_are_matched_in_their_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("diff", "ends", "parity") == 1
+    assert capsys.readouterr().out.endswith("taken: 0 of parity as out, 1 of parity as in\n")
+
+
+def test_nets_in_toml_files_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    parts = nn.ModuleDict({"embedding": nn.Embedding(2, 4), "core": nn.RNN(4, 4), "head": nn.Linear(4, 2)})
+    save_model(parts, "net.safetensors")
+    Path("net.toml").write_text('weights = "net.safetensors"\ntask = "parity"\n')
+    assert exit_code("diff", "net.toml", "parity") == 1
+    assert capsys.readouterr().out.startswith("different: on ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("ends", "three"), "three: expected a net with the symbols a b in this order, as in ends, got a b c"),
+        (("ends", "again", "--accept", "in"), "diff: expected neither --alphabet, --accept nor --rename with two nets"),
+        (("ends", "again", "--min-level", "equal"), "level: unknown level 'equal'"),
+        (("(a|b)*", "[ab]*", "--min-level", "proved"), "--min-level: expected two nets, got a machine"),
+    ],
+)
+def test_wrong_requests_end_with_code_2(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], sentence: str
+) -> None:
+    assert exit_code("diff", *arguments) == 2
+    assert sentence in capsys.readouterr().err
