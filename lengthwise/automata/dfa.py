@@ -94,6 +94,86 @@ class DFA:
             op(self.accepting[:, None], other.accepting[None, :]).ravel(),
         )
 
+    def _combined(self, other: "DFA", op: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> "DFA":
+        """Return the smallest automaton that accepts a string if `op` is True for the two answers to it.
+
+        Unlike in `product`, symbols may have another order, and only reachable pairs of states are made.
+        """
+        tables = self.semiautomaton.table.tolist(), other.semiautomaton.reordered(self.symbols).table.tolist()
+        ids = {symbol: v for v, symbol in enumerate(self.symbols)}
+
+        def step(pair: tuple[int, int], symbol: str) -> tuple[int, int]:
+            return tables[0][pair[0]][ids[symbol]], tables[1][pair[1]][ids[symbol]]
+
+        machine, pairs = explore(self.symbols, (self.start, other.start), step)
+        first, second = np.array(pairs).T
+        return DFA(machine, 0, op(self.accepting[first], other.accepting[second])).minimize()
+
+    def __and__(self, other: "DFA") -> "DFA":
+        """Return the smallest automaton of the strings that both accept; errors are as in `excess_string`.
+
+        Example:
+            >>> from lengthwise.automata.regex import dfa_from_regex
+            >>> first, second = dfa_from_regex("a*b*"), dfa_from_regex("(ab)*")
+            >>> (first & second).equivalent(dfa_from_regex("(ab)?"))
+            True
+            >>> (first | second).accepts(np.array([[0, 1, 0, 1], [0, 0, 1, 1], [1, 0, 1, 0]]))
+            array([ True,  True, False])
+            >>> (first - second) <= ~second, first <= second
+            (True, False)
+        """
+        return self._combined(other, np.logical_and) if isinstance(other, DFA) else NotImplemented
+
+    def __or__(self, other: "DFA") -> "DFA":
+        """Return the smallest automaton of the strings that either accepts; errors are as in `excess_string`."""
+        return self._combined(other, np.logical_or) if isinstance(other, DFA) else NotImplemented
+
+    def __sub__(self, other: "DFA") -> "DFA":
+        """Return the smallest automaton of the strings that only the first accepts; see `excess_string` for errors."""
+        return self._combined(other, np.greater) if isinstance(other, DFA) else NotImplemented
+
+    def __invert__(self) -> "DFA":
+        """Return the automaton that accepts all strings that this one rejects."""
+        return self.complement()
+
+    def __le__(self, other: "DFA") -> bool:
+        """Return whether the other automaton accepts every string that this one accepts (see `excess_string`)."""
+        return self.excess_string(other) is None if isinstance(other, DFA) else NotImplemented
+
+    def excess_string(self, other: "DFA") -> tuple[str, ...] | None:
+        """Return a shortest string that this automaton accepts and the other rejects, or None if there is none.
+
+        Symbols are matched by name, in any order. If several shortest strings exist, the first in this automaton's
+        symbol order is returned.
+
+        Raises:
+            ValueError: one automaton reads a symbol that the other does not; or over 10,000,000 transitions are needed.
+
+        Example:
+            >>> from lengthwise.automata.regex import dfa_from_regex
+            >>> dfa_from_regex("(a|b)*b").excess_string(dfa_from_regex("(a|b)*bb"))
+            ('b',)
+        """
+        excess = self - other
+        return excess.semiautomaton.shortest_string(excess.start, excess.accepting)
+
+    def with_symbols(self, symbols: Sequence[str]) -> "DFA":
+        """Return the automaton over more symbols, which rejects every string with a new symbol.
+
+        Example:
+            >>> from lengthwise.automata.regex import dfa_from_regex
+            >>> dfa_from_regex("a*").with_symbols("ab").equivalent(dfa_from_regex("a*", "ab"))
+            True
+        """
+        if not (new := [symbol for symbol in dict.fromkeys(symbols) if symbol not in self.symbols]):
+            return self
+        # New symbols lead to a sink, because no later symbol may lead back to an accepting state.
+        table = self.semiautomaton.table
+        sink = len(table)
+        known = np.vstack([table, np.full(table.shape[1], sink)])
+        machine = Semiautomaton(np.hstack([known, np.full((sink + 1, len(new)), sink)]), (*self.symbols, *new))
+        return DFA(machine, self.start, np.append(self.accepting, False))
+
     def minimize(self) -> "DFA":
         """Return the smallest automaton of the language; automata of the same language give equal results."""
         # By Myhill and Nerode, the smallest automaton is unique up to the names of its states. Numbering states breadth

@@ -157,13 +157,10 @@ class LabeledMachine:
                 f"alphabet: expected symbols that the machine reads, got {new[0]!r}; only an automaton can get new "
                 "symbols, which it rejects"
             )
-        # New symbols lead to a sink, because no later symbol may lead back to an accepting state.
-        table = self.machine.semiautomaton.table
-        sink = len(table)
-        known = np.vstack([table, np.full(table.shape[1], sink)])
-        machine = Semiautomaton(np.hstack([known, np.full((sink + 1, len(new)), sink)]), (*self.symbols, *new))
-        outputs = np.append(self.machine.outputs, 1 - (self.accepting_class or 0))
-        return LabeledMachine(Transducer(machine, self.machine.start, outputs), self.classes)
+        extended = self.dfa().with_symbols(new)
+        accepting = self.accepting_class or 0
+        outputs = np.where(extended.accepting, accepting, 1 - accepting)
+        return LabeledMachine(Transducer(extended.semiautomaton, extended.start, outputs), self.classes)
 
     def mealy(self) -> tuple[Semiautomaton, list[list[str]]]:
         """Return the smallest Mealy machine that answers all nonempty strings like this machine; its start is state 0.
@@ -191,13 +188,12 @@ class LabeledMachine:
         Raises:
             ValueError: the symbols differ, or an answer is not one of the classes.
         """
-        columns = _columns(symbols, self.symbols)
+        machine = self.machine.semiautomaton.reordered(symbols)
         numbers, given = common_numbers(self.classes, classes)
         if unknown := [name for name, number in zip(self.classes, numbers, strict=True) if number not in given]:
             raise ValueError(f"machine: expected the answers {', '.join(classes)}, got {unknown[0]}; rename it")
         order = np.array([given.index(number) for number in numbers])
         outputs = np.array([IGNORE if output == IGNORE else order[output] for output in self.machine.outputs])
-        machine = Semiautomaton(self.machine.semiautomaton.table[:, columns], tuple(symbols))
         return LabeledMachine(Transducer(machine, self.machine.start, outputs), tuple(classes))
 
 
@@ -229,14 +225,13 @@ def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | No
         >>> difference(*(labeled_dfa(dfa_from_regex(pattern, "ab")) for pattern in ("(a|b)*abb", "(a|b)*bb")))
         Difference(string=('b', 'b'), answers=('reject', 'accept'))
     """
-    columns = _columns(first.symbols, second.symbols)
+    renamed = second.machine.semiautomaton.reordered(first.symbols)
     numbers, others = common_numbers(first.classes, second.classes)
     labels = tuple(
         [IGNORE if output == IGNORE else known[output] for output in one.machine.outputs.tolist()]
         for one, known in ((first, numbers), (second, others))
     )
     semiautomaton = first.machine.semiautomaton
-    renamed = Semiautomaton(second.machine.semiautomaton.table[:, columns], first.symbols)
     starts = (first.machine.start, second.machine.start)
     # By Hopcroft and Karp, the machines agree on all strings if and only if no reachable pair of states differs.
     string = semiautomaton.first_difference(renamed, starts, (labels[0], labels[1]), ignored=IGNORE)
@@ -250,18 +245,6 @@ def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | No
             "machine: expected a string that both machines answer, got none; compare machines with common strings"
         )
     return None
-
-
-def _columns(first: Sequence[str], second: Sequence[str]) -> list[int]:
-    """Return the column of each symbol of the first machine in the table of the second machine."""
-    for known, other, which in ((first, second, "first"), (second, first, "second")):
-        if lacking := [symbol for symbol in known if symbol not in other]:
-            raise ValueError(
-                f"machine: expected the same symbols in both, got {lacking[0]!r} in the {which} alone; rename it, or "
-                "add it to the alphabet of the other"
-            )
-    ids = {symbol: column for column, symbol in enumerate(second)}
-    return [ids[symbol] for symbol in first]
 
 
 def common_numbers(first: Sequence[str], second: Sequence[str]) -> tuple[list[int], list[int]]:

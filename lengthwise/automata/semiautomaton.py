@@ -184,6 +184,25 @@ class Semiautomaton:
         table = self.table[:, None] * other.num_states + other.table[None, :]
         return Semiautomaton(table.reshape(-1, self.num_symbols), self.symbols)
 
+    def reordered(self, symbols: Sequence[str]) -> "Semiautomaton":
+        """Return the same machine with its symbols, which are matched by name, in the given order.
+
+        Raises:
+            ValueError: the given symbols are not the symbols of this machine.
+
+        Example:
+            >>> Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b")).reordered(("b", "a")).table.tolist()
+            [[1, 0], [0, 1]]
+        """
+        for known, other, which in ((symbols, self.symbols, "first"), (self.symbols, symbols, "second")):
+            if lacking := [symbol for symbol in known if symbol not in other]:
+                raise ValueError(
+                    f"machine: expected the same symbols in both, got {lacking[0]!r} in the {which} alone; rename it, "
+                    "or add it to the alphabet of the other (with_symbols)"
+                )
+        ids = {symbol: column for column, symbol in enumerate(self.symbols)}
+        return Semiautomaton(self.table[:, [ids[symbol] for symbol in symbols]], tuple(symbols))
+
     def shortest_string(self, start: int, targets: Bool[np.ndarray, " Q"]) -> tuple[str, ...] | None:
         """Return a shortest string that leads from `start` into `targets`, or None if no string does.
 

@@ -1,6 +1,7 @@
-"""Commands about finite machines: describe, diff, convert."""
+"""Commands about finite machines: describe, diff, convert, combine."""
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ from lengthwise.printing import write_lines
 from lengthwise.registry import nearest
 
 if TYPE_CHECKING:
+    from lengthwise.automata.dfa import DFA
     from lengthwise.automata.labeled import LabeledMachine
     from lengthwise.runs.machine_sources import Given
 
@@ -200,17 +202,24 @@ def convert(
     ] = False,
 ) -> int:
     """Write a machine in another format."""
+    from lengthwise.formats.files import format_of
+
+    format_of(file)
+    (given,) = _machines([machine], alphabet, accept, rename)
+    write_lines(_write(given.labeled, file, mealy=mealy, with_sinks=with_sinks))
+    return 0
+
+
+def _write(labeled: "LabeledMachine", file: Path, *, mealy: bool = False, with_sinks: bool = False) -> list[str]:
+    """Write a machine, and return lines about it."""
     from lengthwise.cli.outputs import check_writable
     from lengthwise.formats.files import format_of, write_machine
 
-    kind_of_file = format_of(file)
-    (given,) = _machines([machine], alphabet, accept, rename)
     check_writable(file)
     # Checked before writing, because afterwards the file always exists.
     wrote = "replaced" if file.exists() else "wrote"
     with _naming_options():
-        write_machine(given.labeled, file, mealy=mealy, with_sinks=with_sinks)
-    labeled = given.labeled
+        write_machine(labeled, file, mealy=mealy, with_sinks=with_sinks)
     kind, num_states = (
         ("Mealy machine", labeled.mealy()[0].num_states) if mealy else ("machine", labeled.machine.num_states)
     )
@@ -218,10 +227,72 @@ def convert(
     lines = [f"{kind}: {size}, answers {', '.join(labeled.classes)}"]
     if labeled.num_unanswered and not mealy:
         lines.append(f"no answer: in {labeled.num_unanswered} states, which reject if the format cannot express that")
-    if kind_of_file.holds_automata_alone and (taken := _taken_of(labeled)):
+    if format_of(file).holds_automata_alone and (taken := _taken_of(labeled)):
         lines.append(f"taken: {taken}")
-    write_lines([*lines, f"{wrote}: {file}"])
+    return [*lines, f"{wrote}: {file}"]
+
+
+OPERATORS: Mapping[str, "Callable[[DFA, DFA], DFA]"] = {"and": operator.and_, "or": operator.or_, "minus": operator.sub}
+"""The words between two machines, and what they mean."""
+
+NOT = "not"
+"""The word before a machine whose complement is meant."""
+
+
+def combine(
+    *terms: Annotated[
+        str,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="Machines with and, or or minus between them, and not before any of them: A and not B.",
+        ),
+    ],
+    out: Annotated[Path, Parameter(help="File to write; its suffix, such as .dot, selects the format.")],
+    alphabet: Alphabet = "",
+    accept: Accept = None,
+    rename: Rename = (),
+) -> int:
+    """Write the smallest automaton of several languages' intersection, union or difference, or of a complement.
+
+    Words are applied from left to right: A or B and C means (A or B) and C. The word not belongs to the next machine.
+    """
+    from lengthwise.automata.labeled import labeled_dfa
+    from lengthwise.formats.files import format_of
+
+    format_of(out)
+    steps = _steps(terms)
+    sources = [source for _, _, source in steps]
+    given = _machines(sources, alphabet, accept, rename)
+    result = None
+    with _naming_options():
+        for (word, is_complement, _), one in zip(steps, given, strict=True):
+            language = ~one.labeled.dfa() if is_complement else one.labeled.dfa()
+            result = language if result is None else OPERATORS[word](result, language)
+    assert result is not None
+    lines = _write(labeled_dfa(result.minimize()), out)
+    unanswered = [source for source, one in zip(sources, given, strict=True) if not one.answers_empty]
+    write_lines([*lines, *(f"not covered: {_empty_string(source)}" for source in unanswered)])
     return 0
+
+
+def _steps(terms: Sequence[str]) -> list[tuple[str, bool, str]]:
+    """Return for each machine the word before it (empty for the first), whether it is complemented, and its source."""
+    steps, waiting = [], list(terms)
+    words = " or ".join([", ".join([*OPERATORS][:-1]), [*OPERATORS][-1]])
+    while waiting or not steps:
+        word = waiting.pop(0) if steps else ""
+        if steps and word not in OPERATORS:
+            raise ValueError(f"terms: expected {words} after {steps[-1][2]}, got {word!r}; write one between machines")
+        is_complement = waiting[:1] == [NOT]
+        waiting = waiting[is_complement:]
+        if not waiting or waiting[0] in (*OPERATORS, NOT):
+            got, way_out = (
+                (repr(waiting[0]), "name a file of this name as ./NAME") if waiting else ("the end", "add one")
+            )
+            before = NOT if is_complement else word or "combine"
+            raise ValueError(f"terms: expected a machine after {before}, got {got}; {way_out}")
+        steps.append((word, is_complement, waiting.pop(0)))
+    return steps
 
 
 def _machines(
@@ -252,6 +323,7 @@ def _naming_options() -> Iterator[None]:
         yield
     except ValueError as error:
         sentence = str(error).replace("(accept)", "(--accept ANSWER)").replace("(rename)", "(--rename OLD=NEW)")
+        sentence = sentence.replace("(with_symbols)", "(--alphabet SYMBOLS)")
         raise ValueError(sentence) from None
 
 
@@ -281,4 +353,4 @@ def _check_has(machines: "Sequence[Given]", answer: str, option: str) -> None:
         raise ValueError(f"{option}: expected one of {', '.join(known)}, got {answer!r}{nearest(answer, known)}")
 
 
-COMMANDS = {"describe": describe, "diff": diff, "convert": convert}
+COMMANDS = {"describe": describe, "diff": diff, "convert": convert, "combine": combine}

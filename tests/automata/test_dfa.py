@@ -47,6 +47,56 @@ def test_boolean_operations_agree_with_the_oracle(first: DFA, second: DFA) -> No
     assert oracle(first.product(second, np.greater)) == left - right
 
 
+def inside(dfa: DFA, length: int = 7) -> set[str]:
+    """The accepted strings of up to this length, with symbols by name."""
+    strings = [string for size in range(length + 1) for string in all_strings(len(dfa.symbols), size)]
+    return {"".join(dfa.symbols[v] for v in string) for string in strings if dfa.accepts(string[None])[0]}
+
+
+@given(dfas(symbols=BINARY), dfas(symbols=BINARY[::-1]))
+def test_operators_are_the_operations_on_sets_of_strings(first: DFA, second: DFA) -> None:
+    left, right = inside(first), inside(second)
+    every = inside(first) | inside(~first)
+    for combined, expected in (
+        (first & second, left & right),
+        (first | second, left | right),
+        (first - second, left - right),
+        (~first, every - left),
+    ):
+        assert inside(combined) == expected
+        assert combined.symbols == first.symbols
+    assert (first & second).num_states == (first & second).minimize().num_states
+
+
+@given(dfas(symbols=BINARY), dfas(symbols=BINARY))
+def test_operators_obey_the_laws_of_sets(first: DFA, second: DFA) -> None:
+    assert (~(first & second)).equivalent(~first | ~second)
+    assert (first - second).equivalent(first & ~second)
+    assert (first <= second) == (~second <= ~first) == first.equivalent(first & second)
+    assert (first >= second) == (second <= first)
+
+
+@given(dfas(symbols=BINARY), dfas(symbols=BINARY))
+def test_the_string_of_no_inclusion_is_the_first_of_the_shortest(first: DFA, second: DFA) -> None:
+    """Two automata of up to 7 states differ on a string of up to 13 symbols, mostly on one of up to 7."""
+    excess, outside = first.excess_string(second), inside(first) - inside(second)
+    assert (first <= second) == (excess is None)
+    if outside:
+        assert excess == tuple(min(outside, key=lambda text: (len(text), text)))
+    elif excess is not None:
+        assert len(excess) > 7
+
+
+def test_operators_need_automata_over_the_same_symbols() -> None:
+    ternary = DFA(Semiautomaton(np.array([[0, 0, 0]]), ("a", "b", "c")), 0, np.array([True]))
+    sentence = "expected the same symbols in both, got 'c' in the second alone; .* of the other \\(with_symbols\\)"
+    for operation in (DFA.__and__, DFA.__or__, DFA.__sub__, DFA.__le__):
+        with pytest.raises(ValueError, match=sentence):
+            operation(ODD, ternary)
+        assert operation(ODD, "b*") is NotImplemented
+    assert inside(ternary & ODD.with_symbols("abc"), 4) == inside(ODD, 4)
+
+
 @given(dfas(symbols=BINARY), dfas(symbols=BINARY))
 def test_counterexamples_are_shortest(first: DFA, second: DFA) -> None:
     difference = oracle(first) ^ oracle(second)

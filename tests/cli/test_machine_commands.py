@@ -96,6 +96,48 @@ def test_compile_takes_the_file_of_a_machine(capsys) -> None:
     assert printed(capsys, "diff", "", "a")[2].startswith("lengthwise: machine: expected a file, a folder or a regular")
 
 
+def test_combine_writes_what_its_words_mean_from_left_to_right(capsys) -> None:
+    printed(capsys, "convert", "(a|b)*b", "b.dot")
+    for terms, expected in (
+        (("(a|b)*abb", "and", "not", "(a|b)*babb"), "abb|(a|b)*aabb"),
+        (("a*", "or", "b*", "and", "b.dot"), "b+"),
+        (("(a|b)*", "minus", "b.dot", "minus", "regex:aa"), "()|a|(a|b)(a|b)(a|b)*a|ba"),
+        (("not", "b.dot"), "()|(a|b)*a"),
+    ):
+        code, out, _ = printed(capsys, "combine", *terms, "--out", "c.json")
+        assert (code, out.splitlines()[0].split(": ")[0]) == (0, "machine")
+        assert printed(capsys, "diff", "c.json", expected) == (0, "equal\n", "")
+    printed(capsys, "convert", "c*", "c.dot")
+    sentence = "or add it to the alphabet of the other (--alphabet SYMBOLS)"
+    assert sentence in printed(capsys, "combine", "b.dot", "or", "c.dot", "--out", "d.dot")[2]
+    assert printed(capsys, "combine", "b.dot", "or", "c.dot", "--out", "d.dot", "--alphabet", "abc")[0] == 0
+    assert printed(capsys, "diff", "d.dot", "(a|b)*b|c*") == (0, "equal\n", "")
+
+
+def test_combine_takes_labels_of_logs_and_names_the_string_that_a_net_does_not_answer(capsys) -> None:
+    content = {"symbols": ["a"], "start": 0, "table": [[1], [0]], "outputs": [0, 1], "classes": ["idle", "busy"]}
+    Path("log.json").write_text(json.dumps(content))
+    assert "(--accept ANSWER)" in printed(capsys, "combine", "not", "log.json", "--out", "c.dot")[2]
+    assert printed(capsys, "combine", "not", "log.json", "--out", "c.dot", "--accept", "idle")[0] == 0
+    assert printed(capsys, "diff", "c.dot", "a(aa)*")[0] == 0
+    printed(capsys, "compile", "a*b", "--to", "rnn", "--out", "net")
+    out = printed(capsys, "combine", "not", "net", "--out", "c.dot")[1]
+    assert out.endswith("\nnot covered: the empty string, which net does not answer\n")
+
+
+@pytest.mark.parametrize(
+    ("terms", "sentence"),
+    [
+        ((), "terms: expected a machine after combine, got the end; add one"),
+        (("a*", "b*"), "terms: expected and, or or minus after a*, got 'b*'; write one between machines"),
+        (("a*", "and", "not"), "terms: expected a machine after not, got the end; add one"),
+        (("a*", "and", "or"), "terms: expected a machine after and, got 'or'; name a file of this name as ./NAME"),
+    ],
+)
+def test_terms_that_do_not_alternate_are_rejected(terms: tuple[str, ...], sentence: str, capsys) -> None:
+    assert printed(capsys, "combine", *terms, "--out", "c.dot") == (2, "", f"lengthwise: {sentence}\n")
+
+
 def test_source_code_is_named_as_its_file_so_that_two_machines_stand_side_by_side(capsys) -> None:
     for name, pattern in (("first", "(a|b)*abb"), ("second", "(a|b)*b")):
         for suffix, words in (("h", (f"{name}_classify", f"{name.upper()}_H")), ("js", (f"root.{name} =",))):
@@ -161,7 +203,10 @@ def test_a_mealy_machine_is_written_in_dot(capsys) -> None:
 def test_automata_reject_symbols_that_they_did_not_know(capsys) -> None:
     assert printed(capsys, "convert", "a*b", "known.dot")[0] == 0
     code, _, err = printed(capsys, "diff", "known.dot", "[^c]*b", "--alphabet", "")
-    assert (code, "got 'c' in the second alone; rename it, or add it to the alphabet of the other" in err) == (2, True)
+    assert (
+        code,
+        "got 'c' in the second alone; rename it, or add it to the alphabet of the other (--alphabet" in err,
+    ) == (2, True)
     assert printed(capsys, "diff", "known.dot", "a*b", "--alphabet", "abc")[0] == 0
     assert printed(capsys, "diff", "known.dot", ".*b", "--alphabet", "abc")[1].startswith("different\nstring: bb\n")
     assert exit_code("compile", "a*b", "--to", "rnn", "--out", "net") == 0

@@ -27,6 +27,7 @@ COMMANDS = {
     "track --out": ["track", "run", "--to", "tensorboard", "--out", "{}"],
     "evaluate --out": ["evaluate", "net", "--lengths", "3", "--out", "{}/x.csv"],
     "convert": ["convert", "ab", "{}/x.dot"],
+    "combine": ["combine", "ab", "--out", "{}/x.dot"],
     "export": ["export", "ab", "--to", "c", "--out", "{}/x.h"],
     "certify": ["certify", "{}"],
     "certify --out": ["certify", "net", "--out", "{}/x.json"],
