@@ -9,24 +9,25 @@ import numpy as np
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.regex_syntax import (
     MAX_POSITIONS,
+    PARSERS,
     Choice,
     Concatenation,
     Node,
-    Parser,
     Repeat,
     SymbolSet,
+    Tokens,
     quoted,
 )
-from lengthwise.automata.semiautomaton import MAX_TRANSITIONS, Semiautomaton, check_characters, explore
+from lengthwise.automata.semiautomaton import MAX_TRANSITIONS, Semiautomaton, check_characters, check_words, explore
 
 MAX_STATES = 50_000
 """The largest number of sets of positions. Each set takes half a kilobyte."""
 
 
-def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
+def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None, tokens: Tokens = "characters") -> DFA:
     r"""Return the smallest DFA that accepts exactly the strings that match the whole pattern.
 
-    Symbols are single characters. A pattern consists of
+    Symbols are single characters, unless `tokens` is "words". A pattern consists of
 
     - symbols, ``.`` (any symbol), ``[ab]`` and ``[a-c]`` (one of these), ``[^ab]`` (one of the other symbols);
     - groups ``( )`` and alternatives ``|``;
@@ -37,13 +38,17 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
     exist. Classes such as ``\d`` do not exist either. `alphabet` lists the symbols in the order of their ids. By
     default, it contains the symbols in the pattern, sorted.
 
+    If `tokens` is "words", each run of characters other than blanks and special characters is one symbol, as in
+    ``CONNECT (DATA ACK)* CLOSE``. An operator after a word repeats the whole word. Blanks end words and have no other
+    meaning. ``[DATA ACK]`` is one of two words, and ``-`` is a part of a word, so there are no ranges.
+
     The construction is Glushkov's position automaton, which is determinized by sets of positions and then minimized.
 
     Raises:
         ValueError: the pattern has a syntax error at a position that the message gives. Or it has more than 100,000
             characters, or more than 2,000 symbols after repetitions are expanded. Or it needs more than 50,000 states
             before minimization, or more than 10,000,000 transitions. Or the alphabet does not consist of distinct
-            single characters, or does not contain a symbol of the pattern.
+            single characters, or words without blanks, or does not contain a symbol of the pattern.
 
     Example:
         >>> ends_in_abb = dfa_from_regex("(a|b)*abb")
@@ -51,13 +56,15 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None) -> DFA:
         4
         >>> ends_in_abb.accepts(np.array([[0, 1, 0, 1, 1], [0, 0, 1, 1, 0]]))
         array([ True, False])
+        >>> dfa_from_regex("CONNECT (DATA ACK)* CLOSE", tokens="words").symbols
+        ('ACK', 'CLOSE', 'CONNECT', 'DATA')
 
     Source: Glushkov, "The abstract theory of automata" (1961).
     Differs from the source: bounded repetitions are expanded first.
     """
-    parser = Parser(pattern)
+    parser = PARSERS[tokens](pattern)
     node = parser.parse()
-    symbols = _checked_alphabet(pattern, parser.named, alphabet)
+    symbols = _checked_alphabet(pattern, parser.named, alphabet, tokens)
     positions = _Positions(pattern)
     whole = positions.add(node)
     reads = positions.by_symbol(symbols)
@@ -104,14 +111,14 @@ def _smallest(positions: "_Positions", whole: "_Fragment", reads: Mapping[str, i
     return DFA(machine, 0, np.array([bool(state & ends) for state in states])).minimize()
 
 
-def named_symbols(pattern: str) -> tuple[str, ...]:
+def named_symbols(pattern: str, tokens: Tokens = "characters") -> tuple[str, ...]:
     """Return the symbols in a pattern, sorted; errors of the pattern are as in `dfa_from_regex`.
 
     Example:
         >>> named_symbols("(b|[^a])*")
         ('a', 'b')
     """
-    parser = Parser(pattern)
+    parser = PARSERS[tokens](pattern)
     parser.parse()
     return tuple(sorted(parser.named))
 
@@ -197,14 +204,15 @@ def _bits(positions: int) -> Iterator[int]:
         positions ^= lowest
 
 
-def _checked_alphabet(pattern: str, named: set[str], alphabet: Sequence[str] | None) -> tuple[str, ...]:
+def _checked_alphabet(pattern: str, named: set[str], alphabet: Sequence[str] | None, tokens: Tokens) -> tuple[str, ...]:
     symbols = tuple(sorted(named)) if alphabet is None else tuple(alphabet)
     if not symbols:
         raise ValueError(f"alphabet: expected at least one symbol, and {quoted(pattern)} names none; give the alphabet")
-    check_characters(symbols)
-    if missing := "".join(sorted(named - set(symbols))):
+    check, separator = (check_characters, "") if tokens == "characters" else (check_words, " ")
+    check(symbols)
+    if missing := separator.join(sorted(named - set(symbols))):
         raise ValueError(
-            f"alphabet: expected the symbols of {quoted(pattern)}, got {quoted(''.join(symbols))}, without "
+            f"alphabet: expected the symbols of {quoted(pattern)}, got {quoted(separator.join(symbols))}, without "
             f"{quoted(missing)}; add these"
         )
     return symbols

@@ -1,7 +1,12 @@
 """The syntax of regular expressions: the parts of an expression, and its parser."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import ClassVar, Literal, NoReturn
+
+Tokens = Literal["characters", "words"]
+"""The symbols of an expression: single characters, or words with blanks between them."""
 
 MAX_CHARACTERS = 100_000
 """The largest number of characters in a pattern."""
@@ -29,6 +34,13 @@ _WAYS_OUT = {
     **dict.fromkeys("pPhHRX", "write the characters themselves, between [ and ]"),
 }
 """Advice for escapes of other dialects that do not exist here."""
+
+_WAYS_OUT_OF_WORDS = {
+    **_WAYS_OUT,
+    **dict.fromkeys("dDwWsSpPhHRXnrtfvaexuUN0", "write the words themselves, between [ and ]"),
+    " ": "leave the blank out, because no word contains one",
+}
+"""The same for expressions over words, which have no ranges."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +89,8 @@ def quoted(pattern: str) -> str:
 class Parser:
     """A recursive-descent parser of alternatives, sequences, repetitions and atoms; `named` collects the symbols."""
 
+    ways_out: ClassVar[Mapping[str, str]] = _WAYS_OUT
+
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
         self.position = 0
@@ -93,8 +107,13 @@ class Parser:
             self._reject("a symbol or the end", "open a group before it")
         return node
 
-    def _next(self) -> str:
+    @property
+    def _here(self) -> str:
         return self.pattern[self.position : self.position + 1]
+
+    def _next(self) -> str:
+        """Return the next character that has a meaning, or an empty text at the end."""
+        return self._here
 
     def _take(self, characters: str) -> str:
         """Read and return the next character if it is one of these, else return an empty text."""
@@ -105,7 +124,7 @@ class Parser:
         return character
 
     def _reject(self, expected: str, way_out: str) -> NoReturn:
-        got = repr(self._next()) if self._next() else "the end"
+        got = repr(self._here) if self._here else "the end"
         raise ValueError(
             f"pattern: expected {expected} at position {self.position + 1} of {quoted(self.pattern)}, got {got}; "
             f"{way_out}"
@@ -154,9 +173,9 @@ class Parser:
         return minimum, maximum
 
     def _number(self) -> int:
-        digits = ""
-        while digit := self._take("0123456789"):
-            digits += digit
+        self._next()
+        digits = re.compile("[0-9]*").match(self.pattern, self.position)[0]  # type: ignore[index]  # always matches
+        self.position += len(digits)
         if not digits:
             self._reject("a number", "give bounds as {2}, {2,} or {2,3}")
         # The number of digits is checked first, because int() rejects thousands of digits with its own message.
@@ -212,15 +231,47 @@ class Parser:
         return symbols
 
     def _symbol(self, expected: str) -> str:
-        escaped = self._take("\\")
-        symbol = self._next()
-        if not symbol:
-            self._reject(expected, "complete the pattern")
-        if escaped and symbol not in SPECIAL + "-":
-            self._reject("a special character after \\", _WAYS_OUT.get(symbol, f"write {symbol} without the \\"))
-        if not escaped and symbol in SPECIAL:
-            unneeded = "leave it out, because the whole string is matched, or " if symbol in "^$" else ""
-            self._reject(expected, f"{unneeded}write \\{symbol} for the symbol")
-        self.position += 1
+        symbol = self._character(expected)
         self.named.add(symbol)
         return symbol
+
+    def _character(self, expected: str) -> str:
+        """Read a character of a symbol."""
+        escaped = self._take("\\")
+        character = self._here
+        if not character:
+            self._reject(expected, "complete the pattern")
+        if escaped and character not in SPECIAL + "-":
+            self._reject(
+                "a special character after \\", self.ways_out.get(character, f"write {character} without the \\")
+            )
+        if not escaped and character in SPECIAL:
+            unneeded = "leave it out, because the whole string is matched, or " if character in "^$" else ""
+            self._reject(expected, f"{unneeded}write \\{character} for the symbol")
+        self.position += 1
+        return character
+
+
+class WordParser(Parser):
+    """A parser of expressions over words. Blanks end words and have no other meaning; classes have no ranges."""
+
+    ways_out = _WAYS_OUT_OF_WORDS
+
+    def _next(self) -> str:
+        while self._here.isspace():
+            self.position += 1
+        return self._here
+
+    def _symbol(self, expected: str) -> str:
+        word = self._character(expected)
+        while self._here and not self._here.isspace() and (self._here == "\\" or self._here not in SPECIAL):
+            word += self._character(expected)
+        self.named.add(word)
+        return word
+
+    def _range(self, expected: str) -> set[str]:
+        return {self._symbol(expected)}
+
+
+PARSERS: Mapping[Tokens, type[Parser]] = {"characters": Parser, "words": WordParser}
+"""The parser of each kind of expression."""

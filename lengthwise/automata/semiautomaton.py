@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64
 
 from lengthwise.automata.refinement import coarsest_partition, first_difference
-from lengthwise.validation import texts_of
+from lengthwise.validation import texts_of, truncate
 
 State = TypeVar("State", bound=Hashable)
 
@@ -298,6 +298,18 @@ def check_characters(alphabet: Sequence[str]) -> None:
             raise ValueError(
                 f"alphabet: expected distinct single characters, got {str(symbol)[:40]!r}"
                 f"{' twice' if symbol in seen else ''}; name each symbol once"
+            )
+        seen.add(symbol)
+
+
+def check_words(alphabet: Sequence[str]) -> None:
+    """Raise a ValueError unless the symbols are distinct texts without blanks, so that blanks can separate them."""
+    seen: set[str] = set()
+    for symbol in alphabet:
+        if not isinstance(symbol, str) or symbol.split() != [symbol] or symbol in seen:
+            raise ValueError(
+                f"alphabet: expected distinct words without blanks, got {truncate(repr(symbol))}"
+                f"{' twice' if symbol in seen else ''}; name each word once"
             )
         seen.add(symbol)
 

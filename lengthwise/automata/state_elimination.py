@@ -19,8 +19,9 @@ from lengthwise.automata.regex_syntax import (
     Node,
     Repeat,
     SymbolSet,
+    Tokens,
 )
-from lengthwise.automata.semiautomaton import check_characters
+from lengthwise.automata.semiautomaton import check_words
 
 MAX_STATES = 200
 """The largest number of states of the smallest automaton. With this number, elimination takes a few seconds."""
@@ -32,13 +33,15 @@ Edges = dict[tuple[int, int], Node]
 def regex_from_dfa(dfa: DFA) -> str:
     """Return a regular expression of the strings that an automaton accepts, in the syntax of `dfa_from_regex`.
 
+    If a symbol has several characters, the expression is over words (``tokens="words"``).
+
     States of the smallest automaton are eliminated one after another. The next state is always the one whose
     elimination adds the fewest symbols. To eliminate s, the expression from p to q becomes
     ``R[p, q] | R[p, s] R[s, s]* R[s, q]``. Expressions are simplified at each step. The result is parsed again and
     compared with the automaton.
 
     Raises:
-        ValueError: symbols are not single characters; the language needs more than 200 states; the expression has more
+        ValueError: one of several symbols has a blank; the language needs more than 200 states; the expression has more
             than 2,000 symbols or over 50 nested groups, or is too large for `dfa_from_regex`.
 
     Example:
@@ -50,20 +53,17 @@ def regex_from_dfa(dfa: DFA) -> str:
         language" (2004).
     Differs from the source: simplifications are ours.
     """
-    if words := [symbol for symbol in dfa.symbols if len(symbol) != 1]:
-        raise ValueError(
-            f"symbols: expected single characters, because expressions consist of these, got {words[0]!r}; "
-            "write the machine as DOT"
-        )
-    check_characters(dfa.symbols)
-    pattern = _pattern(dfa)
+    tokens: Tokens = "characters" if all(len(symbol) == 1 for symbol in dfa.symbols) else "words"
+    if tokens == "words":
+        check_words(dfa.symbols)
+    pattern = _pattern(dfa, tokens)
     if _depth(pattern) > MAX_GROUP_DEPTH:
         raise ValueError(
             f"machine: expected a language whose expression nests at most {MAX_GROUP_DEPTH} groups, got one that needs "
             "more; write the machine in another format"
         )
     # A bug in a simplification would be hard to see in the expression. This comparison proves that the result is right.
-    if not dfa_from_regex(pattern, dfa.symbols).equivalent(dfa):
+    if not dfa_from_regex(pattern, dfa.symbols, tokens).equivalent(dfa):
         raise AssertionError(f"{pattern!r} is not the language of the automaton")
     return pattern
 
@@ -74,7 +74,7 @@ def _depth(pattern: str) -> int:
     return max(accumulate((mark == "(") - (mark == ")") for mark in marks), default=0)
 
 
-def _pattern(dfa: DFA) -> str:
+def _pattern(dfa: DFA, tokens: Tokens) -> str:
     smallest = dfa.minimize()
     if smallest.num_states > MAX_STATES:
         raise ValueError(
@@ -89,8 +89,8 @@ def _pattern(dfa: DFA) -> str:
         states.remove(state)
         edges = _eliminated(edges, state)
     if (first, last) not in edges:  # the empty language, for which the syntax has only a class without symbols
-        return f"[^{''.join(map(_in_class, dfa.symbols))}]"
-    return pattern_text(edges[first, last])
+        return pattern_text(SymbolSet(frozenset(dfa.symbols), others=True), tokens)
+    return pattern_text(edges[first, last], tokens)
 
 
 def _edges(dfa: DFA) -> Edges:
@@ -317,29 +317,32 @@ def _size(node: Node) -> int:
     return sum(map(_size, node.parts if isinstance(node, Concatenation) else node.options))
 
 
-def pattern_text(node: Node) -> str:
-    """Return the expression in the syntax of `dfa_from_regex`."""
+def pattern_text(node: Node, tokens: Tokens = "characters") -> str:
+    """Return the expression in the syntax of `dfa_from_regex`.
+
+    Example:
+        >>> either = Choice((SymbolSet(frozenset({"GET", "PUT"})), SymbolSet(frozenset({"a.b"}))))
+        >>> pattern_text(Concatenation((either, SymbolSet(frozenset({"OK"})))), "words")
+        '([GET PUT] | a\\\\.b) OK'
+    """
+    separator = "" if tokens == "characters" else " "
     if isinstance(node, Choice):
-        return "|".join(map(pattern_text, node.options))
+        return f"{separator}|{separator}".join(pattern_text(option, tokens) for option in node.options)
     if isinstance(node, Concatenation):
-        return "".join(
-            f"({pattern_text(part)})" if isinstance(part, Choice) else pattern_text(part) for part in node.parts
-        )
+        texts = (pattern_text(part, tokens) for part in node.parts)
+        grouped = zip(node.parts, texts, strict=True)
+        return separator.join(f"({text})" if isinstance(part, Choice) else text for part, text in grouped)
     if isinstance(node, Repeat):
         sign = {(0, None): "*", (1, None): "+", (0, 1): "?"}[node.minimum, node.maximum]
-        return (
-            f"{pattern_text(node.inner)}{sign}"
-            if isinstance(node.inner, SymbolSet)
-            else f"({pattern_text(node.inner)}){sign}"
-        )
+        inner = pattern_text(node.inner, tokens)
+        return f"{inner}{sign}" if isinstance(node.inner, SymbolSet) else f"({inner}){sign}"
     symbols = sorted(node.symbols)
-    return _escaped(symbols[0]) if len(symbols) == 1 else f"[{''.join(map(_in_class, symbols))}]"
+    if len(symbols) == 1 and not node.others:
+        return _escaped(symbols[0])
+    # In a class of characters, an unescaped - may mean a range.
+    escaped = ["\\-" if symbol == "-" else _escaped(symbol) for symbol in symbols]
+    return f"[{'^' if node.others else ''}{separator.join(escaped)}]"
 
 
 def _escaped(symbol: str) -> str:
-    return f"\\{symbol}" if symbol in SPECIAL else symbol
-
-
-def _in_class(symbol: str) -> str:
-    """Escape a symbol for use in a class, where ``-`` may mean a range."""
-    return "\\-" if symbol == "-" else _escaped(symbol)
+    return "".join(f"\\{character}" if character in SPECIAL else character for character in symbol)

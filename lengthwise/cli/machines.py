@@ -24,7 +24,8 @@ Source = Annotated[
     str,
     Parameter(
         allow_leading_hyphen=True,
-        help="A machine's file, a certificate, a folder with a certificate, or a regular expression (regex:...).",
+        help="A machine's file, a certificate, a folder with a certificate, or a regular expression (regex:..., or "
+        "words:... if its symbols are words).",
     ),
 ]
 
@@ -277,7 +278,8 @@ def combine(
 
 def _steps(terms: Sequence[str]) -> list[tuple[str, bool, str]]:
     """Return for each machine the word before it (empty for the first), whether it is complemented, and its source."""
-    steps, waiting = [], list(terms)
+    steps: list[tuple[str, bool, str]] = []
+    waiting = list(terms)
     words = " or ".join([", ".join([*OPERATORS][:-1]), [*OPERATORS][-1]])
     while waiting or not steps:
         word = waiting.pop(0) if steps else ""

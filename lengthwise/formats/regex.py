@@ -1,12 +1,16 @@
 """Regular expressions in files."""
 
+from collections.abc import Mapping, Sequence
+
 from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex, named_symbols
+from lengthwise.automata.regex_syntax import Tokens
 from lengthwise.automata.state_elimination import regex_from_dfa
 from lengthwise.formats.base import FORMATS, ReadableFormat
 from lengthwise.formats.notes import Notes
 
-_ALPHABET = "alphabet: "
+_LISTS: Mapping[str, Tokens] = {"alphabet: ": "characters", "words: ": "words"}
+"""The beginnings of a line that lists the symbols, and the kind of expression before it."""
 
 
 @FORMATS.register("regex")
@@ -14,11 +18,16 @@ class Regex(ReadableFormat):
     """A regular expression on the first line, in the syntax of `dfa_from_regex`.
 
     A second line, ``alphabet: abc``, lists the symbols. Without this line, they are the symbols in the expression,
-    sorted. Later lines that begin with ``#`` are comments. States without an answer count as rejecting.
+    sorted. A second line ``words: DATA ACK`` also lists the symbols; then the expression is over words. Later lines
+    that begin with ``#`` are comments. States without an answer count as rejecting.
 
     Example:
         >>> Regex.write(Regex.read("(a|b)*"))
         '[ab]*\\n'
+        >>> print(Regex.write(Regex.read("DATA* (ACK)\\nwords: DATA ACK")))
+        DATA* ACK
+        words: DATA ACK
+        <BLANKLINE>
     """
 
     suffixes = (".regex",)
@@ -33,10 +42,11 @@ class Regex(ReadableFormat):
             if not symbol.isprintable():
                 raise ValueError(f"expected symbols that can be printed, got {symbol!r}; rename it")
         pattern = regex_from_dfa(dfa)
+        if machine.separator:
+            return f"{pattern}\nwords: {' '.join(dfa.symbols)}\n"
         # The expression of the empty language is a class of all other characters, which another alphabet may have.
         names_all = named_symbols(pattern) == dfa.symbols and bool(dfa.minimize().accepting.any())
-        alphabet = "" if names_all else f"{_ALPHABET}{''.join(dfa.symbols)}\n"
-        return f"{pattern}\n{alphabet}"
+        return f"{pattern}\n" if names_all else f"{pattern}\nalphabet: {''.join(dfa.symbols)}\n"
 
     @classmethod
     def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
@@ -49,10 +59,17 @@ class Regex(ReadableFormat):
         return labeled_dfa(dfa_from_regex(*pattern_and_alphabet(text)))
 
 
-def pattern_and_alphabet(text: str) -> tuple[str, str | None]:
-    """Return the expression of a file, and its symbols or None."""
+def pattern_and_alphabet(text: str) -> tuple[str, Sequence[str] | None, Tokens]:
+    """Return the expression of a file, its symbols or None, and whether they are characters or words."""
     pattern, *others = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     others = [line for line in others if not line.startswith("#")]
-    if len(others) > 1 or not all(line.startswith(_ALPHABET) for line in others):
-        raise ValueError(f"expected a regular expression and at most a second line {_ALPHABET}abc, got more lines")
-    return pattern, others[0].removeprefix(_ALPHABET) if others else None
+    lists = [(start, line) for line in others for start in _LISTS if line.startswith(start)]
+    if len(others) > 1 or len(lists) < len(others):
+        raise ValueError(
+            "expected a regular expression and at most a second line alphabet: abc, or words: DATA ACK, got more lines"
+        )
+    if not lists:
+        return pattern, None, "characters"
+    start, line = lists[0]
+    symbols = line.removeprefix(start)
+    return pattern, symbols if _LISTS[start] == "characters" else symbols.split(), _LISTS[start]

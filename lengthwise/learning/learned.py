@@ -150,7 +150,7 @@ class Learned(NamedTuple):
         """Return a regular expression for the strings to which the machine gives this answer.
 
         Raises:
-            ValueError: no such answer; symbols are words; the expression gets too long (`regex_from_dfa`).
+            ValueError: no such answer; the expression gets too long (`regex_from_dfa`).
 
         Example:
             >>> strings = [f"{number:b}" for number in range(1, 400)]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex, named_symbols
+from lengthwise.automata.regex_syntax import Tokens
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import CERTIFICATE, Certificate, certificate_file
 from lengthwise.certification.equivalence import machine_from_json
@@ -19,14 +20,21 @@ from lengthwise.formats.regex import pattern_and_alphabet
 LEARNED = "machine.json"
 """The name of the machine's file in the folder of a learned machine."""
 
-EXPRESSION = "regex:"
-"""The prefix of a regular expression that could be taken for a path."""
+EXPRESSION, WORDS = "regex:", "words:"
+"""The prefix of a regular expression that could be taken for a path, and the prefix of an expression over words."""
 
 OPERATORS, SHORT = frozenset("|*+?()[]{}\\"), 3
 """A text longer than `SHORT` without these operators is taken for a mistyped name, because it matches few strings."""
 
 MAX_NAME, ALIKE = 255, 0.8
 """The longest name of a file, and the similarity from which a text is taken for a misspelled name of a file here."""
+
+
+class Expression(NamedTuple):
+    """A regular expression, and whether its symbols are characters or words."""
+
+    pattern: str
+    tokens: Tokens = "characters"
 
 
 class Given(NamedTuple):
@@ -44,9 +52,10 @@ class Given(NamedTuple):
 def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[Given]:
     """Return the machine of each source: a machine's file, a certificate, a folder with one, or a regular expression.
 
-    A text that exists as a path is a path. Otherwise a text is an expression if it begins with ``regex:``. Any other
-    text is an expression unless it looks like a path. It looks like a path if it has the suffix of a format, ``.toml``
-    or a ``/``. It also looks like a path if it is nearly the name of a file here, or is long and has no operator.
+    A text that exists as a path is a path. Otherwise a text is an expression if it begins with ``regex:``, and an
+    expression over words if it begins with ``words:``. Any other text is an expression unless it looks like a path. It
+    looks like a path if it has the suffix of a format, ``.toml`` or a ``/``. It also looks like a path if it is nearly
+    the name of a file here, or is long and has no operator.
 
     The alphabet of an expression consists of its own symbols, the symbols of the other sources, and `symbols`. A
     certificate of level `extracted` or above that contains a machine gives the machine of its task, because the model
@@ -62,19 +71,25 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     """
     loaded = [machine_or_expression(source) for source in sources]
     known = [*symbols, *(symbol for one in loaded if isinstance(one, Given) for symbol in one.labeled.symbols)]
-    patterns = [one for one in loaded if isinstance(one, str)]
-    if patterns and (words := [symbol for symbol in known if len(symbol) != 1]):
-        raise ValueError(
-            f"{patterns[0]}: expected the file of a machine, because another machine has the symbol {words[0]!r}, got "
-            "an expression, whose symbols are single characters; write it as a machine in one of the formats"
-        )
-    named = sorted({symbol for pattern in patterns for symbol in named_symbols(pattern)})
+    expressions = [one for one in loaded if isinstance(one, Expression)]
+    named = sorted({symbol for one in expressions for symbol in named_symbols(*one)})
     alphabet = tuple(dict.fromkeys([*known, *named])) or None
-    return [Given(labeled_dfa(dfa_from_regex(one, alphabet)), True) if isinstance(one, str) else one for one in loaded]
+    words = [symbol for symbol in alphabet or () if len(symbol) != 1]
+    if words and (patterns := [one.pattern for one in expressions if one.tokens == "characters"]):
+        raise ValueError(
+            f"{patterns[0]}: expected an expression over words, because another machine has the symbol {words[0]!r}, "
+            f"got one over characters; write {WORDS} in front, and blanks between words"
+        )
+    return [
+        Given(labeled_dfa(dfa_from_regex(one.pattern, alphabet, one.tokens)), True)
+        if isinstance(one, Expression)
+        else one
+        for one in loaded
+    ]
 
 
-def machine_or_expression(source: str) -> Given | str:
-    """Return the machine at a path, or the pattern of a regular expression, whose alphabet is not known yet.
+def machine_or_expression(source: str) -> Given | Expression:
+    """Return the machine at a path, or a regular expression, whose alphabet is not known yet.
 
     See `given_machines` for the difference between the two, and for errors.
     """
@@ -86,7 +101,9 @@ def machine_or_expression(source: str) -> Given | str:
     path = Path(source)
     if not _is_path(source):
         if source.startswith(EXPRESSION):
-            return source.removeprefix(EXPRESSION)
+            return Expression(source.removeprefix(EXPRESSION))
+        if source.startswith(WORDS):
+            return Expression(source.removeprefix(WORDS), "words")
         # A misspelled file name is a valid expression, so it would silently be compared as a language.
         if len(source) <= MAX_NAME and (close := get_close_matches(source, os.listdir(), n=1, cutoff=ALIKE)):
             raise ValueError(
@@ -98,7 +115,7 @@ def machine_or_expression(source: str) -> Given | str:
                 f"{source[:200]}: expected a file, a folder or a regular expression, got no such path; write "
                 f"{EXPRESSION}{source[:40]} if it is an expression"
             )
-        return source
+        return Expression(source)
     if path.is_dir():
         return _folder_machine(path)
     if path.suffix.lower() == ".toml":
@@ -106,7 +123,7 @@ def machine_or_expression(source: str) -> Given | str:
     if path.suffix.lower() == ".json" and is_certificate(path):
         return _certificate_machine(Certificate.read(path), path)
     if path.suffix.lower() == ".regex" and (pattern := _pattern_alone(path)) is not None:
-        return pattern
+        return Expression(pattern)
     return Given(read_machine(path), True)
 
 
@@ -187,7 +204,7 @@ def is_certificate(path: Path) -> bool:
 def _pattern_alone(path: Path) -> str | None:
     """Return the pattern of a file that does not list its symbols; None if it lists them or cannot be read."""
     try:
-        pattern, alphabet = pattern_and_alphabet(read_file(path).decode("utf-8-sig"))
+        pattern, alphabet, _ = pattern_and_alphabet(read_file(path).decode("utf-8-sig"))
     except UnreadableFile:
         raise
     except (ValueError, OSError):

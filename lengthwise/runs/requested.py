@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lengthwise.constructions.base import Machine
-from lengthwise.runs.machine_sources import machine_or_expression
+from lengthwise.runs.machine_sources import Expression, machine_or_expression
 from lengthwise.runs.spec import parse_assignments
 from lengthwise.tasks.base import make_task
 from lengthwise.tasks.regular.machine import machine_task
@@ -42,11 +42,10 @@ def requested_machine(
         )
     assert pattern is not None
     source = machine_or_expression(pattern)
-    if isinstance(source, str):
-        return make_task("regex", pattern=source, **({} if alphabet is None else {"alphabet": alphabet}))
+    if isinstance(source, Expression):
+        return make_task("regex", **source._asdict(), **({} if alphabet is None else {"alphabet": alphabet}))
     if alphabet is not None:
         raise ValueError(f"alphabet: expected none next to {pattern}, which names its symbols, got {alphabet!r}")
-    # Task `dfa` has symbols of one character; other machines need the task of any machine.
-    if source.labeled.is_automaton and not source.labeled.separator:
+    if source.labeled.is_automaton:
         return make_task("dfa", **source.labeled.dfa().to_json())
     return machine_task(source.labeled)

@@ -173,9 +173,3 @@ def test_what_is_too_large_is_refused() -> None:
 def test_groups_are_counted_and_brackets_that_are_symbols_are_not(pattern: str) -> None:
     expected = {"a(b(c|d))*(a)": 2}.get(pattern, 0)
     assert _depth(pattern) == expected
-
-
-def test_symbols_are_characters() -> None:
-    machine = Semiautomaton(np.array([[0]]), ("push",))
-    with pytest.raises(ValueError, match=r"^symbols: expected single characters, .* got 'push'; write the"):
-        regex_from_dfa(DFA(machine, 0, np.array([True])))

@@ -96,6 +96,22 @@ def test_compile_takes_the_file_of_a_machine(capsys) -> None:
     assert printed(capsys, "diff", "", "a")[2].startswith("lengthwise: machine: expected a file, a folder or a regular")
 
 
+def test_expressions_over_words_have_a_prefix_and_are_written_as_they_are_read(capsys) -> None:
+    session = "words:CONNECT (DATA ACK)* CLOSE"
+    assert printed(capsys, "convert", session, "s.dot")[1].startswith("machine: 5 states, 4 symbols, ")
+    assert printed(capsys, "convert", "s.dot", "s.regex")[0] == 0
+    assert Path("s.regex").read_text() == "CONNECT (DATA ACK)* CLOSE\nwords: ACK CLOSE CONNECT DATA\n"
+    assert printed(capsys, "diff", "s.regex", session) == (0, "equal\n", "")
+    code, out, _ = printed(capsys, "diff", "s.dot", "words: CONNECT .* CLOSE")
+    assert (code, out.splitlines()[:2]) == (1, ["different", "string: CONNECT ACK CLOSE"])
+    for other in ("regex:CD*", "words:CD*"):
+        assert ("write words: in front" in printed(capsys, "diff", "s.dot", other)[2]) == other.startswith("regex")
+    assert printed(capsys, "combine", "s.dot", "and", "words:CONNECT CLOSE", "--out", "c.regex")[0] == 0
+    assert Path("c.regex").read_text().startswith("CONNECT CLOSE\n")
+    assert exit_code("compile", "words:GET (PUT GET)*", "--alphabet", "GET PUT OK", "--to", "rnn", "--out", "net") == 0
+    assert printed(capsys, "diff", "net", "words:GET (PUT GET)*", "--alphabet", "OK ")[0] == 0
+
+
 def test_combine_writes_what_its_words_mean_from_left_to_right(capsys) -> None:
     printed(capsys, "convert", "(a|b)*b", "b.dot")
     for terms, expected in (
@@ -152,7 +168,7 @@ def test_expressions_have_more_symbols_where_these_are_given(capsys) -> None:
     assert "2 symbols" in printed(capsys, "convert", ".*", "any.dot", "--alphabet", "xy")[1]
     for alphabet in ("ab", "a b"):
         assert "length 10: 512 of 1,024\n" in printed(capsys, "describe", "a.*", "--alphabet", alphabet)[1]
-    assert "has the symbol 'ab', got an expression" in printed(capsys, "describe", "a*", "--alphabet", "ab ")[2]
+    assert "has the symbol 'ab', got one over characters" in printed(capsys, "describe", "a*", "--alphabet", "ab ")[2]
     assert printed(capsys, "diff", "[^a]*", "b*", "--alphabet", "a")[0] == 0
     assert printed(capsys, "diff", "[^a]*", "b*", "--alphabet", "ac")[:2] == (
         1,

@@ -23,6 +23,23 @@ def test_symbols_are_kept(text: str, symbols: str, rewritten: str) -> None:
     assert Regex.read(rewritten).dfa().equivalent(machine.dfa())
 
 
+@pytest.mark.parametrize(
+    ("text", "rewritten"),
+    [
+        ("GET (PUT OK)*\nwords: OK PUT GET", "GET (PUT OK)*\nwords: OK PUT GET\n"),
+        ("a|b\nwords: b a", "[ab]\nalphabet: ba\n"),
+        ("\nwords:  GET  PUT", "\nwords: GET PUT\n"),
+        ("[^GET a]\nwords: GET a", "[^GET a]\nwords: GET a\n"),
+    ],
+)
+def test_words_are_listed(text: str, rewritten: str) -> None:
+    machine = Regex.read(text)
+    assert Regex.write(machine) == rewritten
+    again = Regex.read(rewritten)
+    assert again.symbols == machine.symbols
+    assert again.dfa().equivalent(machine.dfa())
+
+
 def test_states_without_an_answer_reject() -> None:
     machine = JSON.read(
         '{"symbols": ["a"], "start": 0, "table": [[1], [0]], "outputs": [-100, 0], "classes": ["yes", "no"]}'
@@ -33,8 +50,13 @@ def test_states_without_an_answer_reject() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a\nb\n", r"^expected a regular expression and at most a second line alphabet: abc, got more lines$"),
+        (
+            "a\nb\n",
+            r"^expected a regular expression and at most .* alphabet: abc, or words: DATA ACK, got more",
+        ),
         ("a\nalphabet: a\n\n", r"got more lines$"),
+        ("a\nalphabet: a\nwords: a", r"got more lines$"),
+        ("GET\nwords: PUT", r"^alphabet: expected the symbols of 'GET', got 'PUT', without 'GET'; add these$"),
         ("(a", r"^pattern: expected a closing \) at position 3 of '\(a', got the end; close the group$"),
         ("", r"^alphabet: expected at least one symbol, and '' names none; give the alphabet$"),
         ("a\nalphabet: b", r"^alphabet: expected the symbols of 'a', got 'b', without 'a'; add these$"),

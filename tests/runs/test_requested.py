@@ -85,7 +85,7 @@ def test_an_expression_has_symbols_of_one_character(tmp_path: Path, monkeypatch:
     )
     write_machine(words, "words.json")
     with pytest.raises(
-        ValueError, match=r"^a\*: expected the file of a machine, because another machine has the symbol"
+        ValueError, match=r"^a\*: expected an expression over words, because another machine has the symbol"
     ):
         given_machines(["words.json", "a*"])
     assert given_machines(["words.json"])[0].labeled.symbols == ("up",)

@@ -214,8 +214,8 @@ def test_bad_patterns_are_refused(fields: dict[str, object], message: str) -> No
             r"alphabet: expected distinct single characters, got '0' twice; name each symbol once$",
         ),
         (
-            {"alphabet": ["0", "10"]},
-            r"alphabet: expected single characters, got '10'; use task `machine` for .* words$",
+            {"alphabet": ["0", "1 0"]},
+            r"alphabet: expected distinct words without blanks, got '1 0'; name each word once$",
         ),
         ({"alphabet": ""}, r"transitions: expected at least one state and one symbol, got 3 and 0; "),
         ({"alphabet": "012"}, r"transitions: expected a next state for each of the 3 symbols, got 2 for state 0; "),

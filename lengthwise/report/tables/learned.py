@@ -75,7 +75,7 @@ def expressions(learned: Learned) -> Iterator[tuple[str, str]]:
             continue
         try:
             text = learned.expression(answer)
-        except ValueError:  # symbols are words, or the expression gets too long
+        except ValueError:  # the expression gets too long
             continue
         if len(text) <= MAX_EXPRESSION:
             yield f"{answer} where the string matches", text

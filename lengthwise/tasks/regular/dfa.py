@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from lengthwise.automata import DFA
 from lengthwise.automata.answers import acceptor_index
 from lengthwise.automata.labeled import LabeledMachine
-from lengthwise.automata.semiautomaton import check_characters
+from lengthwise.automata.semiautomaton import check_characters, check_words
 from lengthwise.display import printable
 from lengthwise.formats.files import read_machine
 from lengthwise.tasks.base import TASKS
@@ -45,10 +45,10 @@ NO_TITLE: Any = Field("", exclude_if=lambda title: not title)
 class DFALanguage(RecognitionTask):
     """Recognition of the strings that a deterministic automaton accepts.
 
-    ``transitions[q]`` lists the next states of state q, one for each symbol of the `alphabet` (single characters, in a
-    list or as a text). A string is in the language if it leads from `start` to one of the states in `accepting`. The
-    automaton itself answers strings, and draws strings in the language, outside it, and near misses. The default is the
-    language of binary numbers divisible by 3.
+    ``transitions[q]`` lists the next states of state q, one for each symbol of the `alphabet` (characters or words in a
+    list, or characters as a text). A string is in the language if it leads from `start` to one of the states in
+    `accepting`. The automaton itself answers strings, and draws strings in the language, outside it, and near misses.
+    The default is the language of binary numbers divisible by 3.
 
     The fields are the entries of `DFA.to_json`. For a machine of automata-lib, the task is ``make_task("dfa",
     **dfa_from_automata_lib(machine).to_json())``. A `file` of any format (`lengthwise.formats`) is read into these
@@ -56,9 +56,10 @@ class DFALanguage(RecognitionTask):
 
     Raises:
         ValueError: some of the first three fields are given, but not all, or together with a file; the file contains no
-            machine that accepts or rejects; the alphabet does not consist of distinct single characters; a state lacks
-            a transition; a named state does not exist; all strings of one symbol or more are in the language, or no
-            such string is; more than 1,000 states are needed, or more than 2,000 states or 40,000 transitions given.
+            machine that accepts or rejects; the alphabet does not consist of distinct characters, or words without
+            blanks; a state lacks a transition; a named state does not exist; all strings of one symbol or more are in
+            the language, or no such string is; more than 1,000 states are needed, or more than 2,000 states or 40,000
+            transitions given.
     Example:
         >>> task = DFALanguage(alphabet="ab", transitions=((0, 1), (1, 0)), accepting=(1,))
         >>> task.solve(task.encode("abba")[None]).tolist()
@@ -92,12 +93,8 @@ class DFALanguage(RecognitionTask):
     @model_validator(mode="after")
     def _can_be_learned(self) -> "DFALanguage":
         check_title(self.title)
-        if words := [symbol for symbol in self.alphabet if len(symbol) > 1]:
-            raise ValueError(
-                f"alphabet: expected single characters, got {words[0][:40]!r}; use task `machine` for a machine that "
-                "reads words"
-            )
-        check_characters(self.alphabet)
+        check_symbols = check_words if any(len(symbol) > 1 for symbol in self.alphabet) else check_characters
+        check_symbols(self.alphabet)
         # This check comes before `language`, which minimizes the table.
         if len(self.transitions) > min(MAX_GIVEN_STATES, MAX_TRANSITIONS // len(self.alphabet or "a")):
             raise ValueError(
