@@ -25,6 +25,7 @@ _HOME = {
     "Recipe": "lengthwise.training.recipe",
     "learn": "lengthwise.learning.learned",
     "learn_system": "lengthwise.learning.systems",
+    "task_from_function": "lengthwise.learning.function_task",
     "wrap": "lengthwise.models.wrapped",
     "SetAnswers": "lengthwise.models.set_answers",
     "wrap_module": "lengthwise.models.wrapped_module",
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from lengthwise.evaluation.error_curve import error_curve as error_curve
     from lengthwise.evaluation.length_curve import length_curve as length_curve
     from lengthwise.experiment import EXPERIMENTS as EXPERIMENTS
+    from lengthwise.learning.function_task import task_from_function as task_from_function
     from lengthwise.learning.learned import learn as learn
     from lengthwise.learning.systems import learn_system as learn_system
     from lengthwise.models.base import MODELS as MODELS

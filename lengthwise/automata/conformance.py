@@ -1,6 +1,7 @@
 """Test strings that distinguish a machine from all other machines with at most as many states."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, product, takewhile
 
 from lengthwise.automata.refinement import numbered
@@ -32,8 +33,7 @@ def conformance_strings(machine: Transducer, max_symbols: int) -> list[String]:
     Source: Chow, "Testing software design modeled by finite-state machines" (IEEE TSE, 1978), the W-method.
     """
     access = access_strings(machine, max_symbols)
-    symbols = [(symbol,) for symbol in range(len(machine.symbols))]
-    cover = {*symbols, *access.values(), *(string + symbol for string in access.values() for symbol in symbols)}
+    cover = _transition_cover(machine, access)
     # Chow's theorem needs every transition (`cover`), followed by every suffix that separates states.
     num_symbols, others = sum(map(len, cover)), set[String]()
     for suffix in _separating_suffixes(machine, list(access)):
@@ -64,6 +64,68 @@ def extended_strings(
     """
     for start, middle, suffix in product(access, product(range(num_symbols), repeat=length), suffixes):
         yield start + middle + suffix
+
+
+class ConformanceTest:
+    """Strings that distinguish a machine from all machines with up to k more states, in levels 0 to k.
+
+    A string of level k consists of a shortest string to a state, a symbol, k more symbols and a separating suffix. The
+    machine is as in `conformance_strings`, and states are counted as there. If another machine has at most k more
+    states, and answers the strings of all levels up to k like this machine, it answers all nonempty strings like it.
+
+    Example:
+        >>> import numpy as np
+        >>> from lengthwise.automata.semiautomaton import Semiautomaton
+        >>> flip = Semiautomaton(np.array([[1], [0]]), ("a",))
+        >>> test = ConformanceTest(Transducer(flip, 0, np.array([0, 1])))
+        >>> list(test.strings([2])), test.num_symbols(2)
+        ([(0, 0, 0, 0, 0)], 5)
+
+    Source: Chow, as in `conformance_strings`.
+    """
+
+    def __init__(self, machine: Transducer) -> None:
+        access = access_strings(machine, sys.maxsize)
+        cover = _transition_cover(machine, access)
+        self._num_symbols = len(machine.symbols)
+        self._cover = sorted(cover, key=_by_length)
+        # Access strings contain all their own prefixes. So a string that leaves them has one first prefix outside, and
+        # longer middles are needed only after these prefixes.
+        self._leaves = cover - set(access.values())
+        self._suffixes = list(_separating_suffixes(machine, list(access)))
+
+    def strings(self, levels: Iterable[int]) -> Iterator[String]:
+        """Yield the strings of several levels, from the longest access strings on; a string may occur several times.
+
+        If a machine is found state by state, its newest state has a long access string, and is most likely wrong.
+        """
+        for start in reversed(self._cover):
+            for level in levels:
+                if level and start not in self._leaves:
+                    continue
+                for middle in product(range(self._num_symbols), repeat=level):
+                    for suffix in self._suffixes:
+                        yield start + middle + suffix
+
+    def num_symbols(self, level: int) -> int:
+        """Return the number of symbols in all strings of a level together."""
+        starts = self._leaves if level else self._cover
+        lengths = sum(map(len, starts)) * len(self._suffixes) + sum(map(len, self._suffixes)) * len(starts)
+        num_middles: int = self._num_symbols**level
+        return num_middles * (lengths + level * len(starts) * len(self._suffixes))
+
+    def max_level(self, max_symbols: int) -> int:
+        """Return the largest level for which all levels up to it have at most `max_symbols` symbols; at least 0."""
+        level, total = 0, self.num_symbols(0)
+        while (total := total + self.num_symbols(level + 1)) <= max_symbols:
+            level += 1
+        return level
+
+
+def _transition_cover(machine: Transducer, access: Mapping[int, String]) -> set[String]:
+    """Return the shortest strings to all states, each also with one more symbol, and all strings of one symbol."""
+    symbols = [(symbol,) for symbol in range(len(machine.symbols))]
+    return {*symbols, *access.values(), *(string + symbol for string in access.values() for symbol in symbols)}
 
 
 def _by_length(string: String) -> tuple[int, String]:

@@ -4,6 +4,11 @@ from collections.abc import Callable, Hashable, Sequence
 from itertools import product
 from typing import Literal, NamedTuple
 
+import numpy as np
+
+from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.transducer import Transducer
+
 String = tuple[int, ...]
 Kind = Literal["Moore", "Mealy"]
 
@@ -36,6 +41,11 @@ class Hypothesis(NamedTuple):
             answers.append(self.rows[state][symbol])
             state = self.table[state][symbol]
         return answers
+
+    def transducer(self, symbols: Sequence[str]) -> Transducer:
+        """Return a Moore machine, whose answers must be numbers, with these names of the symbols."""
+        outputs = np.array([row[0] for row in self.rows])
+        return Transducer(Semiautomaton(np.array(self.table), tuple(symbols)), 0, outputs)
 
     def separating_suffixes(self) -> list[String]:
         """Return suffixes such that the answers of any two states differ after one of them."""

@@ -40,7 +40,7 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None, tokens: 
 
     If `tokens` is "words", each run of characters other than blanks and special characters is one symbol, as in
     ``CONNECT (DATA ACK)* CLOSE``. An operator after a word repeats the whole word. Blanks end words and have no other
-    meaning. ``[DATA ACK]`` is one of two words, and ``-`` is a part of a word, so there are no ranges.
+    meaning. ``[DATA ACK]`` is one of two words, and ``-`` is a part of a word, so classes have no ranges.
 
     The construction is Glushkov's position automaton, which is determinized by sets of positions and then minimized.
 

@@ -177,8 +177,8 @@ def mismatched_part(certificate: Certificate, model: SequenceModel, task: Task) 
 
 
 def _untitled(task: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a task without its title: the title is only for tables, and changes no answer."""
-    return {name: value for name, value in task.items() if name != "title"}
+    """Return the fields of a task without its title and note, which are only for readers, and change no answer."""
+    return {name: value for name, value in task.items() if name not in ("title", "note")}
 
 
 def _shortest_kind(machine: Machine, reference: Transducer | GridMachine) -> Shortest:

@@ -1,12 +1,9 @@
 """Angluin's L* with a model as its teacher, for comparison with machines that are extracted from states."""
 
-from functools import cache
-
 import numpy as np
 import torch
 
 from lengthwise.automata.lstar import Hypothesis, String, learn_by_lstar
-from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 from lengthwise.models.base import SequenceModel, eval_mode
@@ -43,29 +40,29 @@ def learn_by_queries(
 
         num_rounds = 0
 
-        @cache
+        # The empty string is not supervised; a net answers all prefixes of a string at once.
+        known: dict[String, int] = {(): IGNORE}
+
         def query(string: String) -> int:
-            return int(finite_answers_of(model(torch.tensor([string])))[0, -1]) if string else IGNORE
+            if string not in known:
+                outputs = finite_answers_of(model(torch.tensor([string])))[0].tolist()
+                known.update((string[: end + 1], output) for end, output in enumerate(outputs))
+            return known[string]
 
         def wrong_prefix(hypothesis: Hypothesis) -> String | None:
             nonlocal num_rounds
             num_rounds += 1
-            wrong = np.argwhere(_transducer(hypothesis, symbols).run(strings.numpy()) != answers)
+            wrong = np.argwhere(hypothesis.transducer(symbols).run(strings.numpy()) != answers)
             if not len(wrong) or num_rounds > max_rounds:
                 return None
             # The earliest error over all strings gives the shortest counterexample.
             row, index = min(wrong.tolist(), key=lambda row_and_index: row_and_index[1])
             return tuple(strings[row, : index + 1].tolist())
 
-        machine = _transducer(learn_by_lstar(len(symbols), "Moore", query, wrong_prefix), symbols)
+        machine = learn_by_lstar(len(symbols), "Moore", query, wrong_prefix).transducer(symbols)
         if (machine.run(strings.numpy()) != answers).any():
             raise ValueError(
                 f"model: expected a machine that agrees with it on {num_strings:,} strings of {length} symbols after "
                 f"{max_rounds} rounds, got one of {machine.num_states} states that does not; it may not be finite-state"
             )
         return machine.minimize_nonempty()
-
-
-def _transducer(moore: Hypothesis, symbols: tuple[str, ...]) -> Transducer:
-    outputs = np.array([row[0] for row in moore.rows])
-    return Transducer(Semiautomaton(np.array(moore.table), symbols), 0, outputs)

@@ -257,17 +257,18 @@ def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
 def identity(specification: Mapping[str, Any]) -> Settings:
     """Return the part of a specification that changes a number.
 
-    It excludes the number of steps between checkpoints, the budget, and the title of a task. It also excludes the name
-    of a file of examples, because a digest identifies the contents of the file.
+    It excludes the number of steps between checkpoints, the budget, and the title and note of a task. It also excludes
+    the name of a file of examples, because a digest identifies the contents of the file.
     """
     # These settings change no trained weight: a run may be saved more often, or get a larger budget, under the same id.
-    left_out = {"train": "checkpoint_every", "until": "budget"}
+    left_out: dict[str, tuple[str, ...]] = {"train": ("checkpoint_every",), "until": ("budget",)}
+    name = str(specification["task"].get("name"))
     if specification["task"].get("digest"):
-        left_out["task"] = "file"
-    elif is_titled(specification["task"]):
-        left_out["task"] = "title"
+        left_out["task"] = ("file",)
+    elif name in TASKS and TASKS[name].titled:
+        left_out["task"] = ("title", "note")
     parts = {
-        section: {name: value for name, value in specification[section].items() if name != left}
+        section: {name: value for name, value in specification[section].items() if name not in left}
         for section, left in left_out.items()
         if section in specification
     }

@@ -5,7 +5,7 @@ from automaton_strategies import all_strings, checked_strategies, transducers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.automata.conformance import conformance_strings
+from lengthwise.automata.conformance import ConformanceTest, conformance_strings
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 
@@ -45,6 +45,29 @@ def test_one_that_passes_and_has_no_more_states_is_the_same(data: st.DataObject)
     assert passes or not same
     if num_states_of_strings(other) <= num_states_of_strings(machine):
         assert passes == same
+
+
+@given(st.data(), st.integers(0, 2))
+def test_levels_tell_machines_with_more_states_from_others(data: st.DataObject, num_extra: int) -> None:
+    """As in L*, no string returns to the start of the machine, so its answer is no other state's."""
+    machine = data.draw(transducers(symbols=("a", "b"), max_states=3)).with_empty_answer(-2)
+    other = data.draw(st.one_of(changed(machine), transducers(symbols=("a", "b"), max_states=4)))
+    test = ConformanceTest(machine)
+    same = all(np.array_equal(machine.run(s), other.run(s)) for n in range(1, 11) for s in [all_strings(2, n)])
+    passes = agrees(machine, other, list(test.strings(range(num_extra + 1))))
+    assert passes or not same
+    if num_states_of_strings(other) <= num_states_of_strings(machine) + num_extra:
+        assert passes == same
+
+
+@given(transducers(max_states=4), st.integers(0, 3))
+def test_levels_have_as_many_symbols_as_is_stated(machine: Transducer, level: int) -> None:
+    test = ConformanceTest(machine.minimize())
+    assert sum(map(len, test.strings([level]))) == test.num_symbols(level)
+    total = sum(map(test.num_symbols, range(level + 1)))
+    assert test.max_level(total) == level
+    assert test.max_level(total - 1) == max(level - 1, 0)
+    assert set(test.strings([0])) == set(conformance_strings(machine.minimize(), 10**6))
 
 
 def trie(words: dict[str, int]) -> Transducer:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from automaton_strategies import checked_strategies, transducers
 from hypothesis import given
+from hypothesis import strategies as st
 
-from lengthwise.automata import Semiautomaton, Transducer
+from lengthwise.automata import Transducer
 from lengthwise.automata.conformance import extended_strings
 from lengthwise.automata.lstar import Hypothesis, String, learn_by_lstar
 
@@ -21,15 +22,12 @@ def learned(machine: Transducer, **options: int) -> Transducer:
             state = int(machine.semiautomaton.table[state, symbol])
         return int(machine.outputs[state])
 
-    def transducer(hypothesis: Hypothesis) -> Transducer:
-        outputs = np.array([row[0] for row in hypothesis.rows])
-        return Transducer(Semiautomaton(np.array(hypothesis.table), machine.symbols), 0, outputs)
-
     def wrong_string(hypothesis: Hypothesis) -> String | None:
-        wrong = transducer(hypothesis).difference_string(machine)
+        wrong = hypothesis.transducer(machine.symbols).difference_string(machine)
         return None if wrong is None else tuple(map(machine.symbols.index, wrong))
 
-    return transducer(learn_by_lstar(len(machine.symbols), "Moore", query, wrong_string, **options))
+    smallest = learn_by_lstar(len(machine.symbols), "Moore", query, wrong_string, **options)
+    return smallest.transducer(machine.symbols)
 
 
 @given(transducers())
@@ -41,6 +39,43 @@ def test_the_smallest_machine_is_learned(machine: Transducer) -> None:
     if smallest.num_states > 1:
         with pytest.raises(ValueError, match="max_states: expected at least as many states as the answers show"):
             learned(machine, max_states=smallest.num_states - 1)
+
+
+def answers_of(machine: Transducer, queried: set[tuple[int, ...]]):
+    def answer(string: tuple[int, ...]) -> int:
+        queried.add(string)
+        state = machine.semiautomaton.final_states(np.array([string], dtype=np.int64), machine.start)[0]
+        return int(machine.outputs[state])
+
+    return answer
+
+
+@given(transducers(), st.integers(0, 30))
+def test_the_smallest_machine_is_learned_from_few_queries(machine: Transducer, extra: int) -> None:
+    """Counterexamples are longer than need be; Rivest and Schapire bound the number of suffixes by that of states."""
+    queried: set[tuple[int, ...]] = set()
+    sizes = []
+
+    def counterexample(learned: Hypothesis) -> tuple[int, ...] | None:
+        hypothesis = learned.transducer(machine.symbols)
+        sizes.append(hypothesis.num_states)
+        string = hypothesis.difference_string(machine)
+        if string is None:
+            return None
+        ids = tuple(machine.symbols.index(symbol) for symbol in string)
+        longer = ids + (0,) * extra
+        answers = [one.run(np.array([longer]))[0, -1] for one in (hypothesis, machine)] if longer else [0, 0]
+        return longer if answers[0] != answers[1] else ids
+
+    query = answers_of(machine, queried)
+    learned = learn_by_lstar(len(machine.symbols), "Moore", query, counterexample).transducer(machine.symbols)
+    smallest = machine.minimize()
+    assert learned.equivalent(machine)
+    assert sizes == sorted(set(sizes))
+    assert sizes[-1] == learned.num_states == smallest.num_states
+    size, num_symbols = smallest.num_states, len(machine.symbols)
+    steps = int(np.ceil(np.log2(size * size + extra + 2))) + 2
+    assert len(queried) <= (size * num_symbols + 1) * size + size * steps
 
 
 def outputs_along(machine: tuple[int, ...], string: String) -> list[int]:

@@ -24,21 +24,22 @@ MAX_GIVEN_STATES, MAX_TRANSITIONS = 2_000, 40_000
 """The largest table, in states and transitions, that is minimized when a task is made. This takes a few seconds."""
 
 
-MAX_TITLE = 60
-"""The longest title of a task, in characters."""
+MAX_TITLE, MAX_NOTE = 60, 300
+"""The longest title and the longest note of a task, in characters."""
 
 
-def check_title(title: str) -> None:
-    """Raise a ValueError if a title cannot be printed in one line of a table."""
-    if len(title) > MAX_TITLE or not title.isprintable():
-        raise ValueError(
-            f"title: expected at most {MAX_TITLE} characters that can be printed, got {truncate(repr(title))}; choose "
-            "another"
-        )
+def check_title(title: str, note: str) -> None:
+    """Raise a ValueError if a title cannot be printed in one line of a table, or a note is too long."""
+    for field, text, longest in (("title", title, MAX_TITLE), ("note", note, MAX_NOTE)):
+        if len(text) > longest or not text.isprintable():
+            raise ValueError(
+                f"{field}: expected at most {longest} characters that can be printed, got {truncate(repr(text))}; "
+                "choose another"
+            )
 
 
-NO_TITLE: Any = Field("", exclude_if=lambda title: not title)
-"""The default of a title, which run specifications leave out."""
+NO_TEXT: Any = Field("", exclude_if=lambda text: not text)
+"""The default of a title and of a note, which run specifications leave out."""
 
 
 @TASKS.register("dfa")
@@ -52,7 +53,7 @@ class DFALanguage(RecognitionTask):
 
     The fields are the entries of `DFA.to_json`. For a machine of automata-lib, the task is ``make_task("dfa",
     **dfa_from_automata_lib(machine).to_json())``. A `file` of any format (`lengthwise.formats`) is read into these
-    fields when the task is made, and its name is not stored.
+    fields when the task is made, and its name is not stored. A `note` may state where the automaton comes from.
 
     Raises:
         ValueError: some of the first three fields are given, but not all, or together with a file; the file contains no
@@ -72,9 +73,10 @@ class DFALanguage(RecognitionTask):
     start: int = 0
     file: str | None = Field(default=None, exclude=True)
     accept: str | None = Field(default=None, exclude=True)
-    title: str = NO_TITLE
+    title: str = NO_TEXT
+    note: str = NO_TEXT
 
-    titled: ClassVar[tuple[str, ...]] = ("alphabet", "transitions", "accepting", "start")
+    titled: ClassVar[tuple[str, ...]] = ("alphabet", "transitions", "accepting", "start", "note")
 
     @model_validator(mode="before")
     @classmethod
@@ -92,7 +94,7 @@ class DFALanguage(RecognitionTask):
 
     @model_validator(mode="after")
     def _can_be_learned(self) -> "DFALanguage":
-        check_title(self.title)
+        check_title(self.title, self.note)
         check_symbols = check_words if any(len(symbol) > 1 for symbol in self.alphabet) else check_characters
         check_symbols(self.alphabet)
         # This check comes before `language`, which minimizes the table.

@@ -16,7 +16,7 @@ from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 from lengthwise.tasks.base import TASKS, Batch, RegularTask, make_task
-from lengthwise.tasks.regular.dfa import NO_TITLE, check_title, fields_of_file
+from lengthwise.tasks.regular.dfa import NO_TEXT, check_title, fields_of_file
 
 MAX_TABLE = 100_000
 """The largest number of entries in a machine's table."""
@@ -39,7 +39,7 @@ class MachineTransduction(RegularTask):
 
     The fields are named as in `Transducer.to_json`, except for the names of symbols and answers. A `file` of any format
     (`lengthwise.formats`) is read into these fields when the task is made. Tables, charts and pages name the task by
-    its `title`, by default the file's name without its suffix.
+    its `title`, by default the file's name without its suffix. A `note` may state where the machine comes from.
 
     Raises:
         ValueError: the file contains no machine, or is given together with other fields; a named state or answer does
@@ -57,9 +57,10 @@ class MachineTransduction(RegularTask):
     answers: tuple[str, ...] = ("no", "yes")
     start: int = 0
     file: str | None = Field(default=None, exclude=True)
-    title: str = NO_TITLE
+    title: str = NO_TEXT
+    note: str = NO_TEXT
 
-    titled: ClassVar[tuple[str, ...]] = ("alphabet", "table", "outputs", "answers", "start")
+    titled: ClassVar[tuple[str, ...]] = ("alphabet", "table", "outputs", "answers", "start", "note")
 
     @model_validator(mode="before")
     @classmethod
@@ -68,7 +69,7 @@ class MachineTransduction(RegularTask):
 
     @model_validator(mode="after")
     def _is_a_machine(self) -> "MachineTransduction":
-        check_title(self.title)
+        check_title(self.title, self.note)
         for what, names in (("alphabet", self.alphabet), ("answers", self.answers)):
             if not all(names) or len(set(names)) < len(names):
                 raise ValueError(f"{what}: expected names that differ from one another, got {names}")
