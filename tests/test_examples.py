@@ -196,6 +196,7 @@ PAGES_WITHOUT_TRAINING = (
     "tracking",
     "export",
     "random-languages",
+    "benchmarks",
 )
 """Their nets take a second or less to train, so that what they print is compared in every run of the tests."""
 

@@ -101,9 +101,9 @@ def test_the_leaderboard_has_the_results_of_the_package(installed: Path, monkeyp
     def stop(*given: object) -> None:
         raise ValueError("here training would begin")
 
-    monkeypatch.setattr("lengthwise.cli.leaderboard._with_rate", stop)
+    monkeypatch.setattr("lengthwise.cli.benchmarking._with_rate", stop)
     monkeypatch.setattr(leaderboard, "ENTRANTS", leaderboard.ENTRANTS[:1])
-    assert exit_code("leaderboard", "--model", "gru") == 2
+    assert exit_code("bench", "leaderboard", "--model", "gru") == 2
     assert f"the other models' results come from {recorded}" in capsys.readouterr().out
 
 
@@ -127,5 +127,5 @@ def test_commands_of_an_installed_wheel_find_the_records(tmp_path: Path) -> None
     assert "fan2024: " in run(command, "claims", "--paper", "fan2024", folder=empty)
     printed = run(command, "reproduce", "looped/table-2", "--recorded", "--page-only", folder=empty)
     assert str(packages / "lengthwise/_docs") in printed.replace("\n", "")
-    page = run(command, "leaderboard", "--row", "Parity", folder=empty)
+    page = run(command, "bench", "leaderboard", "--rows", "parity", folder=empty)
     assert "0 runs taken" not in page

@@ -12,13 +12,13 @@ from cyclopts import App, CycloptsError
 
 from lengthwise.cli import (
     attacking,
+    benchmarking,
     catalogue,
     certifying,
     comparing,
     compiling,
     experimenting,
     exporting,
-    leaderboard,
     learning,
     machines,
     measuring,
@@ -50,7 +50,7 @@ def flowing(text: str) -> str:
 
 GROUPS = (
     experimenting,
-    leaderboard,
+    benchmarking,
     catalogue,
     training,
     measuring,

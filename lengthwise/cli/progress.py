@@ -74,10 +74,22 @@ def run_all(
     options: PoolOptions,
     pool: str = "local",
     also: Listener | None = None,
+    is_enough: StopRequested = lambda: False,
 ) -> list[Outcome]:
-    """Execute all runs on a pool, and return their outcomes. `also` is a further listener."""
+    """Execute all runs on a pool, and return their outcomes.
+
+    `also` is a further listener. If `is_enough` returns True, the runs stop as after Ctrl-C.
+    """
     opener = POOLS[pool]
     if not specs:
         return []
     with watched(console, specs, also) as (listener, stop_requested), opener(options) as (executor, held):
-        return execute_all(specs, root, plans, listener, pool=executor, held=held, stop_requested=stop_requested)
+        return execute_all(
+            specs,
+            root,
+            plans,
+            listener,
+            pool=executor,
+            held=held,
+            stop_requested=lambda: stop_requested() or is_enough(),
+        )

@@ -71,7 +71,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
     [
         (
             ["certfy"],
-            "certfy: no such command; did you mean 'certify'? (known: demo, reproduce, leaderboard, list, show",
+            "certfy: no such command; did you mean 'certify'? (known: demo, reproduce, bench, list, show",
         ),
         (["certfy", "runs/one"], ", track, play)"),
         (

@@ -21,7 +21,7 @@ SMALL = ["--longest", "50", "--set", "train.steps=5"]
 COMMANDS = {
     "--runs": ["train", "parity", "gru", *SMALL, "--runs", "{}"],
     "--pages": ["reproduce", "learning-rates", "--scale", "smoke", "--pages", "{}"],
-    "leaderboard --pages": ["leaderboard", "--model", "gru", "--pages", "{}"],
+    "bench --pages": ["bench", "leaderboard", "--model", "gru", "--pages", "{}"],
     "learn --out": ["learn", "labels.csv", "--out", "{}"],
     "compile --out": ["compile", "ab", "--to", "rnn", "--out", "{}"],
     "track --out": ["track", "run", "--to", "tensorboard", "--out", "{}"],

@@ -1,10 +1,12 @@
-"""A model of one's own on the leaderboard, and files of users that are loaded as if they were the package's."""
+"""A model of one's own in a benchmark, and files of users that are loaded as if they were the package's."""
 
 import csv
 import importlib
 import inspect
+import math
 import os
 import pickle
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +15,11 @@ import pytest
 from command import exit_code
 
 from lengthwise.cli import progress
+from lengthwise.cli.benchmarking import _Budget
 from lengthwise.models.base import MODELS
 from lengthwise.registry import EXTENSIONS, load_extensions
 from lengthwise.runs.execute import Interrupted
+from lengthwise.runs.progress import Progress
 from lengthwise.runs.records import read_records
 from lengthwise.studies.leaderboard.experiments import leaderboard
 
@@ -48,9 +52,9 @@ def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, m
     folders = ("--runs", str(tmp_path / "runs"), "--pages", str(tmp_path / "pages"))
     own = ("--scale", "smoke", "--workers", "1", *folders)
     name = f"my-{mine.stem.replace('_', '-')}"
-    assert exit_code("leaderboard", "--model", str(mine), *own) == 0
+    assert exit_code("bench", "leaderboard", "--model", str(mine), *own) == 0
     printed = capsys.readouterr().out
-    assert f"{name}: 2 runs each for a learning rate, then 2 each" in printed
+    assert f"{name}: 2 runs" in printed
     assert f"{name}: learning rate 0.0" in printed
     lines = list(csv.DictReader((tmp_path / "pages/leaderboard-smoke.csv").read_text().splitlines()))
     assert [(line["part"], line["row"], line["column"], line["runs"]) for line in lines] == [
@@ -61,7 +65,7 @@ def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, m
     assert "2 of 4 runs are finished" in page
     assert "not run yet: RNN (2)" in page
     assert f"These models are not from this package, and come last in all tables: {name}." in page
-    assert f"lengthwise leaderboard --model {mine} --scale smoke" in page
+    assert f"lengthwise bench leaderboard --model {mine} --scale smoke" in page
     assert (tmp_path / "pages/leaderboard-smoke.svg").read_bytes().startswith(b"<svg")
     results = read_records(tmp_path / "pages/records/leaderboard-smoke.jsonl.gz")
     assert [result.spec["model"]["name"] for result in results] == [name] * 2
@@ -72,7 +76,7 @@ def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, m
     other = mine.with_name(f"other_{mine.name}")
     other.write_text(mine.read_text().replace("my-", "other-"))
     try:
-        assert exit_code("leaderboard", "--model", str(other), *own) == 0
+        assert exit_code("bench", "leaderboard", "--model", str(other), *own) == 0
     finally:
         MODELS._members.pop(name.replace("my-", "other-"), None)
     printed = capsys.readouterr().out
@@ -80,7 +84,7 @@ def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, m
     assert f"but the page shows only models of one file: {name}; put all into one file" in printed
     file = tmp_path / "file"
     file.touch()
-    assert exit_code("leaderboard", "--model", str(mine), "--scale", "smoke", "--pages", str(file)) == 2
+    assert exit_code("bench", "leaderboard", "--model", str(mine), "--scale", "smoke", "--pages", str(file)) == 2
     assert "--pages: expected a folder, got" in capsys.readouterr().err
     kept = read_records(tmp_path / "pages/records/leaderboard-smoke.jsonl.gz")
     assert {result.run_id for result in results} < {result.run_id for result in kept}
@@ -106,12 +110,13 @@ def test_a_part_of_the_cells_is_run_and_shown(mine: Path, tmp_path: Path, monkey
     monkeypatch.setattr(progress, "run_all", stopped)
     own = ("--model", str(mine), "--scale", "smoke", "--workers", "1")
     own = (*own, "--runs", str(tmp_path / "runs"), "--pages", str(tmp_path / "pages"))
-    assert exit_code("leaderboard", *own, "--row", "Party") == 2
-    assert "no cell is in row 'Party'; did you mean 'Parity'?" in capsys.readouterr().err
+    assert exit_code("bench", "leaderboard", *own, "--rows", "party") == 2
+    assert "--rows: expected rows of 'Leaderboard: regular tasks by one protocol', got 'party'; did you mean" in (
+        capsys.readouterr().err
+    )
     assert not (tmp_path / "runs").exists()
-    assert exit_code("leaderboard", *own, "--row", "Parity") != 0
-    assert "1 runs each for a learning rate, then 2 each" in (printed := capsys.readouterr().out)
-    assert "at --scale small they are in docs/results" in printed
+    assert exit_code("bench", "leaderboard", *own, "--rows", "parity") != 0
+    assert "has no records of other models" in capsys.readouterr().out
     lines = list(csv.DictReader((tmp_path / "pages/leaderboard-smoke.csv").read_text().splitlines()))
     assert [(line["part"], line["row"], line["runs"]) for line in lines] == [("last answer", "Parity", "1")]
 
@@ -120,19 +125,19 @@ def test_what_cannot_join_is_one_sentence(tmp_path: Path, monkeypatch, capsys) -
     monkeypatch.setenv(EXTENSIONS, "")
     (tmp_path / "empty.py").touch()
     for given, sentence in (
-        ("rnn", "--model: expected a model that is not on the leaderboard, got rnn, the column 'RNN'"),
+        ("rnn", "--model: expected a model that is not in the benchmark, got rnn, the column 'RNN'"),
         ("rn", "unknown model 'rn'; did you mean 'rnn'?"),
         (str(tmp_path / "empty.py"), "--model: expected a file that registers a model, got"),
         (str(tmp_path / "none.py"), "--model: expected a model's name or a file that registers one, got "),
     ):
         monkeypatch.setenv(EXTENSIONS, "")
-        assert exit_code("leaderboard", "--model", given, "--pages", str(tmp_path)) == 2
+        assert exit_code("bench", "leaderboard", "--model", given, "--pages", str(tmp_path)) == 2
         assert capsys.readouterr().err.startswith(f"lengthwise: {sentence}")
 
 
 def test_a_file_is_named_where_its_name_alone_is_given(mine: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(mine.parent)
-    assert exit_code("leaderboard", "--model", mine.stem) == 2
+    assert exit_code("bench", "leaderboard", "--model", mine.stem) == 2
     assert f"--model: expected a model's name or a file that registers one, got {mine.stem}; give {mine.name}" in (
         capsys.readouterr().err
     )
@@ -196,5 +201,50 @@ def test_the_environment_names_its_device_too(
 ) -> None:
     monkeypatch.setenv("LENGTHWISE_DEVICE", "mps")
     own = ("--scale", "smoke", "--runs", str(tmp_path / "runs"), "--pages", str(tmp_path / "pages"))
-    assert exit_code("leaderboard", *(("--model", str(mine)) if with_model else ()), *own) == 2
+    assert exit_code("bench", "leaderboard", *(("--model", str(mine)) if with_model else ()), *own) == 2
     assert "--device: expected a device of this machine, got 'mps'" in capsys.readouterr().err
+
+
+def test_the_model_of_the_page_is_measured_within_a_budget_and_written(tmp_path: Path, monkeypatch, capsys) -> None:
+    """The page's file, under another name; a second command continues where the budget ended the first."""
+    page = (Path(__file__).parents[2] / "docs/benchmarks.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    name, file = f"mine-{os.getpid()}", tmp_path / f"page_{os.getpid()}.py"
+    file.write_text(code.replace('"mine"', f'"{name}"'))
+    monkeypatch.setenv(EXTENSIONS, "")
+    monkeypatch.setattr(leaderboard, "RATES", (1e-2,))
+    table, papers = tmp_path / "table.csv", tmp_path / "papers.bib"
+    own = ("bench", "pd-ssm", "--model", str(file), "--rows", "parity", "--scale", "smoke", "--workers", "1")
+    own = (*own, "--runs", str(tmp_path / "runs"), "--pages", str(tmp_path / "pages"))
+    try:
+        assert exit_code(*own, "--budget", "0") == 1
+        printed = capsys.readouterr()
+        assert "the budget is spent; the same command continues" in printed.out
+        assert "no learning rate is chosen before all 1 runs have ended" in printed.err
+        assert exit_code(*own, "--out", str(table), "--out", str(papers)) == 0
+        lines = list(csv.DictReader(table.read_text().splitlines()))
+        assert [(line["model"], line["Parity"]) for line in lines if line["from"] == "[1]"][-1] == ("PD-SSM", "99.9")
+        assert (lines[-1]["model"], lines[-1]["runs"], lines[-1]["from"]) == (name, "1", "scale smoke")
+        assert papers.read_text().startswith("@inproceedings{terzic2025structured,")
+        (result,) = read_records(tmp_path / "pages/records/bench-pd-ssm-smoke.jsonl.gz")
+        seconds = result.training.cpu_seconds + result.evaluation_seconds
+        budget = _Budget(math.floor(seconds), tmp_path / "runs")
+        assert budget.is_spent() == (seconds < 1)
+        budget.count(Progress(result.run_id, "done", 20, 20))
+        assert budget.is_spent()
+        assert not _Budget(None, tmp_path).is_spent()
+    finally:
+        MODELS._members.pop(name, None)
+
+
+def test_benchmarks_are_listed_and_a_faulty_request_is_one_sentence(tmp_path: Path, capsys) -> None:
+    assert exit_code("bench") == 0
+    assert "pd-ssm: Cycle navigation" in capsys.readouterr().out
+    for given, sentence in (
+        (("pd-sm",), "unknown benchmark 'pd-sm'; did you mean 'pd-ssm'?"),
+        (("pd-ssm", "--out", str(tmp_path / "x.xls")), "--out: expected a file that ends in .md, "),
+        (("pd-ssm", "--scale", "large"), "--scale: expected one of smoke, small, paper, got 'large'"),
+        (("leaderboard", "--scale", "paper"), "--scale: expected small or smoke, got paper"),
+    ):
+        assert exit_code("bench", *given, "--pages", str(tmp_path)) == 2
+        assert sentence in capsys.readouterr().err

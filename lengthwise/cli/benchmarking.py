@@ -1,0 +1,361 @@
+"""The command that measures models by published protocols."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from cyclopts import Parameter
+
+from lengthwise.cli.devices import check_alone, workers_on
+from lengthwise.cli.experimenting import Page
+from lengthwise.cli.options import Device, Root, Workers, folder, whole_number
+from lengthwise.cli.outputs import check_writable
+from lengthwise.cli.streams import Output
+from lengthwise.display import counted
+from lengthwise.registry import EXTENSIONS, file_of, load_extensions
+
+if TYPE_CHECKING:
+    from lengthwise.experiment import Experiment, Scale
+    from lengthwise.report.pages.benchmark import BenchmarkReport
+    from lengthwise.report.tables.benchmark import Measured
+    from lengthwise.runs.pools.outcome import Outcome
+    from lengthwise.runs.progress import Listener, Progress
+    from lengthwise.runs.result import RunResult
+    from lengthwise.studies.benchmarks.benchmark import Benchmark
+    from lengthwise.studies.leaderboard.experiments.leaderboard import Entrant
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Work:
+    """Where and how the runs of a benchmark execute, and when they stop."""
+
+    runs: Root = Path("runs")
+    workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None
+    pool: Annotated[str, Parameter(help="Where runs execute: local, shared (by a folder), dask or ray.")] = "local"
+    device: Device = "cpu"
+    budget: Annotated[
+        int | None,
+        Parameter(
+            converter=whole_number,
+            help="CPU seconds: once finished runs have taken these, no other begins. The same command continues.",
+        ),
+    ] = None
+
+
+DEFAULT_WORK = Work()
+
+
+def bench(
+    name: Annotated[str | None, Parameter(help="Name of the benchmark; all are listed if not given.")] = None,
+    /,
+    *,
+    model: Annotated[
+        str | None,
+        Parameter(help="A model's name, or a Python file that registers models: run only their cells."),
+    ] = None,
+    rows: Annotated[str, Parameter(help="Run only these tasks, as in parity,even-pairs.")] = "",
+    scale: Annotated[
+        str, Parameter(help="smoke (seconds), small (a laptop) or paper (the published steps, if there are any).")
+    ] = "small",
+    out: Annotated[
+        tuple[Path, ...],
+        Parameter(
+            negative=(),
+            show_default=False,
+            help="Write the table to a file .md, .csv, .json or .tex, or its papers to a .bib; may be repeated.",
+        ),
+    ] = (),
+    pages: Annotated[
+        Path, Parameter(converter=folder, help="Folder for the page; without records there, the package's are used.")
+    ] = Path("docs/results"),
+    work: Work = DEFAULT_WORK,
+) -> int:
+    """Measure a model by the protocol of a benchmark, next to recorded and published numbers.
+
+    Without --model, our own models are measured. If the protocol sets no learning rate, yours is chosen like all
+    others, by the lowest training loss on the task of `leaderboard/rates`. This command loads your file; for other
+    commands, name the file in the environment variable LENGTHWISE_EXTENSIONS. The benchmark's page is written again,
+    with your column last, even if you stop the command.
+    """
+    from lengthwise.experiment import parse_scale
+    from lengthwise.report.pages.benchmark import check_benchmark_file, write_benchmark
+    from lengthwise.studies.benchmarks.benchmark import BENCHMARKS
+
+    console = Output()
+    if name is None:
+        for key, make in BENCHMARKS.items():
+            console.print_line(f"{key}: {(make.__doc__ or '').strip().splitlines()[0]}")
+        return 0
+    check_alone("name", "lengthwise train")
+    size, benchmark = parse_scale(scale), BENCHMARKS[name]()
+    for file in out:
+        check_benchmark_file(file)
+        check_writable(file)
+    entrants = [] if model is None else _entrants(_models_of(model), benchmark)
+    command = " ".join(["lengthwise bench", name, *(["--model", model] if model else [])])
+    request = _Request(benchmark, size, [row for row in rows.split(",") if row.strip()], pages, command)
+    report, code = _measure(request, entrants, _Sweep(work, _Budget(work.budget, work.runs)), console)
+    for file in out:
+        write_benchmark(report, file)
+        console.print_line(f"wrote {file}")
+    return code
+
+
+class _Request(NamedTuple):
+    """A benchmark, its scale, the names of its rows (all if there are none), and the folder of the page."""
+
+    benchmark: "Benchmark"
+    scale: "Scale"
+    rows: Sequence[str]
+    pages: Path
+    command: str
+
+    def experiment(self, entrants: "Sequence[Entrant]") -> "Experiment":
+        """Return the rows of these models, or of our own models if there are none."""
+        from lengthwise.studies.benchmarks.benchmark import select_rows
+
+        return select_rows(self.benchmark.make(entrants or self.benchmark.entrants, self.scale), self.rows)
+
+    def records(self) -> "tuple[Path, list[RunResult]]":
+        """Return the file of the benchmark's records, and its results; an empty list without the file."""
+        from lengthwise.report.pages.results import file_stem
+        from lengthwise.runs.records import read_records, records_file
+
+        records = records_file(self.pages, file_stem(self.benchmark.experiment, self.scale))
+        return records, read_records(records) if records.exists() else []
+
+
+def _measure(
+    request: _Request, entrants: "list[Entrant]", sweep: "_Sweep", console: Output
+) -> "tuple[BenchmarkReport, int]":
+    """Run the models' cells, write the page and print the table; return the report and the exit code."""
+    from lengthwise.report.tables.benchmark import Measured
+
+    benchmark, scale = request.benchmark, request.scale
+    # A wrong row or setting ends the command here, before the first run trains.
+    planned = request.experiment(entrants)
+    records, before = request.records()
+    with workers_on(sweep.work.device):
+        _announce(planned, benchmark.make([*benchmark.entrants, *entrants], scale), records, before, console)
+        if benchmark.rates is not None:
+            entrants = [_with_rate(each, benchmark.rates([each], scale), sweep, console) for each in entrants]
+        _restore(records, before, sweep.work.runs)
+        own = request.experiment(entrants)
+        whole = benchmark.make([*benchmark.entrants, *entrants], scale)
+        page = Page(benchmark.experiment, scale, whole, sweep.work.runs, request.pages, before, request.command)
+        outcomes = _run(own, page, sweep, console)
+    # A trial is next to the recorded results at scale `small`, because its own numbers have no meaning.
+    compared = request._replace(scale="small") if scale == "smoke" else request
+    is_compared = bool(entrants) or scale == "smoke"
+    recorded = [_recorded(compared, before if compared is request else compared.records()[1])] if is_compared else []
+    report = _report(request, [*recorded, Measured(own, outcomes, f"scale {scale}")])
+    return report, _print(report, own, outcomes, console)
+
+
+class _Budget:
+    """The CPU seconds of the runs that this command finished, and their limit."""
+
+    def __init__(self, limit: int | None, runs: Path) -> None:
+        self._limit, self._runs = limit, runs
+        self._seconds: dict[str, float] = {}
+
+    def ignore(self, outcomes: "Sequence[Outcome]") -> None:
+        """Do not count runs that are finished already."""
+        self._seconds.update({outcome.spec.id: 0.0 for outcome in outcomes if outcome.result is not None})
+
+    def count(self, progress: "Progress") -> None:
+        """Count a run that has ended."""
+        from lengthwise.runs.folder import RunFolder
+
+        if progress.phase == "done" and (result := RunFolder(self._runs / progress.run_id).read_result()):
+            self._seconds.setdefault(progress.run_id, result.training.cpu_seconds + result.evaluation_seconds)
+
+    def is_spent(self) -> bool:
+        """Return whether no further run may begin."""
+        return self._limit is not None and sum(self._seconds.values()) >= self._limit
+
+
+class _Sweep(NamedTuple):
+    """The execution of runs within a budget."""
+
+    work: Work
+    budget: _Budget
+
+    def run(self, experiment: "Experiment", console: Output, also: "Listener | None" = None) -> "list[Outcome]":
+        """Run an experiment until the budget is spent, and return the outcomes of all its runs."""
+        from lengthwise.cli.progress import run_all
+        from lengthwise.runs.pools.base import PoolOptions
+        from lengthwise.runs.pools.outcome import finished
+        from lengthwise.runs.signals import Interrupted
+
+        specs, plans = experiment.specs, experiment.plans
+        options = PoolOptions(self.work.workers)
+        self.budget.ignore(finished(specs, self.work.runs, plans))
+
+        def listener(progress: "Progress") -> None:
+            self.budget.count(progress)
+            if also is not None:
+                also(progress)
+
+        try:
+            return run_all(
+                specs, plans, self.work.runs, console, options, self.work.pool, listener, self.budget.is_spent
+            )
+        except Interrupted as error:
+            if error.signal_number is not None or not self.budget.is_spent():
+                raise
+            console.print_line("the budget is spent; the same command continues")
+            return finished(specs, self.work.runs, plans)
+
+
+def _run(own: "Experiment", page: Page, sweep: _Sweep, console: Output) -> "list[Outcome]":
+    """Run these cells and write the whole page, even after an interruption; return the outcomes."""
+    from lengthwise.cli.progress import page_updates
+    from lengthwise.runs.signals import Interrupted
+
+    try:
+        outcomes = sweep.run(own, console, page_updates(page.write))
+    except Interrupted:
+        console.print_line("stopped; writing the page of the finished runs takes half a minute")
+        _write(page, console)
+        raise
+    _write(page, console)
+    return outcomes
+
+
+def _write(page: Page, console: Output) -> None:
+    for path in page.write():
+        console.print_line(f"wrote {path}")
+
+
+def _restore(records: Path, before: "list[RunResult]", runs: Path) -> None:
+    """Restore the recorded runs, finished and diverged ones, in the folder of runs."""
+    from lengthwise.runs.records import read_diverged, restore, restore_diverged
+
+    restore(before, runs)
+    restore_diverged(read_diverged(records) if before else [], runs)
+
+
+def _recorded(request: _Request, before: "list[RunResult]") -> "Measured":
+    """Return the recorded results of the benchmark's own models."""
+    from lengthwise.report.tables.benchmark import Measured
+    from lengthwise.runs.pools.outcome import Outcome
+
+    results = {result.run_id: result for result in before}
+    experiment = request.experiment([])
+    outcomes = [Outcome(spec, results.get(spec.id)) for spec in experiment.specs]
+    return Measured(experiment, outcomes, f"recorded, scale {request.scale}")
+
+
+def _report(request: _Request, measured: "Sequence[Measured]") -> "BenchmarkReport":
+    from lengthwise.report.pages.benchmark import BenchmarkReport
+    from lengthwise.report.tables.benchmark import benchmark_tables
+
+    benchmark = request.benchmark
+    score = max if benchmark.score == "best" else fmean
+    tables, notes = benchmark_tables(measured, benchmark.published, score, benchmark.published_part)
+    return BenchmarkReport(
+        title=benchmark.title,
+        source=benchmark.source,
+        scale=request.scale,
+        command=f"{request.command} --scale {request.scale}",
+        tables=tables,
+        notes=notes,
+        protocol=benchmark.protocol,
+        bibtex=benchmark.bibtex,
+    )
+
+
+def _print(report: "BenchmarkReport", own: "Experiment", outcomes: "Sequence[Outcome]", console: Output) -> int:
+    """Print the tables, the sources of their numbers and the failed runs, and return the exit code."""
+    from lengthwise.report.pages.benchmark import CLAIMS
+    from lengthwise.report.pages.terminal import print_failures, print_table
+    from lengthwise.report.tables.sources import source_lines
+
+    for part, table in report.tables.items():
+        print_table(console, f"{report.title}: {part}" if part else report.title, table.without_empty())
+    for line in (*report.notes, *report.protocol, CLAIMS, *source_lines(own, outcomes)):
+        console.print_line(f"  {line}")
+    return 1 if print_failures(console, outcomes) else 0
+
+
+def _entrants(names: Sequence[str], benchmark: "Benchmark") -> "list[Entrant]":
+    """Return an entrant for each model, with a rate that its search replaces; reject models that have a column."""
+    from lengthwise.studies.leaderboard.experiments.leaderboard import RATES, Entrant
+
+    columns = {entrant.model: entrant.column for entrant in benchmark.entrants}
+    for name in names:
+        if name in columns:
+            raise ValueError(
+                f"model: expected a model that is not in the benchmark, got {name}, the column {columns[name]!r}; "
+                f"`lengthwise reproduce {benchmark.experiment} --column {columns[name]!r}` runs its cells"
+            )
+    return [Entrant(name, name, {}, RATES[0]) for name in names]
+
+
+def _announce(
+    planned: "Experiment", whole: "Experiment", records: Path, before: "list[RunResult]", console: Output
+) -> None:
+    """Print the number of runs, the file of recorded results, and the recorded models that the page will not show."""
+    columns = dict.fromkeys(cell.column for cell in planned.cells)
+    console.print_line(f"{', '.join(columns)}: {counted(len(planned.specs), 'run')}")
+    if before:
+        console.print_line(f"the other models' results come from {records}")
+    else:
+        console.print_line(f"{records} has no records of other models, so the page shows only these")
+    on_page = {spec.model_name for spec in whole.specs}
+    others = sorted({str(result.spec["model"]["name"]) for result in before} - on_page)
+    if others:
+        console.print_line(
+            f"these models are recorded in {records}, but the page shows only models of one file: {', '.join(others)}; "
+            "put all into one file"
+        )
+
+
+def _models_of(text: str) -> list[str]:
+    """Return a model's name, or the names of the models that a file registers."""
+    from lengthwise.models.base import MODELS
+
+    if not text.endswith(".py"):
+        if text not in MODELS and Path(f"{text}.py").is_file():
+            raise ValueError(f"model: expected a model's name or a file that registers one, got {text}; give {text}.py")
+        return [MODELS[text].name]
+    if not Path(text).is_file():
+        raise ValueError(f"model: expected a model's name or a file that registers one, got {text}, not found")
+    # An absolute path stays valid in workers, whatever their working folder is.
+    path = str(Path(text).resolve())
+    # Jobs carry the files in this variable to workers in other processes.
+    os.environ[EXTENSIONS] = os.pathsep.join(filter(None, [os.environ.get(EXTENSIONS), path]))
+    load_extensions()
+    names = [name for name, registered in MODELS.items() if file_of(registered) == path]
+    if not names:
+        raise ValueError(f"model: expected a file that registers a model, got {text} without one")
+    return names
+
+
+def _with_rate(entrant: "Entrant", search: "Experiment", sweep: _Sweep, console: Output) -> "Entrant":
+    """Return the model with the learning rate that has the lowest training loss in a search."""
+    from lengthwise.report.tables.cells import best_by_loss
+    from lengthwise.runs.pools.outcome import NOT_RUN
+    from lengthwise.runs.signals import Interrupted
+
+    outcomes = sweep.run(search, console)
+    # A rate chosen among fewer would differ from the rate that the same command chooses without a budget.
+    if any(outcome.reason == NOT_RUN for outcome in outcomes):
+        raise Interrupted(f"{entrant.model}: no learning rate is chosen before all {len(outcomes)} runs have ended")
+    best = best_by_loss([outcome.result for outcome in outcomes if outcome.result is not None])
+    if best is None:
+        reasons = "; ".join(dict.fromkeys(outcome.reason for outcome in outcomes))
+        raise ValueError(
+            f"model: no net of {entrant.model} was trained on the task that chooses its learning rate: {reasons}"
+        )
+    rate = float(best.spec["train"]["optimizer"]["learning_rate"])
+    console.print_line(f"{entrant.model}: learning rate {rate:g}, by the lowest training loss of {len(search.specs)}")
+    return entrant._replace(rate=rate)
+
+
+COMMANDS = {"bench": bench}

@@ -1,0 +1,91 @@
+"""The tables of a benchmark as a file, whose ending names the format."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from lengthwise.display import csv_text, literal
+from lengthwise.files import write_by_rename
+from lengthwise.report.tables.benchmark import COLUMNS
+from lengthwise.report.tables.latex import latex_table
+from lengthwise.report.tables.markdown import definitions, table_paragraphs
+from lengthwise.report.tables.numbers import NOTHING
+from lengthwise.report.tables.table import Table
+
+CLAIMS = "Published numbers are claims of their authors."
+
+
+class BenchmarkReport(NamedTuple):
+    """The tables of a benchmark by part, with the texts that a reader needs to judge the numbers.
+
+    - `notes`: the protocols of published numbers, with their marks.
+    - `protocol`: sentences about the published protocol and ours.
+    - `bibtex`: the entries of the benchmark's papers.
+    """
+
+    title: str
+    source: str
+    scale: str
+    command: str
+    tables: Mapping[str, Table]
+    notes: Sequence[str]
+    protocol: Sequence[str]
+    bibtex: str
+
+
+def _markdown(report: BenchmarkReport) -> str:
+    parts = [f"# {report.title}", f"{literal(report.source)}. Scale `{report.scale}`."]
+    for part, table in report.tables.items():
+        parts += [*([f"## {part.capitalize()}"] if part else []), *table_paragraphs(table)]
+    header = next(iter(report.tables.values())).header
+    lines = [f"- {literal(line)}" for line in (*report.notes, *report.protocol, CLAIMS)]
+    meanings = definitions((name, meaning) for name, meaning in COLUMNS.items() if name in header)
+    return "\n\n".join([*parts, meanings, "\n".join(lines), f"```console\n{report.command}\n```"]) + "\n"
+
+
+def _csv(report: BenchmarkReport) -> str:
+    header = next(iter(report.tables.values())).header
+    lines = [
+        (part, *("" if cell == NOTHING else cell for cell in line))
+        for part, table in report.tables.items()
+        for line in table.lines
+    ]
+    return csv_text([("part", *header), *lines])
+
+
+def _json(report: BenchmarkReport) -> str:
+    lines = [
+        {"part": part} | {name: cell for name, cell in zip(table.header, line, strict=True) if cell != NOTHING}
+        for part, table in report.tables.items()
+        for line in table.lines
+    ]
+    return json.dumps({**report._asdict(), "tables": lines}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _latex(report: BenchmarkReport) -> str:
+    notes = " ".join([*report.notes, CLAIMS])
+    tables = [
+        latex_table(table, f"{report.title}{f': {part}' if part else ''} (scale {report.scale}). {notes}")
+        for part, table in report.tables.items()
+    ]
+    return "\n\n".join(tables) + "\n"
+
+
+WRITERS: Mapping[str, Callable[[BenchmarkReport], str]] = MappingProxyType(
+    {".md": _markdown, ".csv": _csv, ".json": _json, ".tex": _latex, ".bib": lambda report: report.bibtex}
+)
+"""Functions that return the content of a file, by the ending of its name."""
+
+
+def check_benchmark_file(path: Path) -> None:
+    """Raise a ValueError if no format has this ending."""
+    if path.suffix not in WRITERS:
+        raise ValueError(f"out: expected a file that ends in {', '.join(WRITERS)}, got {path}; rename it")
+
+
+def write_benchmark(report: BenchmarkReport, path: Path) -> None:
+    """Write the tables, or for `.bib` the papers, in the format that the ending of the path names."""
+    check_benchmark_file(path)
+    write_by_rename(path, WRITERS[path.suffix](report).encode())

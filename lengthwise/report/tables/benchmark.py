@@ -1,0 +1,130 @@
+"""The table of a benchmark: published models, recorded models and models of a user, a line for each."""
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from lengthwise.display import spelled
+from lengthwise.experiment import Cell, Experiment, Printed
+from lengthwise.report.tables.cells import accuracies_scored, results_of
+from lengthwise.report.tables.numbers import NOTHING, percent
+from lengthwise.report.tables.table import Table
+from lengthwise.runs.pools.outcome import Outcome
+from lengthwise.runs.result import RunResult
+
+MAX_ROWS = 15
+"""The largest number of tasks that have a column each."""
+
+MAX_QUOTED = 20
+"""The length of the longest counterexample that a table quotes, in symbols."""
+
+COLUMNS = {
+    "mean": "the accuracy, averaged over the tasks that have a result, whose number is in brackets if some lack one",
+    "runs": "the number of finished runs",
+    "proved": "the number of runs whose net is proved right at every length, among the runs with a certificate",
+    "refuted by": "the shortest string that one of these nets is known to answer wrongly, with its task",
+    "from": "the origin of the numbers",
+}
+"""The meaning of the columns."""
+
+
+class Measured(NamedTuple):
+    """An experiment's cells with outcomes, and the origin of their numbers."""
+
+    experiment: Experiment
+    outcomes: Sequence[Outcome]
+    origin: str
+
+
+def benchmark_tables(
+    measured: Sequence[Measured],
+    published: Mapping[tuple[str, str], Sequence[Printed]],
+    score: Callable[[Sequence[float]], float],
+    published_part: str = "",
+) -> tuple[dict[str, Table], list[str]]:
+    """Return a table for each part of a benchmark, and the notes that its column `from` names.
+
+    Lines come in the order: published models, then the measured models with a result. A task has a column if there are
+    at most `MAX_ROWS` tasks. `score` combines the accuracies of a cell's runs.
+    """
+    cells = [cell for each in measured for cell in each.experiment.cells]
+    rows = list(dict.fromkeys(cell.row for cell in cells))
+    columns = rows if len(rows) <= MAX_ROWS else []
+    protocols: dict[str, str] = {}
+    tables = {}
+    for part in dict.fromkeys(cell.part for cell in cells):
+        lines = _published_lines(published, columns, protocols) if part == published_part else []
+        for each in measured:
+            lines += _measured_lines(each, part, rows, columns, score)
+        table = Table(("model", *columns, *COLUMNS), tuple(lines))
+        tables[part] = table.columns([name for name in table.header if name != "mean" or len(rows) > 1])
+    return tables, [f"{mark} {protocol}" for protocol, mark in protocols.items()]
+
+
+def _published_lines(
+    published: Mapping[tuple[str, str], Sequence[Printed]], columns: Sequence[str], protocols: dict[str, str]
+) -> list[tuple[str, ...]]:
+    """Return a line for each model and protocol, and add a mark for each new protocol."""
+    entries: dict[tuple[str, str], dict[str, str]] = {}
+    for (row, model), cell in published.items():
+        for printed in cell if row in columns else ():
+            entries.setdefault((printed.protocol, model), {})[row] = printed.entry
+    lines = []
+    for (protocol, model), own in entries.items():
+        mark = protocols.setdefault(protocol, f"[{len(protocols) + 1}]")
+        scores = [own.get(row, NOTHING) for row in columns]
+        lines.append((model, *scores, NOTHING, NOTHING, NOTHING, NOTHING, mark))
+    return lines
+
+
+def _measured_lines(
+    measured: Measured,
+    part: str,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    score: Callable[[Sequence[float]], float],
+) -> list[tuple[str, ...]]:
+    """Return a line for each model with a result."""
+    experiment = measured.experiment
+    by_model: dict[str, dict[str, tuple[Cell, list[RunResult]]]] = {}
+    for cell in experiment.cells:
+        if cell.part == part and (results := results_of(cell, measured.outcomes)):
+            by_model.setdefault(cell.column, {})[cell.row] = cell, results
+    lines = []
+    for model, cells in by_model.items():
+        scores = {
+            row: score([accuracies_scored(result, cell, experiment).mean() for result in results])
+            for row, (cell, results) in cells.items()
+        }
+        mean = percent(fmean(scores.values()))
+        mean = mean if len(scores) == len(rows) else f"{mean} ({len(scores)} of {len(rows)})"
+        results = [result for _, own in cells.values() for result in own]
+        certificates = [result.certificate for result in results if result.certificate]
+        proved = sum(certificate.level == "proved" for certificate in certificates)
+        lines.append(
+            (
+                model,
+                *(percent(scores[row]) if row in scores else NOTHING for row in columns),
+                mean,
+                str(len(results)),
+                f"{proved} of {len(certificates)}" if certificates else NOTHING,
+                _refutation({row: own for row, (_, own) in cells.items()}),
+                measured.origin,
+            )
+        )
+    return lines
+
+
+def _refutation(results: Mapping[str, Sequence[RunResult]]) -> str:
+    """Return the shortest counterexample in the certificates of these tasks' runs, with its task if there are more."""
+    strings = [
+        (len(error.string), row, error.string)
+        for row, own in results.items()
+        for result in own
+        if result.certificate and (error := result.certificate.counterexample)
+    ]
+    if not strings:
+        return NOTHING
+    length, row, string = min(strings, key=lambda each: each[0])
+    text = spelled(string) if length <= MAX_QUOTED else f"{length:,} symbols"
+    return f"{text} ({row})" if len(results) > 1 else text

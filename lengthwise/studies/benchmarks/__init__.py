@@ -1,0 +1,1 @@
+"""Benchmarks: published protocols, by which a model of yours is measured next to published numbers."""

@@ -1,0 +1,166 @@
+"""The contract of a benchmark, and the reader of published tables."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field, PositiveInt
+
+from lengthwise.experiment import Experiment, Printed, Scale, ScaledSpecs
+from lengthwise.registry import Registry, nearest
+from lengthwise.runs.spec import RunSpec, Settings, merge, read_settings
+from lengthwise.studies.languages import Language
+from lengthwise.studies.leaderboard.experiments.leaderboard import ENTRANTS, LIKELIHOOD, Entrant
+from lengthwise.validation import Description, validated
+
+_PUBLISHED = Path(__file__).with_name("published")
+
+Published = Mapping[tuple[str, str], tuple[Printed, ...]]
+"""Published entries by row and model, each with its protocol."""
+
+MakeExperiment = Callable[[Sequence[Entrant], Scale], Experiment]
+"""A function that returns the experiment of these models at a scale, with a column for each model."""
+
+
+class Benchmark(NamedTuple):
+    """A protocol by which models are measured.
+
+    - `title`, `source`, `bibtex`: the name of the benchmark, its paper in a sentence, and this paper's BibTeX entries.
+    - `protocol`: sentences about the published protocol, and about the differences of ours.
+    - `experiment`: the name in `EXPERIMENTS` of the experiment with our own models, under which results are recorded.
+    - `entrants`: our own models.
+    - `make`: a function that returns the experiment of any models. Its rows are the tasks, its columns the models.
+    - `published`: the authors' entries for rows of the experiment. Their models need not be among ours.
+    - `published_part`: the part of the experiment, if it has several, that the published protocol belongs to.
+    - `score`: the score of a cell, which is the `"mean"` over its runs or the `"best"` run.
+    - `rates`: a function that returns the search for the models' learning rates; None if the protocol sets the rates.
+    """
+
+    title: str
+    source: str
+    bibtex: str
+    protocol: Sequence[str]
+    experiment: str
+    entrants: Sequence[Entrant]
+    make: MakeExperiment
+    published: Published
+    published_part: str = ""
+    score: Literal["mean", "best"] = "mean"
+    rates: MakeExperiment | None = None
+
+
+BENCHMARKS: Registry[Callable[[], Benchmark]] = Registry("benchmark", "lengthwise.studies.benchmarks.experiments")
+
+COLUMNS = ("finite machine, likelihood", "RegularGPT", "block-diagonal", "LSTM", "Transformer")
+"""The models of the leaderboard that are our entrants in other benchmarks, with their learning rates there."""
+
+
+def entrants_of(columns: Sequence[str] = COLUMNS) -> tuple[Entrant, ...]:
+    """Return the leaderboard's models with these columns, in this order."""
+    by_column = {entrant.column: entrant for entrant in ENTRANTS}
+    return tuple(by_column[column] for column in columns)
+
+
+class _Table(Description):
+    """The keys of a file with a published table.
+
+    `window` has the first and the last tested length, in symbols. Each model has as many entries as there are rows; an
+    empty entry was not published.
+    """
+
+    source: Annotated[str, Field(min_length=1)]
+    protocol: Annotated[str, Field(min_length=1)]
+    window: tuple[PositiveInt, PositiveInt]
+    rows: Annotated[tuple[str, ...], Field(min_length=1)]
+    models: Annotated[dict[str, tuple[str, ...]], Field(min_length=1)]
+
+
+def read_published(path: Path) -> Published:
+    """Read a published table from a TOML file with the keys `source`, `protocol`, `window`, `rows` and `models`.
+
+    Raises:
+        ValueError: the file is not TOML, a key is unknown, missing or has another type, or a model has too few or too
+            many entries.
+    """
+    try:
+        table = validated(_Table, read_settings(path))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    published = {}
+    for model, entries in table.models.items():
+        if len(entries) != len(table.rows):
+            raise ValueError(
+                f"{path}: models.{model}: expected {len(table.rows)} entries, as many as rows, got {len(entries)}; "
+                "write an empty one if a number was not published"
+            )
+        for row, entry in zip(table.rows, entries, strict=True):
+            if entry:
+                printed = Printed(entry, f"{table.source}: {table.protocol}", table.window)
+                published[row, model] = (printed,)
+    return published
+
+
+def published_table(name: str) -> Published:
+    """Return the published table in a file of this package."""
+    return read_published(_PUBLISHED / f"{name}.toml")
+
+
+def references(*keys: str) -> str:
+    """Return the BibTeX entries of papers in the package's list; an unknown key is a KeyError.
+
+    Example:
+        >>> print(references("merrill2024illusion").splitlines()[1])
+          title = {The Illusion of State in State-Space Models},
+    """
+    entries = (_PUBLISHED / "references.bib").read_text(encoding="utf-8").strip().split("\n\n")
+    by_key = {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in entries}
+    return "\n\n".join(by_key[key] for key in keys) + "\n"
+
+
+def protocol_specs(
+    entrant: Entrant, language: Language, train: Settings, seeds: Sequence[int], scale: Scale
+) -> tuple[RunSpec, ...]:
+    """Return the runs of a model on a task: AdamW at the model's learning rate, with the protocol's settings `train`.
+
+    A model without a rate learns by its likelihood, with the leaderboard's number of steps and its own lengths. `train`
+    has the steps of the scale, and `supervision`.
+    """
+    model: Settings = {"task": language.fields, "model": entrant.settings}
+    # `train` has the steps of scale `paper`, which `ScaledSpecs` rejects.
+    specs = ScaledSpecs("smoke" if scale == "smoke" else "small", seeds, entrant.model)
+    if entrant.rate is None:
+        preset, changes = LIKELIHOOD[train["supervision"]]
+        return specs(language.task, {**model, "train": changes}, preset=preset)
+    optimizer: Settings = {"name": "adamw", "learning_rate": entrant.rate, "weight_decay": 0.0}
+    given = {**model, "train": merge({"optimizer": optimizer}, train)}
+    return specs(language.task, given, preset="recurrent")
+
+
+def select_rows(experiment: Experiment, names: Sequence[str]) -> Experiment:
+    """Return the experiment with only the cells of the named rows; without names, all cells.
+
+    A row's name may be typed in lower case, with a hyphen for all that is not a letter or a digit.
+
+    Raises:
+        ValueError: a name is not a row of the experiment.
+    """
+    rows = {_typed(cell.row): cell.row for cell in experiment.cells}
+    for name in names:
+        if _typed(name) not in rows:
+            raise ValueError(
+                f"rows: expected rows of {experiment.title!r}, got {name!r}{nearest(_typed(name), rows)}; known: "
+                f"{', '.join(rows)}"
+            )
+    kept = {rows[_typed(name)] for name in names} or {*rows.values()}
+    return experiment._replace(cells=[cell for cell in experiment.cells if cell.row in kept])
+
+
+def _typed(row: str) -> str:
+    """Return a row's name as it is typed.
+
+    Example:
+        >>> _typed("Arithmetic, = at the end")
+        'arithmetic-at-the-end'
+    """
+    return re.sub("[^a-z0-9]+", "-", row.lower()).strip("-")

@@ -1,0 +1,1 @@
+"""One file for each benchmark, with its experiment."""

@@ -1,0 +1,25 @@
+"""The leaderboard as a benchmark."""
+
+from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, Benchmark, references
+from lengthwise.studies.leaderboard.experiments import leaderboard as study
+
+
+@BENCHMARKS.register("leaderboard")
+def leaderboard() -> Benchmark:
+    """33 regular tasks, last answers and all prefixes, one budget of 1.3 million symbols (the package's own)."""
+    return Benchmark(
+        title="Leaderboard: regular tasks by one protocol",
+        source="The package's own protocol; published entries are from Chi et al., Grazzi et al. and Terzić et al.",
+        bibtex=references("chi2023transformer", "grazzi2025unlocking", "terzic2025structured"),
+        protocol=(
+            f"{study.STEPS:,} steps of {study.BATCH_SIZE} strings of 1 to 40 symbols, short ones first; measured at "
+            "41-500 symbols. The mean over three seeds, final weights. Published entries have other budgets, and most "
+            "are the best of several checkpoints, rates or seeds.",
+        ),
+        experiment="leaderboard",
+        entrants=study.ENTRANTS,
+        make=study.leaderboard_of,
+        published=study.PUBLISHED,
+        published_part=study.LAST,
+        rates=study.rates_of,
+    )

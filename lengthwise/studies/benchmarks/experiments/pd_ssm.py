@@ -1,0 +1,94 @@
+"""The four tasks of the paper on PD-SSM, whose protocol is from the paper on SLiCE."""
+
+from collections.abc import Sequence
+
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale
+from lengthwise.runs.spec import Settings
+from lengthwise.studies.benchmarks.benchmark import (
+    BENCHMARKS,
+    Benchmark,
+    entrants_of,
+    protocol_specs,
+    published_table,
+    references,
+)
+from lengthwise.studies.languages import Language
+from lengthwise.studies.leaderboard.experiments.leaderboard import Entrant, rates_of
+
+ROWS = (
+    Language("Cycle Navigation", "cycle-navigation", {}),
+    Language("Even Pairs", "even-pairs", {}),
+    Language("Arithmetic, = at the end", "modular-arithmetic-equals", {}),
+    Language("Parity", "parity", {}),
+)
+
+SEEDS = (0, 1, 2, 3, 4)
+
+STEPS = {"small": (4_000, 64), "smoke": (4_000, 64), "paper": (100_001, 256)}
+"""The number of steps and the batch size at each scale; runs at scale `smoke` are shortened further."""
+
+PUBLISHED = published_table("pd_ssm")
+
+PROTOCOL = (
+    "Published: trained on final answers at 3-40 symbols with all lengths equally frequent, tested at 40-256; the mean "
+    "over 5 seeds. The published runs take 100,001 steps of 256 strings, and the best of several checkpoints, chosen "
+    "by its accuracy at 40-256 symbols.",
+    "Ours: the same lengths, answers and number of seeds, but final weights, which are never chosen by a test. At "
+    f"scale `small`, runs take {STEPS['small'][0]:,} steps of {STEPS['small'][1]} strings, and at scale `paper` the "
+    "published number. Models have the sizes and learning rates of the leaderboard.",
+    "The finite machine by likelihood has its own lengths, 1 to 20 symbols, and 880 steps of 128 strings.",
+)
+
+
+def pd_ssm_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
+    """Return the experiment of these models."""
+    steps, batch_size = STEPS[scale]
+    train: Settings = {
+        "steps": steps,
+        "batch_size": batch_size,
+        "min_length": 3,
+        "lengths": "legal",
+        "length_sampling": "uniform",
+        "supervision": "last",
+    }
+    plan = EvaluationPlan(dense=(41, 256), dense_strings=64, long=((10_000, 16),), certificate=True)
+    return Experiment(
+        title="Benchmark: the four tasks of the paper on PD-SSM",
+        about="Each net learns from final answers at up to 40 symbols, and is tested at up to 256.",
+        notes=PROTOCOL,
+        cells=[
+            Cell(
+                language.row,
+                entrant.column,
+                protocol_specs(entrant, language, train, SEEDS, scale),
+                printed=PUBLISHED.get((language.row, entrant.column), ()),
+            )
+            for language in ROWS
+            for entrant in entrants
+        ],
+        plan=SMOKE_PLAN.model_copy(update={"certificate": True}) if scale == "smoke" else plan,
+        is_matrix=True,
+    )
+
+
+@BENCHMARKS.register("pd-ssm")
+def pd_ssm() -> Benchmark:
+    """Cycle navigation, even pairs, arithmetic with = and parity, from final answers (Terzić et al., 2025)."""
+    return Benchmark(
+        title="The four tasks of the paper on PD-SSM",
+        source="Terzić et al., Structured Sparse Transition Matrices to Enable State Tracking in State-Space Models",
+        bibtex=references("terzic2025structured"),
+        protocol=PROTOCOL,
+        experiment="bench/pd-ssm",
+        entrants=entrants_of(),
+        make=pd_ssm_experiment,
+        published=PUBLISHED,
+        rates=rates_of,
+    )
+
+
+@EXPERIMENTS.register("bench/pd-ssm")
+def bench_pd_ssm(scale: Scale = "small") -> Experiment:
+    """Train five models by the protocol of the paper on PD-SSM: four tasks, final answers, five seeds."""
+    return pd_ssm_experiment(entrants_of(), scale)
