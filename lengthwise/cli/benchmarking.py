@@ -272,13 +272,12 @@ def _report(request: _Request, measured: "Sequence[Measured]") -> "BenchmarkRepo
 
 def _print(report: "BenchmarkReport", own: "Experiment", outcomes: "Sequence[Outcome]", console: Output) -> int:
     """Print the tables, the sources of their numbers and the failed runs, and return the exit code."""
-    from lengthwise.report.pages.benchmark import CLAIMS
     from lengthwise.report.pages.terminal import print_failures, print_table
     from lengthwise.report.tables.sources import source_lines
 
     for part, table in report.tables.items():
         print_table(console, f"{report.title}: {part}" if part else report.title, table.without_empty())
-    for line in (*report.notes, *report.protocol, CLAIMS, *source_lines(own, outcomes)):
+    for line in (*report.notes, *report.protocol, *source_lines(own, outcomes)):
         console.print_line(f"  {line}")
     return 1 if print_failures(console, outcomes) else 0
 

@@ -13,7 +13,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.parts import Counterexample, Level
 from lengthwise.experiment import Cell, Experiment, Printed
 from lengthwise.report.pages.benchmark import WRITERS, BenchmarkReport, write_benchmark
-from lengthwise.report.tables.benchmark import MAX_ROWS, Measured, benchmark_tables
+from lengthwise.report.tables.benchmark import CLAIMS, MAX_ROWS, Measured, benchmark_tables
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.spec import make_spec
 
@@ -56,7 +56,7 @@ def test_published_entries_of_each_protocol_come_first_as_they_are_printed() -> 
     (first, second, mine), notes = lines()
     assert (first["model"], first["Parity"], first["Even"], first["from"]) == ("LSTM", "99.9 (.1)", "50", "[1]")
     assert (second["Parity"], second["Even"], second["from"]) == (".98", "-", "[2]")
-    assert notes == ["[1] A: percent.", "[2] B: a share."]
+    assert notes == ["[1] A: percent.", "[2] B: a share.", CLAIMS]
     assert (first["mean"], first["proved"]) == ("-", "-"), "the package computes nothing from claims of others"
     assert mine["from"] == "here"
 
@@ -107,8 +107,7 @@ def test_every_format_has_the_numbers_and_says_whose_they_are(tmp_path: Path) ->
     for suffix in (".md", ".json", ".tex"):
         assert "99.9 (.1)" in texts[suffix]
         assert "A: percent." in texts[suffix]
-    for suffix in (".md", ".tex"):
-        assert "claims of their authors" in texts[suffix]
+        assert CLAIMS in texts[suffix]
 
 
 def test_a_file_of_another_format_is_rejected(tmp_path: Path) -> None:

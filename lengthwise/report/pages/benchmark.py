@@ -14,13 +14,11 @@ from lengthwise.report.tables.markdown import definitions, table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING
 from lengthwise.report.tables.table import Table
 
-CLAIMS = "Published numbers are claims of their authors."
-
 
 class BenchmarkReport(NamedTuple):
     """The tables of a benchmark by part, with the texts that a reader needs to judge the numbers.
 
-    - `notes`: the protocols of published numbers, with their marks.
+    - `notes`: the protocols of published numbers, with their marks; none without published numbers.
     - `protocol`: sentences about the published protocol and ours.
     - `bibtex`: the entries of the benchmark's papers.
     """
@@ -40,7 +38,7 @@ def _markdown(report: BenchmarkReport) -> str:
     for part, table in report.tables.items():
         parts += [*([f"## {part.capitalize()}"] if part else []), *table_paragraphs(table)]
     header = next(iter(report.tables.values())).header
-    lines = [f"- {literal(line)}" for line in (*report.notes, *report.protocol, CLAIMS)]
+    lines = [f"- {literal(line)}" for line in (*report.notes, *report.protocol)]
     meanings = definitions((name, meaning) for name, meaning in COLUMNS.items() if name in header)
     return "\n\n".join([*parts, meanings, "\n".join(lines), f"```console\n{report.command}\n```"]) + "\n"
 
@@ -65,9 +63,9 @@ def _json(report: BenchmarkReport) -> str:
 
 
 def _latex(report: BenchmarkReport) -> str:
-    notes = " ".join([*report.notes, CLAIMS])
+    notes = " ".join(report.notes)
     tables = [
-        latex_table(table, f"{report.title}{f': {part}' if part else ''} (scale {report.scale}). {notes}")
+        latex_table(table, f"{report.title}{f': {part}' if part else ''} (scale {report.scale}). {notes}".rstrip())
         for part, table in report.tables.items()
     ]
     return "\n\n".join(tables) + "\n"

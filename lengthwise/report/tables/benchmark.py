@@ -28,6 +28,9 @@ COLUMNS = {
 """The meaning of the columns."""
 
 
+CLAIMS = "Published numbers are claims of their authors."
+
+
 class Measured(NamedTuple):
     """An experiment's cells with outcomes, and the origin of their numbers."""
 
@@ -58,7 +61,8 @@ def benchmark_tables(
             lines += _measured_lines(each, part, rows, columns, score)
         table = Table(("model", *columns, *COLUMNS), tuple(lines))
         tables[part] = table.columns([name for name in table.header if name != "mean" or len(rows) > 1])
-    return tables, [f"{mark} {protocol}" for protocol, mark in protocols.items()]
+    notes = [f"{mark} {protocol}" for protocol, mark in protocols.items()]
+    return tables, [*notes, CLAIMS] if notes else []
 
 
 def _published_lines(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, PositiveInt
@@ -119,19 +120,24 @@ def references(*keys: str) -> str:
 
 
 def protocol_specs(
-    entrant: Entrant, language: Language, train: Settings, seeds: Sequence[int], scale: Scale
+    entrant: Entrant,
+    language: Language,
+    train: Settings,
+    seeds: Sequence[int],
+    scale: Scale,
+    likelihood: Settings = MappingProxyType({}),
 ) -> tuple[RunSpec, ...]:
     """Return the runs of a model on a task: AdamW at the model's learning rate, with the protocol's settings `train`.
 
-    A model without a rate learns by its likelihood, with the leaderboard's number of steps and its own lengths. `train`
-    has the steps of the scale, and `supervision`.
+    A model without a rate learns by its likelihood, with the leaderboard's number of steps and lengths, changed by
+    `likelihood`. `train` has the steps of the scale, and `supervision`.
     """
     model: Settings = {"task": language.fields, "model": entrant.settings}
     # `train` has the steps of scale `paper`, which `ScaledSpecs` rejects.
     specs = ScaledSpecs("smoke" if scale == "smoke" else "small", seeds, entrant.model)
     if entrant.rate is None:
         preset, changes = LIKELIHOOD[train["supervision"]]
-        return specs(language.task, {**model, "train": changes}, preset=preset)
+        return specs(language.task, {**model, "train": merge(changes, likelihood)}, preset=preset)
     optimizer: Settings = {"name": "adamw", "learning_rate": entrant.rate, "weight_decay": 0.0}
     given = {**model, "train": merge({"optimizer": optimizer}, train)}
     return specs(language.task, given, preset="recurrent")
