@@ -76,7 +76,10 @@ EXAMPLES, SYSTEM = ExampleOptions(), SystemOptions()
 def learn(
     file: Annotated[
         Path | None,
-        Parameter(help="Labeled strings: .csv, .tsv, .jsonl, .parquet, or .dat as in Abbadingo or StaMInA."),
+        Parameter(
+            help="Labeled strings: .csv, .tsv, .jsonl, .parquet, .dat (Abbadingo, StaMInA), .txt (MLRegTest) or a "
+            "folder of FLaRe."
+        ),
     ] = None,
     /,
     *,
@@ -111,7 +114,7 @@ def learn(
     from lengthwise.report.tables.learned import learned_lines
     from lengthwise.runs.compiled import save_compiled
 
-    if file.is_file() and examples.budget > 0:
+    if file.exists() and examples.budget > 0:
         budget = f"up to {examples.budget:g} CPU s"
         say(f"{file}: reading, then merging states, and training small nets if needed, for {budget}", 0)
 

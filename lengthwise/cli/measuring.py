@@ -35,7 +35,7 @@ def evaluate(
     protocol: Annotated[str, Parameter(help="independent, one-pass or structured.")] = "independent",
     seed: StringSeed = 1,
     split: Annotated[str, Parameter(help="For a language model, the part of the text: test, valid or train.")] = "test",
-    labeled: Annotated[Path | None, Parameter(help="File of strings with labels, as for `learn`.")] = None,
+    labeled: Annotated[Path | None, Parameter(help="File or folder of strings with labels, as for `learn`.")] = None,
     columns: Columns = USUAL_COLUMNS,
     out: Annotated[
         Path | None, Parameter(help="File for all points: .csv, .tex, .md; or for the chart: .png, .svg, .pdf.")

@@ -4,7 +4,6 @@ import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from io import TextIOWrapper
 from itertools import chain
 from numbers import Number
 from pathlib import Path
@@ -16,10 +15,10 @@ from lengthwise.files import open_file, strict_json_loads
 from lengthwise.registry import nearest
 from lengthwise.tasks.given.columns import Columns
 from lengthwise.tasks.given.examples import Examples, Row, Supervision, examples_from
+from lengthwise.tasks.given.flare import rows_of_flare
+from lengthwise.tasks.given.lines import MAX_LINE, lines_of, open_text
+from lengthwise.tasks.given.mlregtest import rows_of_mlregtest
 from lengthwise.validation import check_kind
-
-MAX_LINE = 8_000_000
-"""The longest line of a file, and the longest text in one of its cells, in characters."""
 
 MAX_STRING = 1_000_000
 """The longest string, in symbols."""
@@ -44,7 +43,8 @@ def read_examples(
 ) -> Examples:
     """Return labeled strings from a file, a data frame, or pairs (string, label).
 
-    Files are CSV, TSV, JSONL, Parquet or the formats of Abbadingo and StaMInA (`.dat`), recognized by their suffix.
+    Files are CSV, TSV, JSONL, Parquet, the formats of Abbadingo and StaMInA (`.dat`) or data of MLRegTest (`.txt`),
+    recognized by their suffix. A folder is a split of FLaRe.
     Symbols are the characters of a text or, with a separator, its words. If a string or its labels are given as a list,
     each item is a symbol or label. Columns are `string` and
     `label`, or columns with usual names. A table of two columns needs no header. `counts.unused_columns` names the
@@ -166,9 +166,12 @@ def _name(value: Any) -> str:
 
 def _rows_of_file(path: Path, columns: Columns, *, checks_first: bool) -> Pairs:
     """Yield the rows of any kind of file; `checks_first` rejects a first row that seems to be a header."""
+    if path.is_dir():
+        yield from rows_of_flare(path)
+        return
     kind = path.suffix.lower()
     if kind not in KINDS:
-        way_out = WAYS_OUT.get(kind, "save its rows as one of these")
+        way_out = "write one object a line, as .jsonl" if kind == ".json" else "save its rows as one of these"
         raise ValueError(f"{path}: expected a file of examples ({', '.join(KINDS)}), got suffix {kind!r}; {way_out}")
     try:
         checked = {"checks_first": checks_first} if kind in TABLES else {}
@@ -183,25 +186,12 @@ def _rows_of_file(path: Path, columns: Columns, *, checks_first: bool) -> Pairs:
         raise ValueError(f"{path}: cannot be read: {problem}") from None
 
 
-def _lines(file: TextIOWrapper) -> Iterator[str]:
-    """Yield the lines of a file; raise a ValueError with the number of a line longer than `MAX_LINE`."""
-    number = 1
-    while line := file.readline(MAX_LINE + 1):
-        if len(line) > MAX_LINE:
-            raise ValueError(
-                f"examples: row {number:,}: expected a line of at most {MAX_LINE:,} characters, got more; cut its "
-                "string into shorter ones"
-            )
-        yield line
-        number += 1
-
-
 def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first: bool) -> Pairs:
     # The default of 131,072 characters is below the length of strings that are allowed.
     csv.field_size_limit(MAX_LINE)
-    with _text(path) as file:
+    with open_text(path) as file:
         # In strict mode, a quote that is never closed is an error instead of one long cell.
-        rows = csv.reader(_lines(file), delimiter=delimiter, strict=True)
+        rows = csv.reader(lines_of(file), delimiter=delimiter, strict=True)
         first = next(rows, None)
         if first is None:
             return
@@ -226,11 +216,6 @@ def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first
         )
 
 
-def _text(path: Path) -> TextIOWrapper:
-    """Open a text file, and leave its line breaks as they are, because the CSV reader needs them in quotes."""
-    return TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="")
-
-
 def _cells(row: Sequence[str], at: tuple[int, int], width: int, number: int) -> tuple[str, str]:
     if len(row) <= max(at) or any(row[width:]):  # spreadsheets leave out, or add, empty cells at the end
         raise ValueError(
@@ -242,8 +227,8 @@ def _cells(row: Sequence[str], at: tuple[int, int], width: int, number: int) -> 
 def _rows_of_lines(path: Path, columns: Columns) -> Pairs:
     """Yield the JSON object, or the list of a string and its label, on each line."""
     keys = None
-    with _text(path) as file:
-        for number, line in enumerate(_lines(file), 1):
+    with open_text(path) as file:
+        for number, line in enumerate(lines_of(file), 1):
             if not line.strip():
                 continue
             try:
@@ -273,8 +258,8 @@ def _keys(names: Sequence[str], columns: Columns, number: int, *, before: tuple[
 
 def _rows_of_competition(path: Path, columns: Columns) -> Pairs:
     """Yield rows of Abbadingo's format, whose first line has counts, or of StaMInA's, whose lines begin with a sign."""
-    with _text(path) as file:
-        lines = enumerate(_lines(file), 1)
+    with open_text(path) as file:
+        lines = enumerate(lines_of(file), 1)
         first = next((numbered for numbered in lines if numbered[1].split()), (1, ""))
         if first[1].split()[:1] in ([sign] for sign in "+-?"):
             yield from _rows_of_stamina(chain([first], lines))
@@ -380,10 +365,5 @@ KINDS: Mapping[str, Callable[..., Pairs]] = {
     ".jsonl": _rows_of_lines,
     ".dat": _rows_of_competition,
     ".parquet": _rows_of_parquet,
+    ".txt": lambda path, columns: rows_of_mlregtest(path),
 }
-
-WAYS_OUT = {
-    ".json": "write one object a line, as .jsonl",
-    ".txt": "rename a file of Abbadingo or StaMInA to .dat, and any other file to the suffix of its format",
-}
-"""What to do with files of other kinds, by suffix."""

@@ -71,7 +71,7 @@ def _by_length(examples: Examples) -> dict[int, Batch]:
 
 @TASKS.register("examples")
 class GivenExamples(ExamplesTask):
-    """Labeled strings from a file (`read_examples`), from which batches are drawn.
+    """Labeled strings from a file or folder (`read_examples`), from which batches are drawn.
 
     `split` is the separator of symbols; without it, symbols are characters. `digest` is computed from the content of
     the file, so tasks with different examples differ. Without a file, the examples are the strings of up to 8 symbols a
@@ -114,8 +114,9 @@ class GivenExamples(ExamplesTask):
 
     def _read_file(self, file: Path) -> Examples:
         try:
-            # The time of the last change is part of the cache's key, so that a changed file is read again.
-            changed = file.stat().st_mtime_ns
+            # The time of the last change is part of the cache's key, so that a changed file is read again. A folder
+            # keeps its time when a file in it is written again.
+            changed = max(part.stat().st_mtime_ns for part in (file, *file.glob("*")))
         except OSError:  # the reader below reports what is wrong with the file
             changed = 0
         return _read(file, changed, self.split, self.string, self.label, self.supervision)

@@ -151,7 +151,11 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("file.xlsx", b"", "expected a file of examples (.csv, .tsv, .jsonl, .dat, .parquet), got suffix '.xlsx'"),
+        (
+            "file.xlsx",
+            b"",
+            "expected a file of examples (.csv, .tsv, .jsonl, .dat, .parquet, .txt), got suffix '.xlsx'",
+        ),
         ("file.csv", b"text,label\n\xff\xfe,1\n", "expected text in UTF-8, got other bytes"),
         (
             "file.csv",
