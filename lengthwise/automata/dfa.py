@@ -76,6 +76,24 @@ class DFA:
         accepted: np.ndarray = self.accepting[self.semiautomaton.final_states(strings, self.start)]
         return accepted
 
+    def accepts_each(self, strings: Sequence[Sequence[int]]) -> Bool[np.ndarray, " B"]:
+        """Return whether each string is in the language; strings may differ in length, and may be empty.
+
+        Raises:
+            ValueError: a symbol id lies outside the alphabet.
+
+        Example:
+            >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
+            >>> DFA(flip, 0, np.array([False, True])).accepts_each([(), (1,), (1, 0, 1)])
+            array([False,  True, False])
+        """
+        lengths = np.array([len(string) for string in strings], np.int64)
+        accepted = np.empty(len(strings), bool)
+        for length in np.unique(lengths):
+            rows = np.flatnonzero(lengths == length)
+            accepted[rows] = self.accepts(np.array([strings[row] for row in rows.tolist()], np.int64))
+        return accepted
+
     def complement(self) -> "DFA":
         """Return the automaton that accepts all strings that this one rejects."""
         return DFA(self.semiautomaton, self.start, ~self.accepting)

@@ -1,8 +1,7 @@
 """The splits of FLaRe, drawn by its protocol for any regular language."""
 
 import json
-from collections import defaultdict
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -127,7 +126,8 @@ class _Live:
         table, alive = self.language.semiautomaton.table, self.language.accepting
         while (grown := alive | alive[table].any(axis=1)).sum() > alive.sum():
             alive = grown
-        return alive[table]
+        can_continue: np.ndarray = alive[table]
+        return can_continue
 
     def sampler(self) -> StringSampler:
         machine, targets = self.language.semiautomaton, self.language.accepting
@@ -163,11 +163,13 @@ class _Proposals:
 
     def inside(self, count: int) -> list[String]:
         """Draw strings in the language."""
+        lengths = self.chance.choice(self.lengths, count)
         strings: list[String] = [()] * count
-        for length, rows in _by_length(self.chance.choice(self.lengths, count).tolist()):
-            uniforms = self.chance.random((len(rows), length))
-            for row, string in zip(rows, self.sampler.sample(uniforms, np.zeros(len(rows), np.int64)), strict=True):
-                strings[row] = tuple(string.tolist())
+        for length in np.unique(lengths):
+            rows = np.flatnonzero(lengths == length)
+            drawn = self.sampler.sample(self.chance.random((len(rows), length)), np.zeros(len(rows), np.int64))
+            for row, string in zip(rows.tolist(), drawn.tolist(), strict=True):
+                strings[row] = tuple(string)
         return strings
 
     def outside(self, count: int) -> list[tuple[String, int | None]]:
@@ -175,13 +177,6 @@ class _Proposals:
         is_edited = self.chance.random(count) < 0.5
         sources = iter(self.inside(int(is_edited.sum())))
         return [self._edited(next(sources)) if edited else (self._uniform(), None) for edited in is_edited]
-
-    def accepts(self, strings: Sequence[String]) -> Bool[np.ndarray, " N"]:
-        """Return whether each string is in the language."""
-        accepted = np.empty(len(strings), bool)
-        for _, rows in _by_length([len(string) for string in strings]):
-            accepted[rows] = self.language.accepts(np.array([strings[row] for row in rows], np.int64))
-        return accepted
 
     def _uniform(self) -> String:
         length = int(self.chance.integers(self.max_length + 1))
@@ -203,14 +198,6 @@ class _Proposals:
         return tuple(edited), count
 
 
-def _by_length(lengths: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
-    """Yield each length with the rows that have it."""
-    rows: defaultdict[int, list[int]] = defaultdict(list)
-    for row, length in enumerate(lengths):
-        rows[length].append(row)
-    yield from sorted(rows.items())
-
-
 def _draw_split(proposals: _Proposals, count: int, excluded: Container[String]) -> list[FlareExample] | None:
     """Return the examples of a split, or None if `MAX_TRIES` strings for an example were rejected."""
     labels = proposals.chance.integers(2, size=count).tolist()
@@ -222,7 +209,7 @@ def _draw_split(proposals: _Proposals, count: int, excluded: Container[String]) 
             if string not in excluded:
                 examples[row] = FlareExample(string, 1)
         tried = proposals.outside(len(outside))
-        accepted = proposals.accepts([string for string, _ in tried])
+        accepted = proposals.language.accepts_each([string for string, _ in tried])
         for row, (string, num_edits), is_inside in zip(outside, tried, accepted, strict=True):
             if not is_inside and string not in excluded:
                 examples[row] = FlareExample(string, 0, num_edits)

@@ -1,0 +1,169 @@
+"""The data sets of MLRegTest, drawn by its protocol for any regular language."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from lengthwise.automata.dfa import DFA
+from lengthwise.files import write_by_rename
+from lengthwise.randomness import generator_for
+
+SHORT, LONG = range(20, 30), range(31, 51)
+"""The lengths of strings for training and for the tests whose names have an S, and of those whose names have an L."""
+
+SPLITS = {"Train": SHORT, "Dev": SHORT, "TestSR": SHORT, "TestLR": LONG, "TestSA": SHORT, "TestLA": LONG}
+"""The data sets of a language with the lengths of their strings, in the order in which they are drawn."""
+
+SIZES = {"Small": 1_000, "Mid": 10_000, "Large": 100_000}
+"""The folders of the data sets, and the number of strings in each set."""
+
+MAX_TRIES = 200
+"""The number of rounds, of as many strings as a group needs, after which no further strings are drawn for it."""
+
+String = tuple[int, ...]
+"""The ids of a string's symbols."""
+
+
+class Group(NamedTuple):
+    """Strings of one label, which are drawn for one length."""
+
+    label: str
+    strings: list[String]
+
+
+def mlregtest_splits(language: DFA, size: int = 1_000, *, seed: int = 0) -> dict[str, list[Group]]:
+    """Draw the six data sets of a language by the protocol of MLRegTest.
+
+    Each set has `size` strings, half inside the language (TRUE) and half outside (FALSE), equally many at each length.
+
+    - Train: uniform strings of 20 to 29 symbols; a string may occur again.
+    - Dev, TestSR: the same, but each string occurs once, and in none of the sets before.
+    - TestLR: different uniform strings of 31 to 50 symbols.
+    - TestSA, TestLA: pairs of a string inside and a string outside that differ by one inserted, deleted or replaced
+      symbol. No string of TestSA is in Train or Dev. One string of a pair has the drawn length, and the other one may
+      have a symbol more or less.
+
+    Raises:
+        ValueError: `size` is not a multiple of 40; a length has too few strings inside or outside, or too few pairs.
+
+    Source: MLRegTest (JMLR 25(283), 2024), section 5, and its repository's `pathogen.py` and `data-gen.py`.
+    Differs from the source: the random numbers; a pair is drawn from whichever side has fewer strings of its length,
+        and the source begins with the string inside (`pathogen.py`), or with any uniform string (`data-gen.py`).
+    """
+    num_groups = 2 * len(LONG)
+    if size < num_groups or size % num_groups:
+        raise ValueError(f"size: expected a multiple of {num_groups}, got {size:,}; MLRegTest has 1,000 or more")
+    drawing = _Drawing(
+        (language.complement(), language), np.random.default_rng(generator_for(seed, "data").initial_seed())
+    )
+    drawn: dict[str, list[Group]] = {}
+    for name, lengths in SPLITS.items():
+        count = size // (2 * len(lengths))
+        seen = {string for each in ("Train", "Dev") for group in drawn.get(each, ()) for string in group.strings}
+        drawn[name] = []
+        for length in lengths:
+            if name.endswith("A"):
+                inside, outside = drawing.pairs(length, count, seen)
+            else:
+                avoided = None if name == "Train" else seen
+                inside, outside = (drawing.uniform(side, length, count, avoided) for side in (1, 0))
+            drawn[name] += [Group("TRUE", inside), Group("FALSE", outside)]
+    return drawn
+
+
+def rows_of(groups: Iterable[Group], symbols: Sequence[str], every: int = 1) -> Iterator[tuple[list[str], str]]:
+    """Yield strings and labels; only one in `every` strings of a group, as in MLRegTest's smaller sets."""
+    for label, strings in groups:
+        for string in strings[::every]:
+            yield [symbols[v] for v in string], label
+
+
+def write_mlregtest(folder: Path, name: str, language: DFA, *, largest: str = "Small", seed: int = 0) -> None:
+    """Write the data sets of a language in MLRegTest's files, such as ``Small/NAME_Train.txt``.
+
+    `largest` is the largest size; the smaller sizes are parts of it.
+
+    Raises:
+        ValueError: there is no such size; otherwise as for `mlregtest_splits`.
+
+    Example:
+        >>> from tempfile import mkdtemp
+        >>> from lengthwise.automata.regex import dfa_from_regex
+        >>> folder = Path(mkdtemp())
+        >>> write_mlregtest(folder, "no-bb", dfa_from_regex("(b?(a|c))*b?"))
+        >>> len((folder / "Small" / "no-bb_TestLA.txt").read_text().splitlines())
+        1000
+    """
+    if largest not in SIZES:
+        raise ValueError(f"largest: expected {', '.join(SIZES)}, got {largest!r}; choose one of them")
+    splits = mlregtest_splits(language, SIZES[largest], seed=seed)
+    for folder_name, size in SIZES.items():
+        if size <= SIZES[largest]:
+            target = folder / folder_name
+            target.mkdir(parents=True, exist_ok=True)
+            for split, groups in splits.items():
+                rows = rows_of(groups, language.symbols, SIZES[largest] // size)
+                lines = [f"{''.join(string)}\t{label}\n" for string, label in rows]
+                write_by_rename(target / f"{name}_{split}.txt", "".join(lines).encode())
+
+
+class _Drawing(NamedTuple):
+    """The complement and the language, and the random numbers."""
+
+    sides: tuple[DFA, DFA]
+    chance: np.random.Generator
+
+    def uniform(self, side: int, length: int, count: int, seen: set[String] | None) -> list[String]:
+        """Draw uniform strings of one side. With `seen`, draw each once, none that is in `seen`, and add them there."""
+        strings: list[String] = []
+        for _ in range(MAX_TRIES if self.sides[side].count(length) else 0):
+            for string in self._draw(side, length, count - len(strings)):
+                if seen is None or string not in seen:
+                    strings.append(string)
+                    if seen is not None:
+                        seen.add(string)
+            if len(strings) == count:
+                return strings
+        raise _too_few(f"new strings {'inside' if side else 'outside'}", length, count, len(strings))
+
+    def pairs(self, length: int, count: int, seen: set[String]) -> tuple[list[String], list[String]]:
+        """Draw strings inside and outside at edit distance 1, of which none is in `seen`, and add them there."""
+        numbers = [side.count(length) for side in self.sides]
+        # Most strings of the rarer side are near the other side, so few draws are in vain.
+        side = int(numbers[1] <= numbers[0])
+        drawn: tuple[list[String], list[String]] = ([], [])
+        for _ in range(MAX_TRIES if numbers[side] else 0):
+            strings = self._draw(side, length, count)
+            edited = [self._edited(string) for string in strings]
+            for string, other, crosses in zip(strings, edited, self.sides[1 - side].accepts_each(edited), strict=True):
+                if crosses and string not in seen and other not in seen and len(drawn[0]) < count:
+                    seen.update((string, other))
+                    drawn[1 - side].append(other)
+                    drawn[side].append(string)
+            if len(drawn[0]) == count:
+                return drawn[1], drawn[0]
+        raise _too_few("pairs inside and outside that differ by one symbol", length, count, len(drawn[0]))
+
+    def _draw(self, side: int, length: int, count: int) -> list[String]:
+        return [tuple(string) for string in self.sides[side].sample(self.chance.random((count, length))).tolist()]
+
+    def _edited(self, string: String) -> String:
+        """Change a string by one edit, uniform among deletions, insertions and replacements by another symbol."""
+        num_symbols, length = len(self.sides[0].symbols), len(string)
+        number = int(self.chance.integers(length + (length + 1) * num_symbols + length * (num_symbols - 1)))
+        if number < length:
+            return string[:number] + string[number + 1 :]
+        at, symbol = divmod(number - length, num_symbols)
+        if at <= length:
+            return (*string[:at], symbol, *string[at:])
+        at, shift = divmod(number - length - (length + 1) * num_symbols, num_symbols - 1)
+        return (*string[:at], (string[at] + 1 + shift) % num_symbols, *string[at + 1 :])
+
+
+def _too_few(what: str, length: int, count: int, num_drawn: int) -> ValueError:
+    return ValueError(
+        f"language: expected {count:,} {what} at length {length}, got {num_drawn:,}; lower the size, or choose another "
+        "language"
+    )
