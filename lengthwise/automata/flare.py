@@ -46,7 +46,7 @@ def flare(problem: Problem) -> DFA:
       the value modulo 5
 
     Raises:
-        ValueError: there is no such problem.
+        ValueError: the problem is unknown.
 
     Example:
         >>> [flare(problem).num_states for problem in PROBLEMS]

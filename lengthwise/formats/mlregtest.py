@@ -17,8 +17,8 @@ def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
     Symbols are the symbols of the edges, sorted. If a language forbids a symbol everywhere, so that no edge has it, an
     `alphabet` must name all symbols. The classes of complements have no files; they are ``.complement()``.
 
-    ``make_task("dfa", **read_mlregtest(path).to_json())`` is the task. The data sets of MLRegTest are not read: strings
-    are drawn as for every recognition task, with near misses, at any length.
+    ``make_task("dfa", **read_mlregtest(path).to_json())`` is the task: strings are drawn as for every
+    recognition task, with near misses, at any length. `lengthwise.tasks.given` reads and draws MLRegTest's data sets.
 
     Raises:
         ValueError: the file is missing, not UTF-8, or not such an automaton; the alphabet lacks a symbol of it.

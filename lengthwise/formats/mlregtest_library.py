@@ -32,7 +32,7 @@ def language_class(name: str) -> str:
     """Return the class in the name of a language: ``ALPHABET.TIER.CLASS.K.J.I``.
 
     Raises:
-        ValueError: the name has another form, or there is no such class.
+        ValueError: the name has another form, or an unknown class.
 
     Example:
         >>> language_class("04.03.TcoSL.2.1.0")

@@ -53,10 +53,10 @@ def flare_splits(language: DFA, *, seed: int = 0, splits: Sequence[Split] = SPLI
     """Draw the splits of a language by the protocol of FLaRe.
 
     The label of a string is a fair coin. A string of label 1 has a length drawn uniformly from the lengths up to
-    `max_length` at which the language has strings. Given the length, its probability is proportional to the product,
-    over its states, of 1 / (number of symbols that can continue to a string of the language, plus 1 if the state
-    accepts). A string of label 0 is tried until it is outside: by a fair coin, either a uniform string of a uniform
-    length, or a string of label 1 with K random edits, where K is geometric with mean 2. An edit inserts, replaces or
+    `max_length` at which the language has strings. Given the length, its probability is proportional to a product over
+    its states. The factor of a state is 1 / (number of symbols that can continue to a string of the language, plus 1 if
+    the state accepts). A string of label 0 is drawn until it is outside. A fair coin chooses a uniform string of a
+    uniform length, or a string of label 1 with K random edits. K is geometric with mean 2. An edit inserts, replaces or
     deletes a uniform symbol at a uniform position, with equal probability among the edits that keep the length legal.
 
     A held-out split in which `MAX_TRIES` strings in a row occur in earlier splits is left out, as for ``(01)*``.

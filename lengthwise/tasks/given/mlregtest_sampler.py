@@ -49,8 +49,8 @@ def mlregtest_splits(language: DFA, size: int = 1_000, *, seed: int = 0) -> dict
         ValueError: `size` is not a multiple of 40; a length has too few strings inside or outside, or too few pairs.
 
     Source: MLRegTest (JMLR 25(283), 2024), section 5, and its repository's `pathogen.py` and `data-gen.py`.
-    Differs from the source: the random numbers; a pair is drawn from whichever side has fewer strings of its length,
-        and the source begins with the string inside (`pathogen.py`), or with any uniform string (`data-gen.py`).
+    Differs from the source: the random numbers. The first string of a pair is from whichever side has fewer strings of
+        its length. In the source it is a string inside (`pathogen.py`), or any uniform string (`data-gen.py`).
     """
     num_groups = 2 * len(LONG)
     if size < num_groups or size % num_groups:
@@ -86,7 +86,7 @@ def write_mlregtest(folder: Path, name: str, language: DFA, *, largest: str = "S
     `largest` is the largest size; the smaller sizes are parts of it.
 
     Raises:
-        ValueError: there is no such size; otherwise as for `mlregtest_splits`.
+        ValueError: the size is unknown; otherwise as for `mlregtest_splits`.
 
     Example:
         >>> from tempfile import mkdtemp
@@ -129,7 +129,7 @@ class _Drawing(NamedTuple):
         raise _too_few(f"new strings {'inside' if side else 'outside'}", length, count, len(strings))
 
     def pairs(self, length: int, count: int, seen: set[String]) -> tuple[list[String], list[String]]:
-        """Draw strings inside and outside at edit distance 1, of which none is in `seen`, and add them there."""
+        """Draw strings inside and outside at edit distance 1 that are not in `seen`, and add them there."""
         numbers = [side.count(length) for side in self.sides]
         # Most strings of the rarer side are near the other side, so few draws are in vain.
         side = int(numbers[1] <= numbers[0])

@@ -17,7 +17,7 @@ class FlareLanguage(RecognitionTask):
     the answer to the symbols before it.
 
     Raises:
-        ValueError: there is no such problem.
+        ValueError: the problem is unknown.
 
     Example:
         >>> task = FlareLanguage(problem="dyck-2-3")

@@ -1,0 +1,74 @@
+"""The seven regular languages of FLaRe."""
+
+from collections.abc import Sequence
+
+from lengthwise.automata.flare import PROBLEMS
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, Scoring
+from lengthwise.runs.spec import Settings
+from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, Benchmark, entrants_of, protocol_specs, references
+from lengthwise.studies.languages import Language
+from lengthwise.studies.leaderboard.experiments.leaderboard import SEEDS, Entrant, rates_of
+
+ROWS = tuple(Language(problem, "flare", {"problem": problem}) for problem in PROBLEMS)
+
+STEPS, BATCH_SIZE = 4_000, 64
+
+PROTOCOL = (
+    "Published: 10,000 strings of 0-40 symbols, half of them in the language. About half of the others are edits of a "
+    "string in the language. The test has 5,010 strings of 0-500 symbols. Nets have five layers and about 64,000 "
+    "weights, with ten draws of learning rate and batch size, and up to three losses. The score for inductive bias is "
+    "the mean test accuracy over ten runs, for the best loss. The entries of the paper's tables were not seen, so none "
+    "are shown.",
+    "Ours: only the loss of recognition, at the last symbol. Strings of 1-40 symbols are drawn again for each of "
+    f"{STEPS:,} steps of {BATCH_SIZE} strings, and strings outside are our near misses. Tests have 1-500 symbols. Each "
+    "model has three seeds and final weights. Models have the sizes and learning rates of the leaderboard.",
+    "Our nets do not answer the empty string. In the published test it is about one string in 500.",
+)
+
+
+def flare_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
+    """Return the experiment of these models; scale `paper` has no settings of its own, and is as `small`."""
+    train: Settings = {
+        "steps": STEPS,
+        "batch_size": BATCH_SIZE,
+        "lengths": "legal",
+        "length_sampling": "uniform",
+        "supervision": "last",
+    }
+    plan = EvaluationPlan(dense=(1, 500), dense_strings=10, long=((10_000, 16),), certificate=True)
+    return Experiment(
+        title="Benchmark: the regular languages of FLaRe",
+        about="Each net learns which strings of up to 40 symbols are in a language, and is tested at up to 500.",
+        notes=PROTOCOL,
+        cells=[
+            Cell(language.row, entrant.column, protocol_specs(entrant, language, train, SEEDS, scale))
+            for language in ROWS
+            for entrant in entrants
+        ],
+        plan=SMOKE_PLAN.model_copy(update={"certificate": True}) if scale == "smoke" else plan,
+        scoring=Scoring(measure="legal"),
+        is_matrix=True,
+    )
+
+
+@BENCHMARKS.register("flare")
+def flare_benchmark() -> Benchmark:
+    """Recognize FLaRe's seven regular languages, at 1-40 and 1-500 symbols (Butoi et al., 2025)."""
+    return Benchmark(
+        title="The regular languages of FLaRe",
+        source="Butoi et al., Training Neural Networks as Recognizers of Formal Languages (2025)",
+        bibtex=references("butoi2025training"),
+        protocol=PROTOCOL,
+        experiment="bench/flare",
+        entrants=entrants_of(),
+        make=flare_experiment,
+        published={},
+        rates=rates_of,
+    )
+
+
+@EXPERIMENTS.register("bench/flare")
+def bench_flare(scale: Scale = "small") -> Experiment:
+    """Train five models to recognize the seven regular languages of FLaRe, three seeds, and certify them."""
+    return flare_experiment(entrants_of(), scale)

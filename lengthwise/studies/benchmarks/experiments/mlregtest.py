@@ -1,0 +1,127 @@
+"""Machines learned from MLRegTest's training sets alone, and their accuracy on its four test sets."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from lengthwise.automata.dfa import DFA
+from lengthwise.automata.regex import dfa_from_regex
+from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.parts import Level
+from lengthwise.evaluation.plan import EvaluationPlan
+from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale, check_is_not_paper
+from lengthwise.formats.mlregtest_library import draw_languages, language_class, read_language
+from lengthwise.learning.learned import learn
+from lengthwise.tasks.given.mlregtest_sampler import Group, mlregtest_splits, rows_of
+
+FOLDER = "LENGTHWISE_MLREGTEST"
+"""The environment variable that names the folder of automata: `src/fstlib/att_format` of MLRegTest's repository."""
+
+TESTS = ("TestSR", "TestSA", "TestLR", "TestLA")
+
+LANGUAGES, SIZES = 60, (1_000, 10_000)
+
+_SMOKE = ("04.04.SL.2.1.0", dfa_from_regex("(b?(a|c|d))*b?"))
+"""A language of our own for scale `smoke`: no bb occurs."""
+
+
+class LearnedLanguage(NamedTuple):
+    """The result for a language and a number of training strings.
+
+    `accuracies` has the share of right answers on each of `TESTS`. `is_right` is True if the machine is the language's
+    on all nonempty strings. `seconds` are CPU seconds, certificate included.
+    """
+
+    name: str
+    num_states: int
+    size: int
+    accuracies: tuple[float, ...]
+    is_right: bool
+    learned_states: int
+    is_confirmed: bool
+    level: Level
+    seconds: float
+
+    @property
+    def language_class(self) -> str:
+        """The class of the language."""
+        return language_class(self.name)
+
+
+class LearnedLanguages(NamedTuple):
+    """The results of the study, and the CPU seconds after which no further attempt began."""
+
+    results: list[LearnedLanguage]
+    budget: float
+
+
+def learned_language(name: str, language: DFA, size: int, *, budget: float, seed: int = 0) -> LearnedLanguage:
+    """Draw a language's data sets, learn from its training set alone, and test the machine.
+
+    All labels are right, so machines without a contradiction are preferred.
+    """
+    splits = mlregtest_splits(language, size, seed=seed)
+    started = time.process_time()
+    learned = learn([*rows_of(splits["Train"], language.symbols)], budget=budget, seed=seed, exact=True)
+    seconds = time.process_time() - started
+    right = language.transducer.minimize_nonempty()
+    machine = learned.labeled.with_symbols(language.symbols).aligned(language.symbols, ("FALSE", "TRUE")).machine
+    return LearnedLanguage(
+        name,
+        right.num_states,
+        size,
+        tuple(_accuracy(machine, splits[test]) for test in TESTS),
+        machine.minimize_nonempty().equivalent(right),
+        learned.machine.num_states,
+        learned.doubt is None,
+        learned.certificate.level,
+        seconds,
+    )
+
+
+def _accuracy(machine: Transducer, groups: list[Group]) -> float:
+    accepting = DFA(machine.semiautomaton, machine.start, machine.outputs == 1)
+    are_right = [accepting.accepts_each(group.strings) == (group.label == "TRUE") for group in groups]
+    return float(np.concatenate(are_right).mean())
+
+
+def learned_languages(count: int, sizes: tuple[int, ...], budget: float) -> Iterator[LearnedLanguage]:
+    """Yield the results for languages drawn over the classes, from the folder that `LENGTHWISE_MLREGTEST` names."""
+    folder = Path(os.environ[FOLDER])
+    for name in draw_languages(folder, count):
+        language = read_language(folder, name)
+        for size in sizes:
+            yield learned_language(name, language, size, budget=budget)
+
+
+@EXPERIMENTS.register("bench/mlregtest")
+def bench_mlregtest(scale: Scale = "small") -> Experiment:
+    """Learn 60 languages of MLRegTest from 1,000 and 10,000 strings alone, and test the proved machines."""
+    check_is_not_paper(scale)
+    is_smoke = scale == "smoke"
+    lacks = (
+        f"{FOLDER}: expected the folder of MLRegTest's automata (.att), got none; set this environment variable, or "
+        "use scale smoke"
+    )
+
+    def study(root: Path) -> LearnedLanguages:
+        if is_smoke:
+            return LearnedLanguages([learned_language(*_SMOKE, 40, budget=0.0)], 0.0)
+        return LearnedLanguages([*learned_languages(LANGUAGES, SIZES, 10.0)], 10.0)
+
+    return Experiment(
+        title="Benchmark: machines learned from MLRegTest",
+        about=(
+            "How often is a machine that is learned from 1,000 or 10,000 strings right on longer strings, and on pairs "
+            "that differ by one symbol?\n"
+            "It gets nothing but the training strings of a language and their labels."
+        ),
+        cells=(),
+        plan=EvaluationPlan(),
+        study=study,
+        requires=Requirements(lacks="" if is_smoke or os.environ.get(FOLDER) else lacks),
+    )

@@ -1,0 +1,67 @@
+"""The page about machines learned from MLRegTest: accuracy on the four test sets, by class."""
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from lengthwise.display import percent
+from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
+from lengthwise.report.tables.markdown import folded, markdown_table
+from lengthwise.studies.benchmarks.experiments.mlregtest import TESTS, LearnedLanguage, LearnedLanguages
+
+
+@STUDY_PAGES.register("bench/mlregtest")
+def mlregtest_page(study: LearnedLanguages, stem: str) -> StudyPage:
+    """Return a line for each number of training strings, then for each class, and all languages."""
+    results = study.results
+    by_size = {size: [one for one in results if one.size == size] for size in {one.size: None for one in results}}
+    classes = {(one.language_class, one.size): None for one in results}
+    header = ["languages", *TESTS, "machine is right", "confirmed", "proved", "mean CPU s"]
+    sections = [
+        markdown_table(["strings", *header], [[f"{size:,}", *_line(part)] for size, part in by_size.items()]),
+        "*machine is right* counts machines that give every nonempty string the language's answer. *confirmed* counts "
+        "machines that held-out training strings confirm. *proved* counts nets that are proved to be their machine.",
+        "## Classes",
+        markdown_table(
+            ["class", "strings", *header],
+            [
+                [kind, f"{size:,}", *_line([one for one in results if (one.language_class, one.size) == (kind, size)])]
+                for kind, size in classes
+            ],
+        ),
+        "## Protocol",
+        "Languages are drawn over the 16 classes. Training and test sets are drawn from their automata by the protocol "
+        "of MLRegTest (van der Poel et al., JMLR 25(283), 2024). Strings have 20-29 symbols in Train, TestSR and "
+        "TestSA, and 31-50 in TestLR and TestLA. Half of them are in the language. TestSA and TestLA have pairs that "
+        "differ by one symbol. `lengthwise.tasks.given.mlregtest_sampler` describes the differences. Dev is not used. "
+        f"No further attempt begins after {study.budget:g} CPU seconds. The averages of the paper's nets were not "
+        "seen, so none are shown.",
+        folded("Every language", [markdown_table(_DETAILS, [_detail(one) for one in results])]),
+    ]
+    return StudyPage(sections, {})
+
+
+def _line(results: Sequence[LearnedLanguage]) -> list[str]:
+    return [
+        f"{len(results)}",
+        *(percent(fmean(one.accuracies[index] for one in results)) for index in range(len(TESTS))),
+        f"{sum(one.is_right for one in results)}",
+        f"{sum(one.is_confirmed for one in results)}",
+        f"{sum(one.level == 'proved' for one in results)}",
+        f"{fmean(one.seconds for one in results):.1f}",
+    ]
+
+
+_DETAILS = ["language", "states", "strings", *TESTS, "machine is right", "its states", "level", "CPU s"]
+
+
+def _detail(one: LearnedLanguage) -> list[str]:
+    return [
+        one.name,
+        f"{one.num_states}",
+        f"{one.size:,}",
+        *map(percent, one.accuracies),
+        "yes" if one.is_right else "no",
+        f"{one.learned_states}",
+        one.level,
+        f"{one.seconds:.1f}",
+    ]
