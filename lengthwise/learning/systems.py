@@ -24,10 +24,10 @@ from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.validation import check_function, texts_of, truncate, whole_number
 
 MAX_STATES = 10_000
-"""The largest number of states, and of symbols, of a system."""
+"""The largest value of `max_states`."""
 
 MAX_STEPS = 1_000_000_000
-"""The largest number of steps of all queries together."""
+"""The largest value of `max_steps`."""
 
 
 class System(Protocol):
@@ -262,7 +262,8 @@ class _Search:
     """The test of hypotheses against a system, and the number of states that the test covers."""
 
     def __init__(self, queries: _Queries, max_states: int, report: Callable[[QueryCounts], object]) -> None:
-        self._queries, self._max_states, self._report = queries, max_states, report
+        self._queries, self._max_states = queries, max_states
+        self._report = report
         self.num_covered = 0
 
     def wrong_string(self, hypothesis: Hypothesis) -> String | None:
