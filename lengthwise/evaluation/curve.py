@@ -122,7 +122,7 @@ class LengthCurve(BaseModel):
     def plot(self) -> Picture:
         """Draw accuracy against length on a logarithmic axis, with 95 % intervals, for notebooks, papers and slides.
 
-        Lengths at which some class cannot occur are left out, unless there are no others.
+        If a class cannot occur at a length, the length is left out, unless all are such lengths.
 
         Raises:
             ValueError: the curve has no points.
