@@ -172,9 +172,9 @@ def _certify_by(machine: str, run: Path, out: Path | None) -> _Outcome:
     from lengthwise.runs.certified import certify_against
 
     certificate = certify_against(run, machine, out)
-    written = [] if out is None else [str(out)]
     facts: dict[str, Any] = {"file": out and str(out), "proof": None, "verified": [], "taken_on_trust": []}
-    return _Outcome(certificate, [*certificate_lines(certificate), *(("wrote", path) for path in written)], facts)
+    lines = [*certificate_lines(certificate), *([("wrote", str(out))] if out is not None else [])]
+    return _Outcome(certificate, lines, facts)
 
 
 def _draw(certificate: "Certificate", path: Path) -> list[tuple[str, str]]:

@@ -119,19 +119,22 @@ def reproduce(
             # A sweep can take hours, and its reader wants to see the page before it ends.
             also = page and page_updates(page.write)
             outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, sweep.pool, also)
-    code = print_outcomes(experiment, outcomes, console)
+    code, files = print_outcomes(experiment, outcomes, console), page.write(outcomes) if page else []
     tables = outcome_tables(experiment, outcomes)
-    files = page.write(outcomes) if page else []
     if out is not None:
         write_tables(tables, out)
         files.append(out)
     for path in files:
         console.print_line(f"wrote {path}")
     if as_json:
-        rows = {title: table.to_rows() for title, table in tables.items()}
-        failed = [outcome.spec.id for outcome in outcomes if outcome.result is None]
-        write_object({"tables": rows, "failed": failed, "files": list(map(str, files))})
+        _write_object(tables, outcomes, files)
     return code
+
+
+def _write_object(tables: "dict[str, Table]", outcomes: "list[Outcome]", files: list[Path]) -> None:
+    failed = [outcome.spec.id for outcome in outcomes if outcome.result is None]
+    rows = {title: table.to_rows() for title, table in tables.items()}
+    write_object({"tables": rows, "failed": failed, "files": list(map(str, files))})
 
 
 def _check_output(out: Path | None, shard: str | None, as_json: bool) -> None:
