@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from script_runner import run_script
 
-from lengthwise.cli.app import main
+from lengthwise.cli.app import app, main
 from lengthwise.export.base import export
 from lengthwise.learning import learned as learned_module
 from lengthwise.learning.search import SearchResult, search
@@ -286,6 +286,14 @@ def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         error = capsys.readouterr().err
         is_refuted = words[0] == "certify" and "refuted; `--min-level refuted`" in error  # it learned five steps here
         assert stopped.value.code == (1 if is_refuted else expected), f"{command}\n{error}"
+
+
+def test_the_workflow_has_commands_and_options_that_exist() -> None:
+    (workflow,) = blocks("yaml", (DOCS / "command-line.md").read_text(encoding="utf-8"))
+    commands = re.findall(r"- run: lengthwise (.*)", workflow)
+    assert {command.split()[0] for command in commands} == {"certify", "learn", "diff"}
+    for command in commands:
+        app.parse_args(shlex.split(command), exit_on_error=False, print_error=False)
 
 
 @pytest.mark.parametrize(("language", "tool", "suffix"), [("c", "cc", "h"), ("js", "node", "js")])

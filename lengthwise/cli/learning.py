@@ -150,7 +150,7 @@ def _save(learned: "Learned", out: Path) -> None:
 
 
 def _code_of_accuracy(learned: "Learned", minimum: float) -> int:
-    """Return 0 if the machine reaches an accuracy on all held-out labels together, else print a message and return 1."""
+    """Return 0 if the machine reaches an accuracy on all held-out labels together, else 1, with a message."""
     right, total = learned.held_out()
     if total and right >= minimum * total:
         return 0
