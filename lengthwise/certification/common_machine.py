@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeGuard
 
-import numpy as np
 import torch
 from jaxtyping import Int64
 from torch import Tensor
@@ -16,16 +15,17 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.builder import CertificateBuilder
 from lengthwise.certification.certify import certificate_of
 from lengthwise.certification.counterexample import max_enumerated_length
-from lengthwise.certification.equivalence import first_error
+from lengthwise.certification.equivalence import first_error, first_ungraded
 from lengthwise.certification.methods.base import highest_level
 from lengthwise.certification.parts import CLAIMS, Level, reaches
-from lengthwise.conventions import IGNORE, Diverged
+from lengthwise.conventions import Diverged
 from lengthwise.display import counted
 from lengthwise.evaluation.length_curve import prefix_answers
 from lengthwise.extraction.answer_table import machine_of_answers
 from lengthwise.extraction.base import reader_of
 from lengthwise.models.base import RecurrentModel, SequenceModel
-from lengthwise.models.machine import MachineModel, TransducerModel
+from lengthwise.models.machine import MachineModel, TransducerModel, TreeMachineModel, as_model
+from lengthwise.ops.answers import answers_of
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask
 from lengthwise.tasks.regular.machine import machine_task
@@ -35,9 +35,6 @@ NUM_STRINGS, LENGTH = 1_000, 40
 
 Nets = tuple[SequenceModel, SequenceModel]
 """Two nets to compare."""
-
-Table = TypeVar("Table", TreeMachine, Transducer)
-"""The machine of a `MachineModel`."""
 
 
 class Described(NamedTuple):
@@ -68,7 +65,7 @@ def common_machine(nets: Nets, names: RegularTask, seed: int) -> tuple[Claim, tu
     ``extracted`` or above. The level of the claim is the lower of both nets' levels.
     """
     for net, position in zip(nets, ("first", "second"), strict=True):
-        if highest_level(net) == "tested" and not isinstance(net, MachineModel):
+        if highest_level(net) == "tested" and not _is_table(net):
             return Claim(reason=f"no method reads or proves a {type(net).__name__}, the {position} net"), None
     reason = "no machine has all answers of the first net that were observed"
     for task in _machines(nets, names, seed):
@@ -104,8 +101,8 @@ def _claim(both: tuple[Described, Described], task: RegularTask) -> Claim:
 
 def _describe(net: SequenceModel, task: RegularTask, seed: int) -> Described:
     """Return the level at which a net is certified for a machine, with long strings only if they decide the level."""
-    if isinstance(net, MachineModel):  # a table is its own machine
-        error = first_error(_answering(net.machine), task.transducer)
+    if _is_table(net):
+        error = first_error(_machine_of(net), task.transducer)
         return Described("proved", method="a table") if error is None else _left(task, error)
     builder = CertificateBuilder(net, task)
     # A proof does not rest on tested strings, and reading 10,000 symbols takes most of the time of a certificate.
@@ -133,7 +130,8 @@ def _machines(nets: Nets, names: RegularTask, seed: int) -> Iterator[RegularTask
     answers = prefix_answers(net, strings).numpy()
     for machine in _candidates(nets, names, strings):
         smallest = machine.minimize_nonempty()
-        if (smallest.run(strings.numpy()) == answers).all():
+        # A certificate is about the strings that its machine answers, so the machine must answer all.
+        if first_ungraded(smallest) is None and (smallest.run(strings.numpy()) == answers).all():
             task = machine_task(LabeledMachine(smallest, names.classes))
             if task not in tried:
                 tried.append(task)
@@ -143,19 +141,30 @@ def _machines(nets: Nets, names: RegularTask, seed: int) -> Iterator[RegularTask
 def _candidates(nets: Nets, names: RegularTask, strings: Int64[Tensor, "B T"]) -> Iterator[Transducer]:
     """Yield machines that the nets may compute: of tables, of answers to short strings, of states by radius."""
     for net in nets:
-        if isinstance(net, TransducerModel):
-            yield _answering(net.machine)
+        if _is_table(net) and isinstance(table := _machine_of(net), Transducer):
+            yield table
     with suppress(ValueError):
         yield machine_of_answers(nets[0], names.symbols, max_enumerated_length(nets[0], names))
     for net in nets:
         reader = reader_of(net, names.symbols) if isinstance(net, RecurrentModel) else None
-        for radius in reader.radii(strings) if reader is not None else ():
+        if reader is None:
+            continue
+        for radius in reader.radii(strings):
             with suppress(ValueError, Diverged):
                 machine = reader.extract(radius).machine
                 if isinstance(machine, Transducer):
                     yield machine
 
 
-def _answering(machine: Table) -> Table:
-    """Return the machine as its model answers: if no answer is defined, all logits are 0, and the first counts."""
-    return replace(machine, outputs=np.where(machine.outputs == IGNORE, 0, machine.outputs))
+def _is_table(net: SequenceModel) -> TypeGuard[MachineModel]:
+    """Return whether a net is a machine's table, and nothing else changes its answers."""
+    # A subclass, a hook or a replaced method may answer otherwise than the machine.
+    if type(net) not in (TransducerModel, TreeMachineModel) or not isinstance(net, MachineModel):
+        return False
+    is_hooked = any(part._forward_hooks or part._forward_pre_hooks for part in net.modules())
+    return not is_hooked and vars(net).keys() == vars(as_model(net.machine, net.classes)).keys()
+
+
+def _machine_of(net: MachineModel) -> TreeMachine | Transducer:
+    """Return the machine of a table with the answers that its logits give, also in states without an answer."""
+    return replace(net.machine, outputs=answers_of(net.readout.scores).numpy())

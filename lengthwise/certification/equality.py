@@ -29,8 +29,8 @@ class Difference(Part):
 class Equality(Part):
     """The result of `equal`: whether two nets give the same answers, and what this rests on.
 
-    `level` is the level of the claim that the nets are equal, as in certificates: ``refuted`` if they differ on a
-    string, ``tested`` if no difference is known and nothing is proved. From ``extracted`` on, both nets have a
+    `level` is the level of the claim that the nets are equal, as in certificates. It is ``refuted`` if they differ on a
+    string, and ``tested`` if no difference is known and nothing is proved. From ``extracted`` on, both nets have a
     certificate for one machine of `num_states` states, and `level` is the lower of their two `levels`. `up_to` is the
     largest proved length at level ``bounded``.
 

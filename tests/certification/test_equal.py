@@ -3,6 +3,7 @@
 import copy
 import itertools
 
+import numpy as np
 import pytest
 import torch
 from attending_net import attending_net
@@ -11,9 +12,11 @@ from slow_nets import slow_net
 from torch import nn
 
 from lengthwise import SetAnswers, construct, equal, make_model, make_task, wrap_module
+from lengthwise.automata import Transducer
 from lengthwise.certification.common_machine import common_machine
 from lengthwise.certification.equality import Equality
 from lengthwise.certification.twins import Agreement
+from lengthwise.conventions import IGNORE
 from lengthwise.models.base import RecurrentModel, SequenceModel
 from lengthwise.models.machine import TransducerModel
 from lengthwise.ops.answers import answers_of
@@ -139,6 +142,36 @@ def test_a_net_that_changes_at_one_length_is_never_called_equal(end: int) -> Non
     else:
         assert (result.equal, result.level, result.levels) == (None, "extracted", ("proved", "extracted"))
         assert "not decided: one machine of 4 states describes both nets" in str(result)
+
+
+class Lying(TransducerModel):
+    """A table that answers otherwise from 500 symbols on."""
+
+    def _final_classes(self, strings: np.ndarray) -> np.ndarray:
+        classes = super()._final_classes(strings)
+        return (classes + (strings.shape[1] >= 500)) % self.machine.num_states
+
+    def _prefix_classes(self, strings: np.ndarray) -> np.ndarray:
+        late = np.arange(1, strings.shape[1] + 1) >= 500
+        return (super()._prefix_classes(strings) + late) % self.machine.num_states
+
+
+def test_a_table_is_proved_only_if_nothing_else_changes_its_answers() -> None:
+    table, lying, hooked = (
+        kind(PARITY.transducer, PARITY.classes) for kind in (TransducerModel, Lying, TransducerModel)
+    )
+    assert equal(table, TransducerModel(PARITY.transducer, PARITY.classes)).level == "proved"
+    assert equal(table, lying).equal is None
+    hooked.register_forward_hook(lambda module, inputs, logits: logits.flip(-1) if logits.shape[1] > 500 else None)
+    assert equal(hooked, table).equal is None
+
+
+def test_a_table_without_an_answer_gives_the_first_class() -> None:
+    """All its logits are 0, so the first class counts."""
+    outputs = np.where(ENDS.transducer.outputs == 1, 1, IGNORE)
+    partial = Transducer(ENDS.transducer.semiautomaton, ENDS.transducer.start, outputs)
+    result = equal(TransducerModel(partial, ENDS.classes), construct("rnn", ENDS).model)
+    assert result.level == "proved", str(result)
 
 
 def test_a_bounded_proof_says_up_to_which_length() -> None:
