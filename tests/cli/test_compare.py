@@ -68,7 +68,7 @@ def test_models_by_name_are_trained_once_and_compared(tmp_path: Path, in_one_pro
         (("parity", "rnn", "gruu"), "unknown model 'gruu'; did you mean 'gru'?"),
         (("runs/none", "runs/other"), "runs/none: expected a run folder, but there is no such folder"),
         (("parity", "rnn", "gru", "--seeds", "0"), "--seeds: expected 1 to 1,000 seeds, got 0"),
-        (("parity", "rnn", "gru", "--out", "page.pdf"), "--out: expected a name that ends in .html or .md"),
+        (("parity", "rnn", "gru", "--out", "page.pdf"), "--out: expected a name that ends in .html, .md, .tex, .csv"),
         (("parity", "rnn", "gru", "--set", "train.stepz=3"), "train.stepz: "),
         (("parity", "rnn", "gru", "--set", "steps"), "--set: expected section.key=value"),
     ],
