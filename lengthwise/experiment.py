@@ -10,7 +10,7 @@ from lengthwise.presets import PRESETS
 from lengthwise.registry import Registry, nearest
 from lengthwise.runs.goal import BUDGET
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
-from lengthwise.tasks.base import SymbolTask
+from lengthwise.tasks.base import MachineTask, SymbolTask
 
 Scale = Literal["smoke", "small", "paper"]
 """The size of an experiment. `small` fits a laptop. `smoke` takes seconds, and its numbers have no meaning. `paper` has
@@ -129,15 +129,22 @@ class Experiment(NamedTuple):
 
     @property
     def plans(self) -> list[EvaluationPlan]:
-        """The measurement of each run, with the part of the dense range that its cells score."""
+        """The measurement of each run, with the part of the dense range that its cells score.
+
+        Only tasks with a reference machine have certificates.
+        """
         # A run may belong to several cells; lengths outside of their windows would only cost time.
         windows: dict[str, list[tuple[int, int]]] = {}
         for cell in self.cells:
             for spec in cell.specs:
                 windows.setdefault(spec.id, []).append(cell.window or self.plan.dense)
-        return [
+        plans = [
             self.plan.restrict_dense(min(low for low, _ in own), max(high for _, high in own))
             for own in windows.values()
+        ]
+        return [
+            plan if isinstance(spec.task, MachineTask) else plan.model_copy(update={"certificate": False})
+            for spec, plan in zip(self.specs, plans, strict=True)
         ]
 
     def select(self, row: str | None = None, column: str | None = None) -> "Experiment":

@@ -40,12 +40,32 @@ def digits_of_sum(text: Sequence[str]) -> list[str] | None:
     return [*(f"{total:b}"[::-1] if total else ""), "end"]
 
 
+def digits_of_product(text: Sequence[str]) -> list[str] | None:
+    numbers = "".join(text).split("*")
+    if len(numbers) != 2 or not all(numbers):
+        return None
+    # The product by hand: a shifted summand for each 1.
+    product = sum(int(digit) * (int(numbers[1][::-1], 2) << shift) for shift, digit in enumerate(numbers[0]))
+    return [*(f"{product:b}"[::-1] if product else ""), "end"]
+
+
+def digits_of_root(text: Sequence[str]) -> list[str]:
+    number, root = int("".join(text), 2), 0
+    width = (len(text) + 1) // 2
+    for bit in reversed(range(width)):
+        root += (1 << bit) * ((root + (1 << bit)) ** 2 <= number)
+    return [*f"{root:b}".zfill(width)]
+
+
 RULES: dict[str, Callable[[Sequence[str]], list[str] | None]] = {
     "reverse-string": lambda text: list(reversed(text)),
     "duplicate-string": lambda text: [*text, *text],
     "bucket-sort": sorted,
     "stack-manipulation": stack_after,
     "binary-addition": digits_of_sum,
+    "binary-multiplication": digits_of_product,
+    "odds-first": lambda text: [*text[::2], *text[1::2]],
+    "compute-sqrt": digits_of_root,
 }
 
 
@@ -152,7 +172,7 @@ def test_baselines_are_those_of_the_letters_that_there_are() -> None:
 
 
 def test_the_shortest_strings(task: StringAnswerTask) -> None:
-    shortest = {"stack-manipulation": 2, "binary-addition": 3}.get(task.name, 1)
+    shortest = {"stack-manipulation": 2, "binary-addition": 3, "binary-multiplication": 3}.get(task.name, 1)
     assert [length for length in range(-1, 6) if task.is_legal_length(length)] == list(range(shortest, 6))
     inputs, targets = task.sample(1, shortest, seeded(0))
     assert torch.equal(task.solve(inputs), targets)

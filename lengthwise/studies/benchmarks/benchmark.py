@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, PositiveInt
@@ -125,7 +124,7 @@ def protocol_specs(
     train: Settings,
     seeds: Sequence[int],
     scale: Scale,
-    likelihood: Settings = MappingProxyType({}),
+    likelihood: Settings | None = None,
 ) -> tuple[RunSpec, ...]:
     """Return the runs of a model on a task: AdamW at the model's learning rate, with the protocol's settings `train`.
 
@@ -137,7 +136,7 @@ def protocol_specs(
     specs = ScaledSpecs("smoke" if scale == "smoke" else "small", seeds, entrant.model)
     if entrant.rate is None:
         preset, changes = LIKELIHOOD[train["supervision"]]
-        return specs(language.task, {**model, "train": merge(changes, likelihood)}, preset=preset)
+        return specs(language.task, {**model, "train": merge(changes, likelihood or {})}, preset=preset)
     optimizer: Settings = {"name": "adamw", "learning_rate": entrant.rate, "weight_decay": 0.0}
     given = {**model, "train": merge({"optimizer": optimizer}, train)}
     return specs(language.task, given, preset="recurrent")

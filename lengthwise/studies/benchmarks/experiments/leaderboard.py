@@ -2,6 +2,7 @@
 
 from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, Benchmark, references
 from lengthwise.studies.leaderboard.experiments import leaderboard as study
+from lengthwise.studies.leaderboard.experiments.published import PUBLISHED
 
 
 @BENCHMARKS.register("leaderboard")
@@ -19,7 +20,7 @@ def leaderboard() -> Benchmark:
         experiment="leaderboard",
         entrants=study.ENTRANTS,
         make=study.leaderboard_of,
-        published=study.PUBLISHED,
+        published=PUBLISHED,
         published_part=study.LAST,
         rates=study.rates_of,
     )

@@ -1,0 +1,65 @@
+"""Missing duplicate: the letter that is hidden in a string repeated twice."""
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+
+from lengthwise.conventions import IGNORE
+from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
+from lengthwise.tasks.base import TASKS
+
+HIDDEN = 2
+"""The id of the letter that hides another; 0 and 1 are the letters of the string."""
+
+
+@TASKS.register("missing-duplicate")
+class MissingDuplicate(StringAnswerTask):
+    """The hidden letter ``_`` of a string that is repeated twice, queried at the end (`StringAnswerTask`).
+
+    The letters of the first half are independent and uniform, and the hidden position is uniform. Lengths are even.
+
+    Example:
+        >>> task = MissingDuplicate()
+        >>> task.solve(task.encode("ab_b?")[None])[0, 4:].tolist()
+        [0]
+
+    Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Missing Duplicate.
+    Differs from the source: there strings of odd length end in an empty token, and the answer is given without a query.
+    """
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """Return the two letters and the letter that hides one."""
+        return ("a", "b", "_")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Return the letters that can be hidden."""
+        return ("a", "b")
+
+    def is_legal_length(self, length: int) -> bool:
+        """Return whether a length is even."""
+        return length >= 2 and length % 2 == 0
+
+    def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
+        """Draw the first half and the hidden position."""
+        half = torch.randint(2, (count, length // 2), generator=generator)
+        hidden = torch.randint(length, (count, 1), generator=generator)
+        return torch.cat([half, half], 1).scatter(1, hidden, HIDDEN)
+
+    def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
+        """Return the letter in the other half; a string is malformed unless its halves agree at all other positions."""
+        length = strings.shape[1]
+        if length % 2:
+            return torch.full((len(strings), 1), IGNORE)
+        first, second = strings.chunk(2, dim=1)
+        is_hidden = (first == HIDDEN) ^ (second == HIDDEN)
+        agrees = ((first == second) & (first != HIDDEN)) | is_hidden
+        is_one = agrees.all(1) & (is_hidden.sum(1) == 1)
+        letters = (torch.minimum(first, second) * is_hidden).sum(1)
+        return torch.where(is_one, letters, IGNORE)[:, None]
+
+    def baseline(self, length: int) -> float:
+        """Return 1/2: the hidden letter is uniform."""
+        self.check_length(length)
+        return 0.5
