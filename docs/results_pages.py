@@ -18,6 +18,7 @@ OTHERS = "Other results"
 SECTIONS: Mapping[str, Sequence[str]] = {
     "Proofs": ["within-a-minute-*"],
     "Leaderboard": ["leaderboard*", "state-tracking"],
+    "Benchmarks": ["bench-*"],
     "RegularGPT": ["regular-gpt-*", "shallow-features"],
     "Transformers": ["transformers-*"],
     "Linear RNNs": ["linear-rnn-*", "rnn-*"],

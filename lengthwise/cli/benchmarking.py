@@ -106,7 +106,7 @@ def bench(
 
 
 class _Request(NamedTuple):
-    """A benchmark, its scale, the names of its rows (all if there are none), and the folder of the page."""
+    """A benchmark, its scale, the names of rows (without names, all rows), the folder of the page, and the command."""
 
     benchmark: "Benchmark"
     scale: "Scale"
@@ -115,7 +115,7 @@ class _Request(NamedTuple):
     command: str
 
     def experiment(self, entrants: "Sequence[Entrant]") -> "Experiment":
-        """Return the rows of these models, or of our own models if there are none."""
+        """Return the rows of these models; without models, of our own models."""
         from lengthwise.studies.benchmarks.benchmark import select_rows
 
         return select_rows(self.benchmark.make(entrants or self.benchmark.entrants, self.scale), self.rows)

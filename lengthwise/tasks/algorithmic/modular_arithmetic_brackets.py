@@ -72,7 +72,8 @@ def draw_expressions(
 
     A stack contains the rest of each expression: the lengths of parts that are not drawn yet, `CLOSE` and `OPERATOR`.
     """
-    minus, opening, closing = (modulus + SIGNS.index(sign) for sign in "-()")
+    minus = modulus + SIGNS.index("-")
+    opening, closing = (modulus + SIGNS.index(sign) for sign in "()")
     letters = torch.empty(count, length, dtype=torch.int64)
     # Each letter of an expression adds at most three parts.
     stack = torch.zeros(count, 3 * length + 1, dtype=torch.int64)
@@ -110,10 +111,12 @@ def evaluate(strings: Int64[Tensor, "N n"], modulus: int) -> Int64[Tensor, " N"]
     For each depth of brackets there are what the bracket expects next, its first operand or its value, its operator,
     and whether its first operand is a digit with or without a minus.
     """
-    minus, times, opening, closing = (modulus + SIGNS.index(sign) for sign in "-*()")
+    minus, times = (modulus + SIGNS.index(sign) for sign in "-*")
+    opening, closing = (modulus + SIGNS.index(sign) for sign in "()")
     count, length = strings.shape
     rows, depth = torch.arange(count), torch.zeros(count, dtype=torch.int64)
-    expects, values, operators = torch.zeros(3, count, length + 1, dtype=torch.int64)
+    expects = torch.full((count, length + 1), FIRST)
+    values, operators = torch.zeros(2, count, length + 1, dtype=torch.int64)
     is_plain = torch.zeros(count, length + 1, dtype=torch.bool)
     is_negative, is_wrong = torch.zeros(2, count, dtype=torch.bool)
     for letter in strings.unbind(1):
@@ -133,9 +136,9 @@ def evaluate(strings: Int64[Tensor, "N n"], modulus: int) -> Int64[Tensor, " N"]
         depth = depth - closes.long()
         is_taken = is_operand | closes
         taken = rows[is_taken], depth[is_taken]
-        first, second, operator = values[taken], operand[is_taken], operators[taken]
-        both = torch.where(operator == minus, first - second, first + second)
-        both = torch.where(operator == times, first * second, both) % modulus
+        first, second = values[taken], operand[is_taken]
+        both = torch.where(operators[taken] == minus, first - second, first + second)
+        both = torch.where(operators[taken] == times, first * second, both) % modulus
         is_second = expects[taken] == SECOND
         values[taken] = torch.where(is_second, both, second)
         expects[taken] = torch.where(is_second, AFTER_SECOND, AFTER_FIRST)

@@ -72,14 +72,16 @@ class SolveEquation(StringAnswerTask):
         if strings.shape[1] < 3:
             return torch.full((len(strings), 1), IGNORE)
         unknown, equals = (self.modulus + SIGNS.index(sign) for sign in "x=")
-        left, sign, value = strings[:, :-2], strings[:, -2], strings[:, -1]
+        left, value = strings[:, :-2], strings[:, -1]
         is_unknown = left == unknown
         # An = on the left becomes a letter that no expression has, so `evaluate` rejects it.
         known = torch.where(left >= self.modulus + NUM_OPERATORS, left + 1, left)
         at_zero, at_one = (evaluate(known.masked_fill(is_unknown, digit), self.modulus) for digit in (0, 1))
         difference = value - at_zero
         solutions = torch.where((at_one - at_zero) % self.modulus == 1, difference, -difference) % self.modulus
-        is_equation = (is_unknown.sum(1) == 1) & (sign == equals) & (value < self.modulus) & (at_zero != IGNORE)
+        is_equation = (
+            (is_unknown.sum(1) == 1) & (strings[:, -2] == equals) & (value < self.modulus) & (at_zero != IGNORE)
+        )
         return torch.where(is_equation, solutions, IGNORE)[:, None]
 
     def baseline(self, length: int) -> float:
