@@ -68,7 +68,7 @@ def memorize(
     budget: Annotated[
         int, Parameter(converter=count, help="Linear programs after which the search stops and prints bounds.")
     ] = 3_000,
-    out: Annotated[Path, Parameter(help="The picture, PNG or SVG.")] = Path("memorize.png"),
+    out: Annotated[Path, Parameter(help="The picture, PNG, SVG or PDF.")] = Path("memorize.png"),
 ) -> int:
     """Compute the smallest linear RNN without feedback that repeats a word indefinitely, and draw its orbit.
 

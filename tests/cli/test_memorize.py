@@ -92,7 +92,7 @@ def test_bounds_are_marked(tmp_path: Path, capsys) -> None:
         (["ab", "--rational", "--robust"], "--robust: expected none with --rational"),
         (["ab", "--max-dimension", "x"], "--max-dimension: expected a whole number of at least 1, got x"),
         (["ab", "--budget", "0"], "--budget: expected a whole number of at least 1, got 0"),
-        (["ab", "--out", "orbit.pdf"], "--out: expected a name that ends in .png or .svg, got 'orbit.pdf'"),
+        (["ab", "--out", "orbit.jpg"], "--out: expected a name that ends in .png, .svg or .pdf, got 'orbit.jpg'"),
         ([], "WORD"),
     ],
 )
