@@ -1,11 +1,13 @@
 """The strings of the W-method tell a machine from every other that has no more states."""
 
 import numpy as np
+import pytest
 from automaton_strategies import all_strings, checked_strategies, transducers
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lengthwise.automata.conformance import ConformanceTest, conformance_strings
+from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 
@@ -58,6 +60,16 @@ def test_levels_tell_machines_with_more_states_from_others(data: st.DataObject, 
     assert passes or not same
     if num_states_of_strings(other) <= num_states_of_strings(machine) + num_extra:
         assert passes == same
+
+
+@pytest.mark.parametrize("word", ["b", "ab", "abba", "aabab"])
+def test_a_level_for_each_state_finds_a_word_that_lower_levels_do_not_contain(word: str) -> None:
+    """The machine of strings that end in a word has a state more for each letter than the machine without answers."""
+    ends = dfa_from_regex(f"(a|b)*{word}", "ab").transducer
+    never = Transducer(Semiautomaton(np.array([[1, 1], [1, 1]]), ("a", "b")), 0, np.array([-1, 0]))
+    test = ConformanceTest(never)
+    is_wrong = [not agrees(never, ends, list(test.strings([level]))) for level in range(len(word) + 1)]
+    assert is_wrong.index(True) == max(0, len(word) - 2)
 
 
 @given(transducers(max_states=4), st.integers(0, 3))
