@@ -76,10 +76,7 @@ EXAMPLES, SYSTEM = ExampleOptions(), SystemOptions()
 def learn(
     file: Annotated[
         Path | None,
-        Parameter(
-            help="Labeled strings: .csv, .tsv, .jsonl, .parquet, .dat (Abbadingo, StaMInA), .txt (MLRegTest) or a "
-            "folder of FLaRe."
-        ),
+        Parameter(help="Labeled strings: .csv, .tsv, .jsonl, .parquet, .dat, .txt (MLRegTest), a FLaRe folder."),
     ] = None,
     /,
     *,

@@ -155,7 +155,9 @@ class _Proposals:
     """Random strings of up to a longest length: in the language, edited, or uniform."""
 
     def __init__(self, language: DFA, max_length: int, chance: np.random.Generator) -> None:
-        self.language, self.max_length, self.chance = language, max_length, chance
+        self.language = language
+        self.max_length = max_length
+        self.chance = chance
         self.sampler = _Live(language).sampler()
         self.lengths = np.array([n for n in range(max_length + 1) if self.sampler.possible(n)[0]])
         if not len(self.lengths):
@@ -183,7 +185,8 @@ class _Proposals:
         return tuple(self.chance.integers(len(self.language.symbols), size=length).tolist())
 
     def _edited(self, string: String) -> tuple[String, int]:
-        edited, count, num_symbols = list(string), int(self.chance.geometric(0.5)), len(self.language.symbols)
+        edited, num_symbols = list(string), len(self.language.symbols)
+        count = int(self.chance.geometric(0.5))
         for _ in range(count):
             kinds = ["insert"] * (len(edited) < self.max_length)
             kinds += ["replace"] * (len(edited) > 0 and num_symbols > 1) + ["delete"] * (len(edited) > 0)

@@ -14,8 +14,8 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.parts import Level
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale, check_is_not_paper
-from lengthwise.formats.mlregtest_library import draw_languages, language_class, read_language
 from lengthwise.learning.learned import learn
+from lengthwise.tasks.given.mlregtest_library import draw_languages, language_class, read_language
 from lengthwise.tasks.given.mlregtest_sampler import Group, mlregtest_splits, rows_of
 
 FOLDER = "LENGTHWISE_MLREGTEST"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lengthwise.formats.mlregtest_library import (
+from lengthwise.tasks.given.mlregtest_library import (
     CLASSES,
     SYMBOLS,
     draw_languages,
