@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lengthwise.automata.flare import PROBLEMS
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, Scoring
+from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, Scoring, check_is_not_paper
 from lengthwise.runs.spec import Settings
 from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, Benchmark, entrants_of, protocol_specs, references
 from lengthwise.studies.languages import Language
@@ -28,7 +28,8 @@ PROTOCOL = (
 
 
 def flare_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
-    """Return the experiment of these models; scale `paper` has no settings of its own, and is as `small`."""
+    """Return the experiment of these models; scale `paper` is rejected."""
+    check_is_not_paper(scale, "the paper's nets train on one fixed set until a validation set stops them")
     train: Settings = {
         "steps": STEPS,
         "batch_size": BATCH_SIZE,
