@@ -20,7 +20,7 @@ class BinaryMultiplication(BinaryAddition):
 
     Example:
         >>> task = BinaryMultiplication()
-        >>> [task.classes[answer] for answer in task.solve(task.encode("11*01?????")[None])[0, 5:]]
+        >>> [task.classes[answer] for answer in task.solve(task.encode("11*01????")[None])[0, 5:]]
         ['0', '1', '1', 'end']
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Binary Multiplication.
