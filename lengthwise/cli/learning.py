@@ -102,6 +102,11 @@ def learn(
     _check_default(live, SYSTEM, "without")
     if file is None:
         raise ValueError("learn: expected FILE or --system, got neither; `lengthwise learn --help` explains both")
+    return _learn_from_file(file, columns, examples, out, as_json)
+
+
+def _learn_from_file(file: Path, columns: Columns, examples: ExampleOptions, out: Path, as_json: bool) -> int:
+    """Learn a machine from labeled strings, and write it with a net and a page."""
     minimum = examples.min_accuracy
     if minimum is not None and not 0 <= minimum <= 1:
         raise ValueError(f"min_accuracy: expected a fraction from 0 to 1, got {minimum:g}; write 0.95 for 95 %")

@@ -96,64 +96,6 @@ def test_compile_takes_the_file_of_a_machine(capsys) -> None:
     assert printed(capsys, "diff", "", "a")[2].startswith("lengthwise: machine: expected a file, a folder or a regular")
 
 
-def test_expressions_over_words_have_a_prefix_and_are_written_as_they_are_read(capsys) -> None:
-    session = "words:CONNECT (DATA ACK)* CLOSE"
-    assert printed(capsys, "convert", session, "s.dot")[1].startswith("machine: 5 states, 4 symbols, ")
-    assert printed(capsys, "convert", "s.dot", "s.regex")[0] == 0
-    assert Path("s.regex").read_text() == "CONNECT (DATA ACK)* CLOSE\nwords: ACK CLOSE CONNECT DATA\n"
-    assert printed(capsys, "diff", "s.regex", session) == (0, "equal\n", "")
-    code, out, _ = printed(capsys, "diff", "s.dot", "words: CONNECT .* CLOSE")
-    assert (code, out.splitlines()[:2]) == (1, ["different", "string: CONNECT ACK CLOSE"])
-    for other in ("regex:CD*", "words:CD*"):
-        assert ("write words: in front" in printed(capsys, "diff", "s.dot", other)[2]) == other.startswith("regex")
-    assert printed(capsys, "combine", "s.dot", "and", "words:CONNECT CLOSE", "--out", "c.regex")[0] == 0
-    assert Path("c.regex").read_text().startswith("CONNECT CLOSE\n")
-    assert exit_code("compile", "words:GET (PUT GET)*", "--alphabet", "GET PUT OK", "--to", "rnn", "--out", "net") == 0
-    assert printed(capsys, "diff", "net", "words:GET (PUT GET)*", "--alphabet", "OK ")[0] == 0
-
-
-def test_combine_writes_what_its_words_mean_from_left_to_right(capsys) -> None:
-    printed(capsys, "convert", "(a|b)*b", "b.dot")
-    for terms, expected in (
-        (("(a|b)*abb", "and", "not", "(a|b)*babb"), "abb|(a|b)*aabb"),
-        (("a*", "or", "b*", "and", "b.dot"), "b+"),
-        (("(a|b)*", "minus", "b.dot", "minus", "regex:aa"), "()|a|(a|b)(a|b)(a|b)*a|ba"),
-        (("not", "b.dot"), "()|(a|b)*a"),
-    ):
-        code, out, _ = printed(capsys, "combine", *terms, "--out", "c.json")
-        assert (code, out.splitlines()[0].split(": ")[0]) == (0, "machine")
-        assert printed(capsys, "diff", "c.json", expected) == (0, "equal\n", "")
-    printed(capsys, "convert", "c*", "c.dot")
-    sentence = "or add it to the alphabet of the other (--alphabet SYMBOLS)"
-    assert sentence in printed(capsys, "combine", "b.dot", "or", "c.dot", "--out", "d.dot")[2]
-    assert printed(capsys, "combine", "b.dot", "or", "c.dot", "--out", "d.dot", "--alphabet", "abc")[0] == 0
-    assert printed(capsys, "diff", "d.dot", "(a|b)*b|c*") == (0, "equal\n", "")
-
-
-def test_combine_takes_labels_of_logs_and_names_the_string_that_a_net_does_not_answer(capsys) -> None:
-    content = {"symbols": ["a"], "start": 0, "table": [[1], [0]], "outputs": [0, 1], "classes": ["idle", "busy"]}
-    Path("log.json").write_text(json.dumps(content))
-    assert "(--accept ANSWER)" in printed(capsys, "combine", "not", "log.json", "--out", "c.dot")[2]
-    assert printed(capsys, "combine", "not", "log.json", "--out", "c.dot", "--accept", "idle")[0] == 0
-    assert printed(capsys, "diff", "c.dot", "a(aa)*")[0] == 0
-    printed(capsys, "compile", "a*b", "--to", "rnn", "--out", "net")
-    out = printed(capsys, "combine", "not", "net", "--out", "c.dot")[1]
-    assert out.endswith("\nnot covered: the empty string, which net does not answer\n")
-
-
-@pytest.mark.parametrize(
-    ("terms", "sentence"),
-    [
-        ((), "terms: expected a machine after combine, got the end; add one"),
-        (("a*", "b*"), "terms: expected and, or or minus after a*, got 'b*'; write one between machines"),
-        (("a*", "and", "not"), "terms: expected a machine after not, got the end; add one"),
-        (("a*", "and", "or"), "terms: expected a machine after and, got 'or'; name a file of this name as ./NAME"),
-    ],
-)
-def test_terms_that_do_not_alternate_are_rejected(terms: tuple[str, ...], sentence: str, capsys) -> None:
-    assert printed(capsys, "combine", *terms, "--out", "c.dot") == (2, "", f"lengthwise: {sentence}\n")
-
-
 def test_source_code_is_named_as_its_file_so_that_two_machines_stand_side_by_side(capsys) -> None:
     for name, pattern in (("first", "(a|b)*abb"), ("second", "(a|b)*b")):
         for suffix, words in (("h", (f"{name}_classify", f"{name.upper()}_H")), ("js", (f"root.{name} =",))):
@@ -194,12 +136,12 @@ def test_other_programs_get_json(capsys) -> None:
     code, out, _ = printed(capsys, "diff", "(a|b)*b", "(a|b)*bb", "--json")
     assert (code, json.loads(out)) == (
         1,
-        {"equal": False, "string": ["b"], "answers": ["accept", "reject"], "not_compared": []},
+        {"equal": False, "string": ["b"], "answers": ["accept", "reject"], "not_compared": [], "taken": []},
     )
     code, out, _ = printed(capsys, "diff", "a*", "a*", "--json")
     assert (code, json.loads(out)) == (
         0,
-        {"equal": True, "string": None, "answers": None, "not_compared": []},
+        {"equal": True, "string": None, "answers": None, "not_compared": [], "taken": []},
     )
     assert printed(capsys, "convert", "a*", "mealy.dot", "--mealy")[0] == 0
     (sentence,) = json.loads(printed(capsys, "diff", "mealy.dot", "a*", "--json")[1])["not_compared"]
