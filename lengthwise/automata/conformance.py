@@ -52,9 +52,9 @@ def extended_strings(
 ) -> Iterator[String]:
     """Yield each access string, continued by each string of `length` symbols and then by each suffix.
 
-    A minimal Mealy machine of Q states has these access strings, one to each state. After one of the suffixes, any two
-    of its states differ in the last output. Another machine of at most Q + k states, k >= 0, is equivalent to it if
-    their outputs agree along the strings of all lengths from 0 to k + 1.
+    Suppose that the access strings lead to the Q states of a minimal Mealy machine, one to each, and that any two of
+    its states differ in the last output after one of the suffixes. Another machine of at most Q + k states, k >= 0, is
+    then equivalent to it if their outputs agree along the strings of all lengths from 0 to k + 1.
 
     Example:
         >>> list(extended_strings([(), (1,)], [(0,)], 2, 1))
@@ -67,11 +67,11 @@ def extended_strings(
 
 
 class ConformanceTest:
-    """Strings that distinguish a machine from all machines with up to k more states, in levels 0 to k.
+    """Strings, in levels 0 to k, that distinguish a machine from all other machines with up to k more states.
 
     A string of level k consists of a shortest string to a state, a symbol, k more symbols and a separating suffix. The
-    machine is as in `conformance_strings`, and states are counted as there. If another machine has at most k more
-    states, and answers the strings of all levels up to k like this machine, it answers all nonempty strings like it.
+    machine and the count of states are as in `conformance_strings`. If another machine has at most k more states and
+    gives the same answers to the strings of all levels up to k, it gives the same answers to all nonempty strings.
 
     Example:
         >>> import numpy as np
@@ -89,13 +89,13 @@ class ConformanceTest:
         cover = _transition_cover(machine, access)
         self._num_symbols = len(machine.symbols)
         self._cover = sorted(cover, key=_by_length)
-        # Access strings contain all their own prefixes. So a string that leaves them has one first prefix outside, and
+        # The access strings include all their own prefixes. So a string outside has one first prefix outside, and
         # longer middles are needed only after these prefixes.
         self._leaves = cover - set(access.values())
         self._suffixes = list(_separating_suffixes(machine, list(access)))
 
     def strings(self, levels: Iterable[int]) -> Iterator[String]:
-        """Yield the strings of several levels, from the longest access strings on; a string may occur several times.
+        """Yield the strings of several levels, longest access strings first; a string may occur several times.
 
         If a machine is found state by state, its newest state has a long access string, and is most likely wrong.
         """

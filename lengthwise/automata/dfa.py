@@ -115,7 +115,7 @@ class DFA:
     def _combined(self, other: "DFA", op: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> "DFA":
         """Return the smallest automaton that accepts a string if `op` is True for the two answers to it.
 
-        Unlike in `product`, symbols may have another order, and only reachable pairs of states are made.
+        Unlike in `product`, the symbols may be in another order, and only reachable pairs of states are built.
         """
         tables = self.semiautomaton.table.tolist(), other.semiautomaton.reordered(self.symbols).table.tolist()
         ids = {symbol: v for v, symbol in enumerate(self.symbols)}
@@ -143,7 +143,7 @@ class DFA:
         return self._combined(other, np.logical_and) if isinstance(other, DFA) else NotImplemented
 
     def __or__(self, other: "DFA") -> "DFA":
-        """Return the smallest automaton of the strings that either accepts; errors are as in `excess_string`."""
+        """Return the smallest automaton of the strings that one or both accept; errors are as in `excess_string`."""
         return self._combined(other, np.logical_or) if isinstance(other, DFA) else NotImplemented
 
     def __sub__(self, other: "DFA") -> "DFA":

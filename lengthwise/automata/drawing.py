@@ -127,7 +127,7 @@ def find_sinks(machine: Drawable, classes: Sequence[str]) -> list[int]:
         is_sink = state != machine.start and (table[state] == state).all()
         if is_sink and (output == IGNORE or accepting == 1 - output):
             candidates.setdefault(output, []).append(state)
-    # With sinks of two answers, the missing arrows would not reveal the answer, so only one kind is omitted.
+    # If sinks of both answers were omitted, a missing arrow would not reveal the answer, so only one kind is.
     sinks = max(candidates.values(), key=lambda states: np.isin(table, states).sum(), default=[])
     # If a symbol had no arrow at all, readers would not see from the picture that it exists.
     shows_all = (~np.isin(table, sinks)).any(axis=0).all()
@@ -162,9 +162,9 @@ def _lay_out_states(states: Sequence[int], start: int, lines: Mapping[tuple[int,
 
 
 def label_lines(symbols: Sequence[str], alphabet: Sequence[str] = ()) -> list[str]:
-    """Return the symbols of an arrow as lines. If they do not fit, the lines list the other symbols of the alphabet.
+    """Return the label of an arrow as lines: its symbols or, if they do not fit, `all but` and the other symbols.
 
-    If neither fits, the last line counts the symbols that are left out.
+    If neither list fits, the last line counts the symbols that are left out.
 
     Example:
         >>> numbers = [str(number) for number in range(30)]
@@ -183,7 +183,7 @@ def label_lines(symbols: Sequence[str], alphabet: Sequence[str] = ()) -> list[st
 
 
 def _all_but(symbols: Sequence[str], alphabet: Sequence[str]) -> list[str]:
-    """Return lines that name all symbols by the symbols that are missing, or no line if these do not fit either."""
+    """Return the lines of a label that lists the missing symbols, or no lines if these do not fit either."""
     known = frozenset(symbols)
     others = [symbol for symbol in alphabet if symbol not in known]
     if not alphabet or any(symbol.startswith("all") for symbol in alphabet):

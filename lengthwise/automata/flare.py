@@ -22,7 +22,7 @@ _PATTERNS = {
     "first": "1(0|1)*",
     "dyck-2-3": r"(\((\((\(\)|\[\])*\)|\[(\(\)|\[\])*\])*\)|\[(\((\(\)|\[\])*\)|\[(\(\)|\[\])*\])*\])*",
 }
-"""Regular expressions of the languages that do not contain the answer of a machine."""
+"""Regular expressions of the languages whose strings do not end in a computed answer."""
 
 Problem = Literal[
     "even-pairs", "repeat-01", "parity", "first", "dyck-2-3", "cycle-navigation", "modular-arithmetic-simple"
@@ -36,7 +36,7 @@ PROBLEMS: tuple[Problem, ...] = get_args(Problem)
 def flare(problem: Problem) -> DFA:
     """Return the smallest automaton of a regular language of FLaRe, over FLaRe's symbols.
 
-    - ``even-pairs``: the first symbol equals the last, and the empty string
+    - ``even-pairs``: the first symbol equals the last; the empty string also belongs to the language
     - ``repeat-01``: repetitions of 01
     - ``parity``: an odd number of 1s
     - ``first``: the first symbol is 1

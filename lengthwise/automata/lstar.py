@@ -16,9 +16,9 @@ Kind = Literal["Moore", "Mealy"]
 class Hypothesis(NamedTuple):
     """A machine that L* proposes, whose state 0 is the start.
 
-    `access` has a string to each state, and `table` the next states. Entry q, i of `rows` is the answer to the access
-    string of state q and then suffix i. The first suffixes give the outputs: the empty suffix in a Moore machine, and
-    the suffixes of one symbol in a Mealy machine.
+    `access` contains a string to each state, and `table` the next states. ``rows[q][i]`` is the answer to the access
+    string of state q followed by suffix i. The first suffixes give the outputs: the empty suffix in a Moore machine,
+    and the suffixes of one symbol in a Mealy machine.
     """
 
     access: list[String]
@@ -43,7 +43,7 @@ class Hypothesis(NamedTuple):
         return answers
 
     def transducer(self, symbols: Sequence[str]) -> Transducer:
-        """Return a Moore machine, whose answers must be numbers, with these names of the symbols."""
+        """Return the Moore machine with these names of the symbols; its answers must be numbers."""
         outputs = np.array([row[0] for row in self.rows])
         return Transducer(Semiautomaton(np.array(self.table), tuple(symbols)), 0, outputs)
 
@@ -66,11 +66,11 @@ def learn_by_lstar(
     *,
     max_states: int | None = None,
 ) -> Hypothesis:
-    """Return the first hypothesis for which `wrong_string` returns None, which is a minimal machine.
+    """Return the first hypothesis for which `wrong_string` returns None; it is a minimal machine.
 
     `query` returns the last answer to a string of symbol ids. A Moore machine also answers the empty string.
-    `wrong_string` returns a string to which a hypothesis gives another last answer, or None. No two access strings lead
-    to the same state, so every machine with these answers has at least as many states as the hypothesis.
+    `wrong_string` returns a string whose last answer by the hypothesis is wrong, or None. No two access strings lead to
+    the same state, so every machine with these answers has at least as many states as the hypothesis.
 
     Raises:
         ValueError: the answers show more than `max_states` states.
@@ -91,7 +91,7 @@ def learn_by_lstar(
     wrong = None
     while True:
         hypothesis = _closed(access, suffixes, num_symbols, query, rows, max_states)
-        # A counterexample can show several new states, so it is used until the hypothesis answers it.
+        # A counterexample can show several new states, so it is used until the hypothesis answers it correctly.
         if wrong is None or _last_answer(hypothesis, wrong, num_read) == query(wrong):
             wrong = wrong_string(hypothesis)
         if wrong is None:
@@ -126,7 +126,7 @@ def _closed(
             if max_states is not None and len(access) > max_states:
                 raise ValueError(
                     f"max_states: expected at least as many states as the answers show, got {max_states} for "
-                    f"{len(access)} or more; raise it, or hide a part of the outputs"
+                    f"{len(access)} or more; raise it, or hide parts of the outputs"
                 )
             table[-1].append(states[after])
     return Hypothesis(list(access), table, list(suffixes), list(states))
@@ -146,7 +146,7 @@ def _new_suffix(hypothesis: Hypothesis, wrong: String, num_read: int, query: Cal
         state = hypothesis.state_after(wrong[:num_replaced])
         return query(hypothesis.access[state] + wrong[num_replaced:])
 
-    # The answer is right with no symbol replaced, and the hypothesis's with all, so it changes at some symbol.
+    # With no symbol replaced, the answer is right; with all replaced, it is the hypothesis's. So it changes between.
     low, high = 0, len(wrong) - num_read
     expected = answer(high)
     while high - low > 1:

@@ -19,7 +19,7 @@ MAX_TABLED = 4_000
 """The largest number of elements whose products are kept in a table: 0.13 GB."""
 
 NUM_AT_ONCE = 256
-"""Elements that a step of the search multiplies by all symbols."""
+"""The number of elements that a step of the search multiplies by all symbols."""
 
 
 def max_elements(machine: Semiautomaton) -> int:
@@ -166,7 +166,7 @@ def transition_monoid(machine: Semiautomaton, maximum: int | None = None) -> Tra
         (2, ((), ('b',)), True, False)
     """
     maximum = max_elements(machine) if maximum is None else maximum
-    # One byte a state for up to 256 states: keys are hashed, and the time of the search is mostly hashing.
+    # For up to 256 states, one byte per state suffices. The search spends most of its time on hashing these keys.
     by_symbol = machine.table.T.astype(np.min_scalar_type(machine.num_states - 1))
     identity = np.arange(machine.num_states, dtype=by_symbol.dtype)
     keys = [identity.tobytes()]

@@ -9,7 +9,7 @@ from jaxtyping import Int64
 Pair = tuple[int, int]
 
 FEW_TRANSITIONS = 128
-"""The largest number of transitions for which rounds in Python are faster than in NumPy, whose calls cost the most."""
+"""The largest number of transitions for which Python is faster than NumPy, whose calls have a fixed cost."""
 
 
 def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:

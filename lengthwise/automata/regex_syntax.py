@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, NoReturn
 
 Tokens = Literal["characters", "words"]
-"""The symbols of an expression: single characters, or words with blanks between them."""
+"""The kinds of symbols in an expression: single characters, or words with blanks between them."""
 
 MAX_CHARACTERS = 100_000
 """The largest number of characters in a pattern."""
@@ -112,7 +112,7 @@ class Parser:
         return self.pattern[self.position : self.position + 1]
 
     def _next(self) -> str:
-        """Return the next character that has a meaning, or an empty text at the end."""
+        """Return the next character, apart from ignored blanks, or an empty text at the end."""
         return self._here
 
     def _take(self, characters: str) -> str:

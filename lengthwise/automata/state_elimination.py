@@ -339,7 +339,7 @@ def pattern_text(node: Node, tokens: Tokens = "characters") -> str:
     symbols = sorted(node.symbols)
     if len(symbols) == 1 and not node.others:
         return _escaped(symbols[0])
-    # In a class of characters, an unescaped - may mean a range.
+    # Inside brackets, an unescaped - may mean a range.
     escaped = ["\\-" if symbol == "-" else _escaped(symbol) for symbol in symbols]
     return f"[{'^' if node.others else ''}{separator.join(escaped)}]"
 

@@ -177,7 +177,7 @@ def mismatched_part(certificate: Certificate, model: SequenceModel, task: Task) 
 
 
 def _untitled(task: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a task without its title and note, which are only for readers, and change no answer."""
+    """Return the fields of a task without its title and note, which change no answer."""
     return {name: value for name, value in task.items() if name not in ("title", "note")}
 
 

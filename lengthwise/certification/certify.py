@@ -77,7 +77,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
 def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | None = None) -> Certificate:
     """Return the certificate of a model that is already checked and in evaluation mode.
 
-    With `num_lengths`, strings have only this number of the tested lengths, the shortest. A proof does not rest on
+    With `num_lengths`, only this number of the tested lengths is used, the shortest first. A proof does not rest on
     tested strings, but level ``extracted`` then has less evidence than `certify` requires.
     """
     model, task = builder.model, builder.task

@@ -1,4 +1,4 @@
-"""One machine for two nets: the search for it, and the levels at which both nets are certified for it."""
+"""The search for one machine that describes two nets, and the levels at which both are certified for it."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -31,14 +31,14 @@ from lengthwise.tasks.base import RegularTask
 from lengthwise.tasks.regular.machine import machine_task
 
 NUM_STRINGS, LENGTH = 1_000, 40
-"""The number and the length of the strings on which a machine must have a net's answers before it is certified."""
+"""The number and the length of the random strings on which a machine must agree with a net before it is certified."""
 
 Nets = tuple[SequenceModel, SequenceModel]
 """Two nets to compare."""
 
 
-class Described(NamedTuple):
-    """What is known about a net and a machine: a level, the largest proved length, a method or a reason, an error."""
+class Description(NamedTuple):
+    """A comparison of a net with a machine: level, largest proved length, method or reason, and a string in error."""
 
     level: Level
     max_length: int | None = None
@@ -59,15 +59,15 @@ class Claim(NamedTuple):
 
 
 def common_machine(nets: Nets, names: RegularTask, seed: int) -> tuple[Claim, tuple[str, ...] | None]:
-    """Return what one machine shows about both checked nets, and a string that the second net answers differently.
+    """Return a claim about both checked nets from one machine, and a string that the second net answers differently.
 
-    `names` has the symbols and the answers. A machine counts if the first net is certified for it at level
+    `names` contains the symbols and the answers. A machine counts if the first net is certified for it at level
     ``extracted`` or above. The level of the claim is the lower of both nets' levels.
     """
     for net, position in zip(nets, ("first", "second"), strict=True):
         if highest_level(net) == "tested" and not _is_table(net):
             return Claim(reason=f"no method reads or proves a {type(net).__name__}, the {position} net"), None
-    reason = "no machine has all answers of the first net that were observed"
+    reason = "no machine gives all observed answers of the first net"
     for task in _machines(nets, names, seed):
         first = _describe(nets[0], task, seed)
         if not reaches(first.level, "extracted"):
@@ -75,13 +75,13 @@ def common_machine(nets: Nets, names: RegularTask, seed: int) -> tuple[Claim, tu
             continue
         second = _describe(nets[1], task, seed)
         if not reaches(second.level, "extracted"):
-            # Another machine of the first net has the same answers, so the second net would fail again.
+            # Any other machine of the first net gives the same answers, so the second net would fail again.
             return Claim(reason=f"the second net: {second.reason}"), second.error
         return _claim((first, second), task), None
     return Claim(reason=reason), None
 
 
-def _claim(both: tuple[Described, Described], task: RegularTask) -> Claim:
+def _claim(both: tuple[Description, Description], task: RegularTask) -> Claim:
     first, second = both
     levels = first.level, second.level
     reasons = {"first": first.reason, "second": second.reason}
@@ -99,11 +99,11 @@ def _claim(both: tuple[Described, Described], task: RegularTask) -> Claim:
     )
 
 
-def _describe(net: SequenceModel, task: RegularTask, seed: int) -> Described:
-    """Return the level at which a net is certified for a machine, with long strings only if they decide the level."""
+def _describe(net: SequenceModel, task: RegularTask, seed: int) -> Description:
+    """Return the level at which a net is certified for a machine; long strings are read only if they decide it."""
     if _is_table(net):
         error = first_error(_machine_of(net), task.transducer)
-        return Described("proved", method="a table") if error is None else _left(task, error)
+        return Description("proved", method="a table") if error is None else _refuted(task, error)
     builder = CertificateBuilder(net, task)
     # A proof does not rest on tested strings, and reading 10,000 symbols takes most of the time of a certificate.
     certificate = certificate_of(builder, seed, num_lengths=1)
@@ -111,19 +111,19 @@ def _describe(net: SequenceModel, task: RegularTask, seed: int) -> Described:
         certificate = certificate_of(builder, seed)
     method = "states observed" if certificate.evidence is None else certificate.evidence.method
     if (counterexample := certificate.counterexample) is not None:
-        return _left(task, counterexample.string)
-    return Described(certificate.level, certificate.max_length, method, certificate.reason)
+        return _refuted(task, counterexample.string)
+    return Description(certificate.level, certificate.max_length, method, certificate.reason)
 
 
-def _left(task: RegularTask, error: tuple[str, ...]) -> Described:
-    """Return the description of a net that answers a string otherwise than a machine."""
+def _refuted(task: RegularTask, error: tuple[str, ...]) -> Description:
+    """Return the description of a net that answers a string differently from a machine."""
     size = counted(task.transducer.num_states, "state")
     reason = f"it differs from a machine of {size} on a string of {counted(len(error), 'symbol')}"
-    return Described("refuted", reason=reason, error=error)
+    return Description("refuted", reason=reason, error=error)
 
 
 def _machines(nets: Nets, names: RegularTask, seed: int) -> Iterator[RegularTask]:
-    """Yield the tasks of different machines that have the first net's answers to random strings."""
+    """Yield the tasks of different machines that agree with the first net on random strings."""
     net, tried = nets[0], list[RegularTask]()
     shape = (NUM_STRINGS, min(LENGTH, net.max_length or LENGTH))
     strings = torch.randint(len(names.symbols), shape, generator=generator_for(seed, "equal"))
@@ -139,7 +139,7 @@ def _machines(nets: Nets, names: RegularTask, seed: int) -> Iterator[RegularTask
 
 
 def _candidates(nets: Nets, names: RegularTask, strings: Int64[Tensor, "B T"]) -> Iterator[Transducer]:
-    """Yield machines that the nets may compute: of tables, of answers to short strings, of states by radius."""
+    """Yield machines that the nets may compute: from tables, answers to short strings, and states at each radius."""
     for net in nets:
         if _is_table(net) and isinstance(table := _machine_of(net), Transducer):
             yield table
@@ -158,7 +158,7 @@ def _candidates(nets: Nets, names: RegularTask, strings: Int64[Tensor, "B T"]) -
 
 def _is_table(net: SequenceModel) -> TypeGuard[MachineModel]:
     """Return whether a net is a machine's table, and nothing else changes its answers."""
-    # A subclass, a hook or a replaced method may answer otherwise than the machine.
+    # A subclass, a hook or a replaced method may answer differently from the machine.
     if type(net) not in (TransducerModel, TreeMachineModel) or not isinstance(net, MachineModel):
         return False
     is_hooked = any(part._forward_hooks or part._forward_pre_hooks for part in net.modules())

@@ -1,4 +1,4 @@
-"""Is a net equal to its quantized, pruned, exported or retrained twin? A proof, a difference, or neither."""
+"""Comparison of a net with its quantized, pruned, exported or retrained twin: a proof, a difference, or neither."""
 
 import time
 from bisect import bisect_left
@@ -29,10 +29,10 @@ from lengthwise.threads import denormals_kept, one_thread
 from lengthwise.validation import texts_of
 
 MAX_SYMBOLS, MAX_PAIRS = 1_000_000, 1 << 27
-"""For each length, the largest numbers of symbols that recurrent nets read, and of pairs of positions of other nets."""
+"""The limits at each length: symbols that recurrent nets read, and pairs of positions for other nets."""
 
 MAX_PROBED = 1 << 20
-"""The largest number of symbols of a net whose number of symbols is measured."""
+"""The largest number of symbols that a net may have if the number is measured by trying ids."""
 
 
 class Pair(NamedTuple):
@@ -53,7 +53,7 @@ class Pair(NamedTuple):
         return all(isinstance(net, RecurrentModel) for net in self.nets)
 
     @property
-    def same(self) -> RegularTask:
+    def same_task(self) -> RegularTask:
         """Return the task in which "same" is always right."""
         return placeholder_task(self.names.symbols, ANSWERS)
 
@@ -67,7 +67,7 @@ def equal(
     classes: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Equality:
-    """Compare two nets on all strings: prove that they give the same answers, or search for a string that differs.
+    """Compare two nets on all strings: prove that their answers are equal, or search for a string where they differ.
 
     The nets may be of different kinds, and no task is needed. Symbols and answers are matched by their ids.
 
@@ -78,8 +78,8 @@ def equal(
        observed, which is not a proof.
     3. Without a proof for all lengths, both nets answer random and structured strings of 40, 500 and 10,000 symbols.
 
-    A difference counts only if both nets, reading the string alone, give different answers. Parts of the string are
-    left out as long as the nets still differ.
+    A difference counts only if the nets give different answers when each reads the string alone. Parts of the string
+    are then left out as long as the nets still differ.
 
     Args:
         net: any model of this package, or a wrapped net.
@@ -118,14 +118,14 @@ def equal(
 
 def _compare(pair: Pair) -> Equality:
     twins = pair.twins
-    enumerated = max_enumerated_length(twins, pair.same)
+    enumerated = max_enumerated_length(twins, pair.same_task)
     about: dict[str, Any] = {"enumerated_length": enumerated, "max_length": twins.max_length}
     # The first difference among all short strings is a shortest one, which no later step can promise.
-    string = shortest_error(twins, pair.same)
+    string = shortest_error(twins, pair.same_task)
     if string is not None and (difference := _difference(pair, string, "of all strings")):
         return Equality(level="refuted", counterexample=difference, decided_by="all short strings", **about)
     # Structured strings refute most unequal nets within two seconds, and a proof may take a minute.
-    outcome, claim = search_families(twins, pair.same, pair.seed), Claim()
+    outcome, claim = search_families(twins, pair.same_task, pair.seed), Claim()
     if outcome.wrong is None:
         claim, error = common_machine(pair.nets, pair.names, pair.seed)
         if claim.level == "proved":
@@ -144,24 +144,24 @@ def _compare(pair: Pair) -> Equality:
 
 def _search(pair: Pair, error: tuple[str, ...] | None) -> Outcome:
     """Return the first difference: on a string where the second net leaves the first net's machine, or on samples."""
-    twins, same = pair.twins, pair.same
+    twins, task = pair.twins, pair.same_task
     if error is not None and len(error) <= (twins.max_length or len(error)):
-        string = same.encode(error)
-        if bool(grade(twins, same, string[None]).wrong):
+        string = task.encode(error)
+        if bool(grade(twins, task, string[None]).wrong):
             return Outcome(string, found_by="the machine of the first net")
     lengths = []
-    for strings in draw_strings(twins, same, pair.seed) or []:
+    for strings in draw_strings(twins, task, pair.seed) or []:
         max_symbols = MAX_SYMBOLS if pair.are_recurrent else MAX_PAIRS // strings.shape[1]
         lengths.append(TracedStrings(strings[:: -(-strings.numel() // max_symbols)], None))
-    return search_samples(twins, same, lengths)._replace(found_by="samples")
+    return search_samples(twins, task, lengths)._replace(found_by="samples")
 
 
 def _shrunk_difference(pair: Pair, string: String) -> Difference | None:
-    """Return the difference on a string after leaving out parts, or None if the nets agree on it when it is alone."""
+    """Return the difference on a shortened string, or None if the nets agree when they read the whole string alone."""
     if (difference := _difference(pair, string, "as found")) is None:
         return None
-    shrunk = shrunk_error(pair.twins, pair.same, string, max_pairs=None if pair.are_recurrent else MAX_PAIRS)
-    # Batches may round otherwise than single strings, so the shrunk string is also read alone.
+    shrunk = shrunk_error(pair.twins, pair.same_task, string, max_pairs=None if pair.are_recurrent else MAX_PAIRS)
+    # Batches may round differently from single strings, so the shrunk string is also read alone.
     return _difference(pair, shrunk, "as found") or difference
 
 
@@ -230,6 +230,6 @@ def _num_symbols(net: SequenceModel) -> int:
         num_symbols = bisect_left(range(MAX_PROBED), True, key=is_rejected)
     if not 0 < num_symbols < MAX_PROBED:
         raise ValueError(
-            f"symbols: expected names, because a {type(net).__name__} does not have a number of symbols; give them"
+            f"symbols: expected names, because the symbols of a {type(net).__name__} cannot be counted; give them"
         )
     return num_symbols

@@ -9,15 +9,15 @@ from lengthwise.certification.parts import Count, Level, Part, PositiveCount, Sh
 from lengthwise.display import counted, in_powers
 
 NAMES = ("the first net", "the second net")
-"""The names of two nets that have no other names."""
+"""The default names of the two nets."""
 
 
 class Difference(Part):
     """A string to which two nets give different answers when each reads it alone.
 
-    An answer is None if a logit of the net is not finite, and so is its margin. A margin is the distance between the
-    largest logit and the next largest one. `shortest` is "of all strings" if the nets agree on all shorter strings, and
-    "as found" if shorter differences may exist.
+    If a logit of a net is not finite, its answer and its margin are None. A margin is the distance between the largest
+    logit and the next largest one. `shortest` is "of all strings" if the nets agree on all shorter strings, and "as
+    found" if shorter differences may exist.
     """
 
     string: tuple[str, ...]
@@ -27,16 +27,16 @@ class Difference(Part):
 
 
 class Equality(Part):
-    """The result of `equal`: whether two nets give the same answers, and what this rests on.
+    """The result of `equal`: whether two nets give the same answers, and the evidence.
 
     `level` is the level of the claim that the nets are equal, as in certificates. It is ``refuted`` if they differ on a
-    string, and ``tested`` if no difference is known and nothing is proved. From ``extracted`` on, both nets have a
+    string, and ``tested`` if no difference is known and nothing is proved. At ``extracted`` and above, both nets have a
     certificate for one machine of `num_states` states, and `level` is the lower of their two `levels`. `up_to` is the
     largest proved length at level ``bounded``.
 
     `decided_by` names the search or the proofs that decided, and `reason` is the reason why the level is not higher.
-    All strings of up to `enumerated_length` symbols were compared, unless the nets differ, and the strings in `tested`.
-    `max_length` is the largest length that both nets read, and None means any length.
+    Unless the nets differ, all strings of up to `enumerated_length` symbols were compared. So were the strings in
+    `tested`. `max_length` is the largest length that both nets read, and None means any length.
     """
 
     level: Level
@@ -111,7 +111,7 @@ class Equality(Part):
         if self.level == "extracted":
             return (
                 "not decided",
-                f"one machine of {machine} describes both nets, and both followed it on all strings tried; a string on "
-                "which they leave it is possible",
+                f"one machine of {machine} describes both nets, and both followed it on all strings tried; they may "
+                "still leave it on another string",
             )
         return "not decided", "no string with different answers is known, and nothing is proved"

@@ -1,4 +1,4 @@
-"""Two nets as one model, which answers whether both nets give the same answer; so every search can look for a no."""
+"""Two nets as one model, which answers whether they agree, so that every search for errors finds differences."""
 
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ ANSWERS = ("same", "different")
 """The answers of the model of two nets."""
 
 SMALLEST, LARGEST = 1e-30, 1e30
-"""The bounds of a lead, in units of logits. So a difference is never rounded to a tie, and no lead is infinite."""
+"""The bounds of a lead, in logits: no difference is rounded to a tie, and no lead is infinite."""
 
 
 class Agreement(nn.Module):
@@ -24,7 +24,7 @@ class Agreement(nn.Module):
 
     A lead is the distance of the largest logit to the logit of the other net's answer, or to the next largest logit if
     the answers agree. Hill climbing therefore approaches strings on which one of the nets is about to change its
-    answer. Two nets agree on a string for which a logit of each is not finite.
+    answer. If both nets have a logit that is not finite, they count as agreeing.
 
     Example:
         >>> logits = torch.tensor([[3.0, 1.0, 2.5, 2.0], [3.0, 1.0, 0.0, 4.0]])
@@ -74,7 +74,7 @@ class Twins(SequenceModel):
 
 
 class ContinuedTwins(ReadsContinuations, Twins):
-    """Two nets as one model, of which both can read on from a prefix."""
+    """Two nets as one model, if both can continue reading after a prefix."""
 
     def continued_logits(self, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]) -> Float[Tensor, "B P W S 2"]:
         both = (continued_logits(one, inputs, tails) for one in (self.net, self.other))
