@@ -39,7 +39,7 @@ class Pair(NamedTuple):
 class Work(NamedTuple):
     """What is done, the peer's distribution and how it is called in the table, the sizes, and `make` for a size.
 
-    `aim`: the least ratio of their time to ours.
+    `aim`: the required ratio of their time to ours.
     """
 
     title: str

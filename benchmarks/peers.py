@@ -1,12 +1,12 @@
-"""What users would otherwise take, and this package, next to each other: CPU times, ratios and how they grow.
+"""This package next to the packages that users might choose instead: CPU times, ratios and growth.
 
     python benchmarks/peers.py            prints the table
     python benchmarks/peers.py --save     also writes docs/results/peers.md and the dated numbers
-    python benchmarks/peers.py --quick    takes seconds: a test that it runs, without meaningful numbers
+    python benchmarks/peers.py --quick    takes seconds: a test of this script, without meaningful numbers
 
-`make peers` installs the peers into an environment of the benchmarks' own, and saves. One process, one thread. Before a
-pair is timed, its results are compared. Both take turns, so that both meet the same load of the machine, and a ratio is
-the median over turns. The works are in `peer_works.py`.
+`make peers` installs the peers into a separate environment, and saves. The benchmark is one process with one thread.
+The two results of a work are compared before it is timed. Both packages take turns, so that they meet the same load of
+the machine, and a ratio is the median over turns. The works are in `peer_works.py`.
 """
 
 import gc
@@ -29,7 +29,7 @@ TURNS = 5
 
 
 class Measurement(NamedTuple):
-    """Median CPU milliseconds of both at one size, and the median, least and greatest ratio of theirs to ours."""
+    """Median CPU milliseconds of both at one size, and the median, smallest and largest ratio of theirs to ours."""
 
     title: str
     peer: str
@@ -37,8 +37,8 @@ class Measurement(NamedTuple):
     ours: float
     theirs: float
     ratio: float
-    least: float
-    greatest: float
+    min_ratio: float
+    max_ratio: float
 
 
 def cpu_ms(work: Callable[[], Any]) -> float:
@@ -117,7 +117,7 @@ def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
                 f"{last.size:,} {work.unit}" if len(work.sizes) > 1 else "-",
                 f"{last.theirs:,.1f}",
                 f"{last.ours:,.1f}",
-                f"{last.ratio:,.2f} ({last.least:,.2f} to {last.greatest:,.2f})",
+                f"{last.ratio:,.2f} ({last.min_ratio:,.2f} to {last.max_ratio:,.2f})",
                 " / ".join("-" if slope is None else f"{slope:.1f}" for slope in slopes),
             ]
         )
@@ -128,9 +128,9 @@ def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
         "# Speed next to other packages",
         "The table compares work that other packages also do, at the largest size measured, in CPU time on one core.",
         markdown_table(["work", "peer", "size", "theirs, ms", "ours, ms", "theirs / ours", "growth"], rows),
-        "Both did the work in turn, in one process with one thread, and their results were compared before. *Theirs / "
-        "ours*: the median over turns, and in brackets the least and the greatest; above 1, this package is faster. "
-        "*Growth*: the exponent of the size, theirs / ours.",
+        "Both packages did the work in turn, in one process with one thread. Their results were compared first. "
+        "*Theirs / ours*: the median ratio over turns, and in brackets the smallest and the largest; above 1, this "
+        "package is faster. *Growth*: the exponent with which time grows with the size, theirs / ours.",
         *([f"Not installed, so not measured: {', '.join(absent)}."] if absent else []),
         "```console\nmake peers\n```",
         "## Below the aim\n\n" + ("\n".join(missed) or "No row."),

@@ -46,7 +46,7 @@ def check_picture(path: Path) -> None:
 
 
 def pictures(requests: Sequence[tuple[str, Chart | str]]) -> list[bytes] | None:
-    """Draw charts, or drawings in SVG, as `"svg"`, `"pdf"`, or `"png"` at twice the size.
+    """Draw charts, or drawings in SVG, as `"svg"`, as `"pdf"`, or as `"png"` at twice the size.
 
     Return None, with a warning, if that is impossible.
 

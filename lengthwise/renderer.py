@@ -1,4 +1,4 @@
-"""Pictures, or the chart library, made in a separate process: kinds and contents as JSON in, base64 out.
+"""The separate process that makes pictures or the chart library: kinds and contents in as JSON, base64 out.
 
 V8, which draws, reserves gigabytes of address space and ends its process if it does not get them.
 Used by `lengthwise.pictures`.

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Work:
-    """Where and how the runs of a benchmark execute, and when they stop."""
+class RunOptions:
+    """Options of executing the runs of a benchmark: folder, workers, pool, device and budget."""
 
     runs: Root = Path("runs")
     workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None
@@ -41,45 +41,51 @@ class Work:
         int | None,
         Parameter(
             converter=whole_number,
-            help="CPU seconds: once finished runs have taken these, no other begins. The same command continues.",
+            help="Stop when finished runs have taken this many CPU seconds; the same command continues.",
         ),
     ] = None
 
 
-DEFAULT_WORK = Work()
+DEFAULT_OPTIONS = RunOptions()
 
 
 def bench(
-    name: Annotated[str | None, Parameter(help="Name of the benchmark; all are listed if not given.")] = None,
+    name: Annotated[str | None, Parameter(help="Name of the benchmark; without it, all are listed.")] = None,
     /,
     *,
     model: Annotated[
         str | None,
-        Parameter(help="A model's name, or a Python file that registers models: run only their cells."),
+        Parameter(help="Your model: a registered name, or a Python file that registers models."),
     ] = None,
     rows: Annotated[str, Parameter(help="Run only these tasks, as in parity,even-pairs.")] = "",
     scale: Annotated[
-        str, Parameter(help="smoke (seconds), small (a laptop) or paper (the published steps, if there are any).")
+        str,
+        Parameter(
+            help="smoke (a trial of seconds), small (a laptop) or paper (the published steps, if there are any)."
+        ),
     ] = "small",
     out: Annotated[
         tuple[Path, ...],
         Parameter(
             negative=(),
             show_default=False,
-            help="Write the table to a file .md, .csv, .json or .tex, or its papers to a .bib; may be repeated.",
+            help="Write the table as .md, .csv, .json or .tex, or its papers as .bib; may be repeated.",
         ),
     ] = (),
     pages: Annotated[
-        Path, Parameter(converter=folder, help="Folder for the page; without records there, the package's are used.")
+        Path,
+        Parameter(
+            converter=folder, help="Folder for the page. If it has no recorded results, those in the package are used."
+        ),
     ] = Path("docs/results"),
-    work: Work = DEFAULT_WORK,
+    options: RunOptions = DEFAULT_OPTIONS,
 ) -> int:
     """Measure a model by the protocol of a benchmark, next to recorded and published numbers.
 
-    Without --model, our own models are measured. If the protocol sets no learning rate, yours is chosen like all
-    others, by the lowest training loss on the task of `leaderboard/rates`. This command loads your file; for other
-    commands, name the file in the environment variable LENGTHWISE_EXTENSIONS. The benchmark's page is written again,
-    with your column last, even if you stop the command.
+    Without --model, our own models are measured. If the protocol sets no learning rate, your model gets the rate with
+    the lowest training loss on the task of `leaderboard/rates`, like our models. This command loads your file; for
+    other commands, name the file in the environment variable LENGTHWISE_EXTENSIONS. Even if you stop the command, it
+    writes the benchmark's page again, with your column last.
     """
     from lengthwise.experiment import parse_scale
     from lengthwise.report.pages.benchmark import check_benchmark_file, write_benchmark
@@ -98,7 +104,7 @@ def bench(
     entrants = [] if model is None else _entrants(_models_of(model), benchmark)
     command = " ".join(["lengthwise bench", name, *(["--model", model] if model else [])])
     request = _Request(benchmark, size, [row for row in rows.split(",") if row.strip()], pages, command)
-    report, code = _measure(request, entrants, _Sweep(work, _Budget(work.budget, work.runs)), console)
+    report, code = _measure(request, entrants, _Sweep(options, _Budget(options.budget, options.runs)), console)
     for file in out:
         write_benchmark(report, file)
         console.print_line(f"wrote {file}")
@@ -106,7 +112,7 @@ def bench(
 
 
 class _Request(NamedTuple):
-    """A benchmark, its scale, the names of rows (without names, all rows), the folder of the page, and the command."""
+    """A benchmark, its scale, the names of rows (none means all rows), the folder of the page, and the command."""
 
     benchmark: "Benchmark"
     scale: "Scale"
@@ -115,13 +121,13 @@ class _Request(NamedTuple):
     command: str
 
     def experiment(self, entrants: "Sequence[Entrant]") -> "Experiment":
-        """Return the rows of these models; without models, of our own models."""
+        """Return the requested rows for these models or, without models, for our own models."""
         from lengthwise.studies.benchmarks.benchmark import select_rows
 
         return select_rows(self.benchmark.make(entrants or self.benchmark.entrants, self.scale), self.rows)
 
     def records(self) -> "tuple[Path, list[RunResult]]":
-        """Return the file of the benchmark's records, and its results; an empty list without the file."""
+        """Return the file of the benchmark's records, and its results; without the file, an empty list."""
         from lengthwise.report.pages.results import file_stem
         from lengthwise.runs.records import read_records, records_file
 
@@ -132,23 +138,23 @@ class _Request(NamedTuple):
 def _measure(
     request: _Request, entrants: "list[Entrant]", sweep: "_Sweep", console: Output
 ) -> "tuple[BenchmarkReport, int]":
-    """Run the models' cells, write the page and print the table; return the report and the exit code."""
+    """Run the models, write the page and print the table; return the report and the exit code."""
     from lengthwise.report.tables.benchmark import Measured
 
     benchmark, scale = request.benchmark, request.scale
     # A wrong row or setting ends the command here, before the first run trains.
     planned = request.experiment(entrants)
     records, before = request.records()
-    with workers_on(sweep.work.device):
+    with workers_on(sweep.options.device):
         _announce(planned, benchmark.make([*benchmark.entrants, *entrants], scale), records, before, console)
         if benchmark.rates is not None:
             entrants = [_with_rate(each, benchmark.rates([each], scale), sweep, console) for each in entrants]
-        _restore(records, before, sweep.work.runs)
+        _restore(records, before, sweep.options.runs)
         own = request.experiment(entrants)
         whole = benchmark.make([*benchmark.entrants, *entrants], scale)
-        page = Page(benchmark.experiment, scale, whole, sweep.work.runs, request.pages, before, request.command)
+        page = Page(benchmark.experiment, scale, whole, sweep.options.runs, request.pages, before, request.command)
         outcomes = _run(own, page, sweep, console)
-    # A trial is next to the recorded results at scale `small`, because its own numbers have no meaning.
+    # A trial is shown next to the recorded results at scale `small`, because its own numbers have no meaning.
     compared = request._replace(scale="small") if scale == "smoke" else request
     is_compared = bool(entrants) or scale == "smoke"
     recorded = [_recorded(compared, before if compared is request else compared.records()[1])] if is_compared else []
@@ -182,19 +188,19 @@ class _Budget:
 class _Sweep(NamedTuple):
     """The execution of runs within a budget."""
 
-    work: Work
+    options: RunOptions
     budget: _Budget
 
     def run(self, experiment: "Experiment", console: Output, also: "Listener | None" = None) -> "list[Outcome]":
-        """Run an experiment until the budget is spent, and return the outcomes of all its runs."""
+        """Run an experiment, at most until the budget is spent, and return the outcomes of all its runs."""
         from lengthwise.cli.progress import run_all
         from lengthwise.runs.pools.base import PoolOptions
         from lengthwise.runs.pools.outcome import finished
         from lengthwise.runs.signals import Interrupted
 
         specs, plans = experiment.specs, experiment.plans
-        options = PoolOptions(self.work.workers)
-        self.budget.ignore(finished(specs, self.work.runs, plans))
+        pool_options = PoolOptions(self.options.workers)
+        self.budget.ignore(finished(specs, self.options.runs, plans))
 
         def listener(progress: "Progress") -> None:
             self.budget.count(progress)
@@ -203,13 +209,20 @@ class _Sweep(NamedTuple):
 
         try:
             return run_all(
-                specs, plans, self.work.runs, console, options, self.work.pool, listener, self.budget.is_spent
+                specs,
+                plans,
+                self.options.runs,
+                console,
+                pool_options,
+                self.options.pool,
+                listener,
+                self.budget.is_spent,
             )
         except Interrupted as error:
             if error.signal_number is not None or not self.budget.is_spent():
                 raise
             console.print_line("the budget is spent; the same command continues")
-            return finished(specs, self.work.runs, plans)
+            return finished(specs, self.options.runs, plans)
 
 
 def _run(own: "Experiment", page: Page, sweep: _Sweep, console: Output) -> "list[Outcome]":
@@ -220,7 +233,7 @@ def _run(own: "Experiment", page: Page, sweep: _Sweep, console: Output) -> "list
     try:
         outcomes = sweep.run(own, console, page_updates(page.write))
     except Interrupted:
-        console.print_line("stopped; writing the page of the finished runs takes half a minute")
+        console.print_line("stopped; the page of the finished runs is written, which takes half a minute")
         _write(page, console)
         raise
     _write(page, console)
@@ -233,7 +246,7 @@ def _write(page: Page, console: Output) -> None:
 
 
 def _restore(records: Path, before: "list[RunResult]", runs: Path) -> None:
-    """Restore the recorded runs, finished and diverged ones, in the folder of runs."""
+    """Restore all recorded runs, finished or diverged, in the folder of runs."""
     from lengthwise.runs.records import read_diverged, restore, restore_diverged
 
     restore(before, runs)
@@ -283,7 +296,7 @@ def _print(report: "BenchmarkReport", own: "Experiment", outcomes: "Sequence[Out
 
 
 def _entrants(names: Sequence[str], benchmark: "Benchmark") -> "list[Entrant]":
-    """Return an entrant for each model, with a rate that its search replaces; reject models that have a column."""
+    """Return an entrant for each model, with a provisional rate; reject models that already have a column."""
     from lengthwise.studies.leaderboard.experiments.leaderboard import RATES, Entrant
 
     columns = {entrant.model: entrant.column for entrant in benchmark.entrants}
@@ -343,9 +356,9 @@ def _with_rate(entrant: "Entrant", search: "Experiment", sweep: _Sweep, console:
     from lengthwise.runs.signals import Interrupted
 
     outcomes = sweep.run(search, console)
-    # A rate chosen among fewer would differ from the rate that the same command chooses without a budget.
+    # A rate chosen from fewer runs could differ from the rate that the command chooses without a budget.
     if any(outcome.reason == NOT_RUN for outcome in outcomes):
-        raise Interrupted(f"{entrant.model}: no learning rate is chosen before all {len(outcomes)} runs have ended")
+        raise Interrupted(f"{entrant.model}: the learning rate is chosen when all {len(outcomes)} runs have ended")
     best = best_by_loss([outcome.result for outcome in outcomes if outcome.result is not None])
     if best is None:
         reasons = "; ".join(dict.fromkeys(outcome.reason for outcome in outcomes))

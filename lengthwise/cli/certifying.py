@@ -94,7 +94,7 @@ def _check_options(machine: str | None, out: Path | None, check: Path | None, pr
 
 
 class _Outcome(NamedTuple):
-    """A certificate, lines for people, values for programs, and why no proof was written although one was required."""
+    """A certificate, lines for people, values for programs, and the reason if a required proof was not written."""
 
     certificate: "Certificate"
     lines: list[tuple[str, str]]

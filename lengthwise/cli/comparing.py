@@ -91,7 +91,7 @@ def _check_out(out: Path) -> None:
 
 
 def _write(comparison: "Comparison", out: Path) -> "Sequence[Path]":
-    """Write a page with its neighbors, or the tables alone; return the paths."""
+    """Write a page with its chart and CSV file, or the tables alone; return the paths."""
     from lengthwise.report.pages.comparison import write_comparison
     from lengthwise.report.tables.compared import comparison_tables
     from lengthwise.report.tables.files import write_tables

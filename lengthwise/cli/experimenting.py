@@ -138,7 +138,7 @@ def _write_object(tables: "dict[str, Table]", outcomes: "list[Outcome]", files: 
 
 
 def _check_output(out: Path | None, shard: str | None, as_json: bool) -> None:
-    """Raise a ValueError if tables cannot be written, or if a shard, which has no tables, should print them."""
+    """Raise a ValueError if tables cannot be written, or are requested for a shard, which has none."""
     from lengthwise.report.tables.files import check_tables_file
 
     if out is not None:

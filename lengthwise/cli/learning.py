@@ -45,7 +45,8 @@ class ExampleOptions:
         bool, Parameter(negative=(), help="All labels are right: prefer machines that contradict no label.")
     ] = False
     min_accuracy: Annotated[
-        float | None, Parameter(help="Exit with code 1 if the machine is right on a smaller part of held-out labels.")
+        float | None,
+        Parameter(help="Exit with code 1 if the accuracy on all held-out labels is lower."),
     ] = None
 
 
@@ -55,19 +56,20 @@ class SystemOptions:
     """A program to learn from instead of a file, its symbols, and the limits of the queries."""
 
     system: Annotated[
-        str | None, Parameter(help="Instead of FILE: a command that reads a symbol a line, and prints a line for each.")
+        str | None,
+        Parameter(help="Instead of FILE: a command that reads one symbol per line, and answers with a line."),
     ] = None
     symbols: Annotated[str, Parameter(help="Symbols of the system: characters, or words with spaces between them.")] = (
         ""
     )
     max_states: Annotated[
         int | None,
-        Parameter(converter=positive, help="The largest number of states of systems for which the machine is exact."),
+        Parameter(converter=positive, help="The machine is exact if the system has at most this number of states."),
     ] = None
     max_steps: Annotated[
-        int, Parameter(converter=positive, help="The largest number of symbols that the system reads in all.")
+        int, Parameter(converter=positive, help="The largest total number of symbols that the system reads.")
     ] = 1_000_000
-    timeout: Annotated[float, Parameter(help="Seconds to wait for each output of the system.")] = 10.0
+    timeout: Annotated[float, Parameter(help="Seconds to wait for each line of output.")] = 10.0
 
 
 EXAMPLES, SYSTEM = ExampleOptions(), SystemOptions()

@@ -86,15 +86,15 @@ def diff(
 ) -> int:
     """Compare two machines or two nets on all strings, and print a string on which they differ, if there is one.
 
-    Two nets (folders with weights, or TOML files) are compared themselves: they are equal if both are proved to be one
-    machine, and different if both answer a string differently. Otherwise, the result is not decided. Symbols are
-    matched by name, and answers by name or else in their order. Exits with code 0 if the level of equality is bounded
-    or proved (or --min-level), and with 1 if the nets differ or if this is not decided.
+    Two nets (folders with weights, or TOML files) are equal if both are proved to be the same machine, and different if
+    they answer a string differently. Otherwise, the result is not decided. Symbols are matched by name, and answers by
+    name or else in their order. Exits with code 0 if the level of equality is bounded or proved (or at least
+    --min-level), and with 1 if the nets differ or if this is not decided.
 
     In all other cases, two machines are compared, and a net counts as the machine of its certificate. The string is a
-    shortest one. Exits with code 0 if they are equal and with 1 if not. Symbols and answers are matched by name. Names
-    that mean accept and reject are matched by meaning; these include labels such as OK and FAIL if the other machine
-    uses other names. Strings without an answer by one of the machines are not compared.
+    shortest one. Exits with code 0 if the machines are equal and with 1 if not. Symbols and answers are matched by
+    name. Names that mean accept and reject are matched by meaning; these include labels such as OK and FAIL if the
+    other machine uses other names. Strings to which one of the machines has no answer are not compared.
     """
     if all(map(_is_net, (first, second))):
         if alphabet or accept or rename:
@@ -199,7 +199,7 @@ def convert(
         bool, Parameter(negative=(), help="In DOT, as a Mealy machine: outputs on edges, without the empty string.")
     ] = False,
     with_sinks: Annotated[
-        bool, Parameter(negative=(), help="Draw rejecting sinks, which drawings omit with a note.")
+        bool, Parameter(negative=(), help="Draw rejecting sinks, which a drawing otherwise omits with a note.")
     ] = False,
 ) -> int:
     """Write a machine in another format."""
@@ -234,10 +234,10 @@ def _write(labeled: "LabeledMachine", file: Path, *, mealy: bool = False, with_s
 
 
 OPERATORS: Mapping[str, "Callable[[DFA, DFA], DFA]"] = {"and": operator.and_, "or": operator.or_, "minus": operator.sub}
-"""The words between two machines, and what they mean."""
+"""The words between two machines, and their operators."""
 
 NOT = "not"
-"""The word before a machine whose complement is meant."""
+"""The word before a machine that stands for its complement."""
 
 
 def combine(
@@ -245,7 +245,7 @@ def combine(
         str,
         Parameter(
             allow_leading_hyphen=True,
-            help="Machines with and, or or minus between them, and not before any of them: A and not B.",
+            help="Machines, with and, or or minus between them; not may precede a machine: A and not B.",
         ),
     ],
     out: Annotated[Path, Parameter(help="File to write; its suffix, such as .dot, selects the format.")],
@@ -253,9 +253,10 @@ def combine(
     accept: Accept = None,
     rename: Rename = (),
 ) -> int:
-    """Write the smallest automaton of several languages' intersection, union or difference, or of a complement.
+    """Write the smallest automaton of an intersection, union, difference or complement of languages.
 
-    Words are applied from left to right: A or B and C means (A or B) and C. The word not belongs to the next machine.
+    The words and, or and minus apply from left to right: A or B and C means (A or B) and C. The word not applies to the
+    next machine.
     """
     from lengthwise.automata.labeled import labeled_dfa
     from lengthwise.formats.files import format_of

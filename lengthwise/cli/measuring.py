@@ -81,7 +81,7 @@ def evaluate(
 
 
 def _check_out(out: Path, *, has_chart: bool) -> None:
-    """Raise a ValueError if points cannot be written to a file, or if its name selects no format."""
+    """Raise a ValueError if a file cannot be written, or if its name selects no format."""
     from lengthwise.pictures import SUFFIXES as PICTURES
     from lengthwise.report.tables.files import SUFFIXES as TABLES
 

@@ -126,12 +126,14 @@ class Columns:
     """The columns of a file of labeled strings, and the text between symbols."""
 
     separator: Annotated[
-        str, Parameter(help="The text between symbols of labeled strings; without it each character is a symbol.")
+        str, Parameter(help="The text between the symbols of labeled strings; without it, each character is a symbol.")
     ] = ""
     string: Annotated[
-        str | None, Parameter(help="Column of labeled strings; by default the one with a usual name.")
+        str | None, Parameter(help="Column of labeled strings; by default, the column with a usual name.")
     ] = None
-    label: Annotated[str | None, Parameter(help="Column of the labels; by default the one with a usual name.")] = None
+    label: Annotated[str | None, Parameter(help="Column of the labels; by default, the column with a usual name.")] = (
+        None
+    )
 
 
 USUAL_COLUMNS = Columns()

@@ -69,7 +69,7 @@ class Seeds:
     workers: Workers = 1
 
     def parse(self, parallel: str | None) -> list[int]:
-        """Return the seeds; raise a ValueError if options about one run and about several seeds are combined."""
+        """Return the seeds; raise a ValueError if options for one run and for several seeds are combined."""
         if self.seeds is None:
             if self.workers > 1:
                 raise ValueError(f"workers: expected 1 for one run, got {self.workers}; give --seeds for several")

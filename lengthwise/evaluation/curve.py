@@ -14,7 +14,7 @@ from lengthwise.files import write_by_rename
 from lengthwise.pictures import SUFFIXES, Picture
 
 Protocol = Literal["independent", "one-pass", "structured", "labeled"]
-"""The way in which the strings of a length are drawn; final answers are measured under all protocols.
+"""The way in which the strings of a length are drawn. All protocols measure final answers.
 
 `independent`: new strings for each length. `one-pass`: prefixes of one set of long strings, which all lengths share;
 only for tasks that are `prefix_exchangeable`, whose prefixes are samples of their length. `structured`: families of
@@ -80,7 +80,7 @@ class LengthCurve(BaseModel):
         return self._keep(lambda point: low <= point.length <= high)
 
     def balanced(self) -> "LengthCurve":
-        """Return the points at which every class can occur; accuracies at other lengths are not comparable."""
+        """Return the points at which every class can occur; accuracies at the other lengths are not comparable."""
         return self._keep(lambda point: point.balanced)
 
     def mean(self) -> float:
@@ -122,7 +122,7 @@ class LengthCurve(BaseModel):
     def plot(self) -> Picture:
         """Draw accuracy against length on a logarithmic axis, with 95 % intervals, for notebooks, papers and slides.
 
-        If a class cannot occur at a length, the length is left out, unless all are such lengths.
+        A length at which a class cannot occur is left out, unless all lengths are of this kind.
 
         Raises:
             ValueError: the curve has no points.

@@ -1,4 +1,4 @@
-"""A machine from a net's answers to all short strings, without its states: a guess, which `certify` can then decide."""
+"""A machine from a net's answers to all short strings, without its states: a guess that `certify` can then test."""
 
 import numpy as np
 import torch
@@ -13,10 +13,10 @@ from lengthwise.ops.answers import finite_answers_of
 
 @torch.no_grad()
 def machine_of_answers(model: SequenceModel, symbols: tuple[str, ...], max_length: int) -> Transducer:
-    """Return a machine whose states are the prefixes that no suffix distinguishes, among strings of bounded length.
+    """Return a machine whose states are sets of prefixes that no suffix distinguishes, in strings of bounded length.
 
     Prefixes and suffixes have about half of `max_length` symbols. The model may answer longer strings differently. The
-    machine may start in any state from which all nonempty strings have the same answers.
+    start may be any state from which all nonempty strings have the same answers.
 
     Raises:
         NotFinite: a longest prefix differs from all shorter prefixes, so that its next states are not known.
@@ -35,7 +35,7 @@ def machine_of_answers(model: SequenceModel, symbols: tuple[str, ...], max_lengt
     prefix_length = max_length - suffix_length
     strings = torch.cartesian_prod(*[torch.arange(size)] * max_length).reshape(-1, max_length)
     answers = finite_answers_of(model(strings)).numpy()
-    # Strings are in the order of their symbols, so those that begin with the same prefix follow one another.
+    # Strings are sorted, so strings with the same prefix are next to each other.
     by_length = [answers[:: size ** (max_length - length), length - 1] for length in range(1, max_length + 1)]
     rows = []
     for length in range(prefix_length + 1):

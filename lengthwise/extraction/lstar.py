@@ -22,10 +22,10 @@ def learn_by_queries(
 ) -> Transducer:
     """Return the transducer that L* learns from a model's answers, without access to the model's states.
 
-    The model answers membership queries. An equivalence query compares the machine's and the model's answers to all
-    prefixes of random strings, which are uniform over the symbols and the same in every round. So the machine agrees
-    with the model only on a sample, unlike a machine of `certify`. The empty string is not supervised. Among the
-    machines with the same answers to all other strings, the smallest is returned.
+    The model answers membership queries. An equivalence query compares the answers of the machine and the model to all
+    prefixes of random strings. These strings are uniform over the symbols, and the same in every round. So the machine
+    is known to agree with the model only on a sample, unlike a machine of `certify`. The empty string is not
+    supervised. Among the machines with the same answers to all other strings, the smallest is returned.
 
     Raises:
         ValueError: a logit is not finite, or no machine agrees after `max_rounds` rounds.

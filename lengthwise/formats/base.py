@@ -59,12 +59,12 @@ class ReadableFormat(Format):
 
 
 class Drawing(Format):
-    """A format for people, in which pictures stay readable: a rejecting sink is omitted, and a note names it."""
+    """A format for people, which omits rejecting sinks to stay readable, and names them in a note."""
 
     @staticmethod
     @abstractmethod
     def write(machine: LabeledMachine, *, with_sinks: bool = False) -> str:
-        """Return the machine as text; with `with_sinks`, with all of its states.
+        """Return the machine as text; `with_sinks` includes its rejecting sinks.
 
         Raises:
             ValueError: the format cannot express its symbols, its answers or its size.

@@ -99,7 +99,7 @@ int main(void)
 """
 
 _TEXT = """\
-/* The symbol that a byte is, or NO_SYMBOL. */
+/* The symbol of a byte, or NO_SYMBOL. */
 static inline int {name}_symbol_of_byte(unsigned char byte)
 {{
     static const int16_t symbols[256] = {{

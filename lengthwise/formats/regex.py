@@ -10,7 +10,7 @@ from lengthwise.formats.base import FORMATS, ReadableFormat
 from lengthwise.formats.notes import Notes
 
 _LISTS: Mapping[str, Tokens] = {"alphabet: ": "characters", "words: ": "words"}
-"""The beginnings of a line that lists the symbols, and the kind of expression before it."""
+"""The keywords of a line that lists the symbols, and the kind of expression that each one announces."""
 
 
 @FORMATS.register("regex")

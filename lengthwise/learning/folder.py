@@ -29,7 +29,7 @@ def save_learned(
     `load_compiled` reads the net back, and commands accept the folder like the folder of a compiled model.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    # The numbers come first: they mark the folder as one that may be overwritten if a later write fails.
+    # The numbers come first: they mark the folder as one that may be overwritten, even if a later write fails.
     write_json(folder / "learned.json", numbers)
     # Files of an earlier search must not look like results of this one.
     for name in (DESCRIPTION, CERTIFICATE, "machine.json", "machine.dot", "machine.svg", CONTRADICTED):

@@ -22,10 +22,10 @@ from lengthwise.tasks.regular.machine import machine_fields
 from lengthwise.validation import check_function, texts_of, truncate, whole_number
 
 MAX_STATES, MAX_ANSWERS = 100, 256
-"""The largest number of states if no bound is given, and the largest number of different answers."""
+"""The largest number of states without a given bound, and the largest number of different answers."""
 
 DEFAULT_SYMBOLS, MAX_SYMBOLS = 500_000, 15_000_000
-"""The numbers of symbols, in all strings of a conformance test, that fit the default bound and the largest one.
+"""The limits of the symbols in all strings of a conformance test, for the default bound and for a given one.
 
 A simple function reads a million symbols in a second.
 """
@@ -34,10 +34,10 @@ MAX_CALLS = 10_000_000
 """The largest number of calls of a function."""
 
 NUM_RANDOM, MAX_RANDOM_LENGTH = 1_000, 60
-"""The number of random strings, and their largest length. They find long counterexamples, and prove nothing."""
+"""The number of random strings, and their largest length. They may be long counterexamples, and prove nothing."""
 
 _WAY_OUT = "label strings with it, and use `learn` or task `examples`"
-"""What remains for a function without a finite machine."""
+"""The way out for a function without a finite machine."""
 
 _UNASKED = IGNORE - 1
 """The answer to the empty string, on which the function is never called. No function returns it."""
@@ -60,9 +60,9 @@ def task_from_function(
 
     The machine is found by L* and the W-method. It equals `f` on all strings if a machine of at most `max_states`
     states computes `f`, counting the states that strings of one symbol or more reach. The task's `note` states this
-    bound and the number of calls. By default, the bound is as large as test strings of 500,000 symbols in all allow.
-    Each further state multiplies the number of test strings by the number of symbols. `f` is also called on the given
-    `strings`, for answers that only rare strings have. `title` names the task, by default like the function.
+    bound and the number of calls. The default bound is the largest one whose test strings have at most 500,000 symbols
+    in all. Each further state multiplies the number of test strings by the number of symbols. `f` is also called on the
+    given `strings`, in case an answer is rare. `title` names the task; the default is the name of the function.
 
     Raises:
         ValueError: more than `max_states` (by default 100) states are needed, so `f` may have no finite machine; the
@@ -170,7 +170,7 @@ class _Teacher:
         return self.labels[value] if type(value) is self.kind and value in self.labels else self._number(value, string)
 
     def _number(self, value: object, string: String) -> int:
-        """Return the number of an answer that may be new, or of a type that stands for another, such as NumPy's."""
+        """Return the number of an answer, which may be new, or have a type of NumPy's."""
         value = value.item() if isinstance(value, np.generic) else value
         kind = next((kind for kind in (bool, int, str) if isinstance(value, kind)), None)
         if kind is None or value == "":
@@ -194,7 +194,7 @@ class _Teacher:
         return self.labels.setdefault(label, len(self.labels))
 
     def counterexample(self, machine: Transducer) -> String | None:
-        """Return a string that a machine answers wrongly, or None if none exists up to the bound, which is kept."""
+        """Return a string that a machine answers wrongly, or None if there is no such string up to the bound."""
         rows, outputs = machine.semiautomaton.table.tolist(), machine.outputs.tolist()
         for string, answer in chain(self.tried, self._tested(machine)):
             state = machine.start
@@ -222,7 +222,7 @@ class _Teacher:
         second = min(1, test.max_level(MAX_SYMBOLS))
         default = max(test.max_level(DEFAULT_SYMBOLS), second)
         last = default if self.max_states is None else max(limit - num_states, second)
-        # Before the limit, cheap levels may still find more states, and then fewer levels are needed.
+        # Before the limit, small levels may still reveal more states, and then fewer levels are needed.
         for levels in (range(min(2, last + 1)), *([level] for level in range(2, min(default, last) + 1))):
             for string in test.strings(levels):
                 yield string, self.call(string)

@@ -18,17 +18,17 @@ MAX_LINE = 10_000
 
 
 class Program:
-    """A command whose process reads one symbol a line, and prints one line for each line.
+    """A command whose process reads one symbol per line, and answers each line with one line.
 
-    The process runs without a shell, and is the same for all strings. On the line ``RESET`` it returns to its start,
-    and prints any line, which is ignored. It has to flush its output after each line, and to end when its input ends.
-    Standard error remains on the terminal.
+    One process, without a shell, reads all strings. On the line ``RESET``, it has to return to its start and print any
+    line, which is ignored. It has to flush its output after each line, and to end when its input ends. Its standard
+    error appears on the terminal.
 
     Use it in a ``with`` statement, which ends the process.
 
     Raises:
-        ValueError: the command cannot be started; the process ends, prints nothing within `timeout` seconds, or prints
-            another number of lines than it reads.
+        ValueError: the command cannot be started; the process ends, prints nothing within `timeout` seconds, or does
+            not print exactly one line for each line that it reads.
 
     Example:
         >>> code = "import sys; [print(line.strip()[::-1], flush=True) for line in sys.stdin]"
@@ -88,7 +88,7 @@ class Program:
             self._process.wait()
 
     def _answer_to(self, line: str) -> str:
-        # A line that is there before the next symbol is sent would be taken for the answer to that symbol.
+        # A surplus line, printed before the next symbol is sent, would be taken for the answer to that symbol.
         if self._unread or (self._selector.select(0) and self._read()):
             raise self._error("one line of output for each line of input", f"another: {self._unread[:100]!r}")
         assert self._process.stdin is not None
@@ -111,7 +111,7 @@ class Program:
             raise self._error("text in UTF-8", truncate(repr(answer))) from None
 
     def _read(self) -> bool:
-        """Read available output, and return whether there was any before the end of the output."""
+        """Read available output, and return whether there was any; at the end of the output, there is not."""
         content = os.read(self._output, MAX_LINE)
         self._unread += content
         return bool(content)

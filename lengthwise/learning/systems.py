@@ -33,7 +33,7 @@ MAX_STEPS = 1_000_000_000
 class System(Protocol):
     """A live system with a finite memory, such as a device or a server.
 
-    A class with the methods `pre`, `step` and `post`, such as AALpy's `SUL`, is also a system: `pre` begins a string,
+    An object with the methods `pre`, `step` and `post`, such as AALpy's `SUL`, is also accepted: `pre` begins a string,
     and `post` ends it.
     """
 
@@ -41,11 +41,11 @@ class System(Protocol):
         """Return to the start."""
 
     def step(self, symbol: str, /) -> object:
-        """Read one symbol, and return an output, which counts as its text (`str`)."""
+        """Read one symbol, and return an output; outputs are compared as texts (`str`)."""
 
 
 class QueryCounts(NamedTuple):
-    """The number of states of a hypothesis, and of the strings and symbols that the system has read for it."""
+    """The number of states of a hypothesis, and the numbers of strings and symbols that the system has read for it."""
 
     num_states: int
     num_strings: int
@@ -60,8 +60,8 @@ class LearnedSystem:
     states as in a Mealy machine, whose outputs depend on the state and the symbol. `machine` is a Moore machine with
     the same answers, which may have more states.
 
-    The outputs prove that the system has at least this number of states. The machine is exact if the system has at most
-    `max_states`. If the steps did not suffice, this number is lower than requested.
+    The outputs prove that the system has at least `counts.num_states` states. The machine is exact if the system has at
+    most `max_states`. This number is lower than requested if the allowed steps did not suffice.
     """
 
     machine: Transducer
@@ -109,7 +109,7 @@ class LearnedSystem:
     def save(self, folder: str | Path) -> Certificate | None:
         """Write the machine (JSON, a Mealy machine in DOT and, if it is small, a picture), net, certificate, numbers.
 
-        The certificate of the net is returned. If the machine is too large for a net, it is written without one.
+        Returns the certificate of the net. If the machine is too large for a net, net and certificate are not written.
         """
         try:
             net = self.compile()
@@ -130,8 +130,8 @@ def learn_system(
     """Learn the Mealy machine behind a live system by L*, and test each hypothesis by the W-method.
 
     `system` is a `System`: an object with `reset()` and `step(symbol)`, or with `pre()`, `step(symbol)` and `post()`.
-    Every query is a string that begins at the start. Answers are cached, so a string is sent again only as a prefix.
-    `report` is called with each hypothesis before its test.
+    Every query is a string that the system reads from its start. Answers are cached, so a string is sent again only as
+    a prefix of another. `report` is called with each hypothesis before its test.
 
     The machine is exact if the system has at most `max_states`. The number of test strings grows with the number of
     symbols to the power of `max_states` minus the number of states of the machine. If more than `max_steps` symbols are
@@ -185,10 +185,10 @@ class _NoStepsLeft(Exception):
 
 
 class _Queries:
-    """The answers of a system to strings of symbol ids, each answer the id of a class.
+    """The answers of a system, as ids of classes, to strings of symbol ids.
 
-    The answers are cached in a tree of strings. Node 0 is the empty string, and `_after` has the node after a node and
-    a symbol.
+    The answers are cached in a tree of strings. Node 0 is the empty string, and `_after` maps a node and a symbol to
+    the next node.
     """
 
     def __init__(self, system: Any, symbols: tuple[str, ...], max_steps: int) -> None:
@@ -259,7 +259,7 @@ class _Queries:
 
 
 class _Search:
-    """The test of hypotheses against a system, and the number of states that the test covers."""
+    """The test of hypotheses on a system, and the number of states that the test covers."""
 
     def __init__(self, queries: _Queries, max_states: int, report: Callable[[QueryCounts], object]) -> None:
         self._queries, self._max_states = queries, max_states
@@ -278,7 +278,7 @@ class _Search:
         self._report(QueryCounts(num_states, queries.num_strings, queries.num_steps))
         suffixes = hypothesis.separating_suffixes()
         try:
-            # Strings of length 0 and 1 cover systems with as many states, and each further length one state more.
+            # Lengths 0 and 1 cover systems of as many states, and each further length covers one state more.
             for length in range(self._max_states - num_states + 2):
                 for string in extended_strings(hypothesis.access, suffixes, num_symbols, length):
                     answers, expected = queries.answers(string), hypothesis.mealy_answers(string)

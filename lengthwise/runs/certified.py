@@ -75,7 +75,7 @@ def compare_nets(first: Path, second: Path, seed: int = 0) -> tuple[Equality, st
     """Compare the models of two runs, compiled machines or TOML files on all strings (`equal`).
 
     Symbols are matched by name, and answers by name or, if the names differ, in their order. The second value is a
-    sentence about such answers, or "".
+    sentence about answers that are matched in order, or "".
 
     Raises:
         ValueError: a path has no model of symbols and classes, or the models have other symbols or numbers of answers.

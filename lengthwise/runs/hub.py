@@ -103,8 +103,8 @@ class HubModel(NamedTuple):
 def load_hub(folder: str | Path) -> HubModel:
     """Load the model, task and certificate in a hub folder, as `lengthwise export` with format hub-folder writes it.
 
-    Nothing is downloaded and nothing is unpickled: download the folder first, with
-    ``huggingface_hub.snapshot_download``, say. Only ``config.json``, ``model.safetensors`` and ``certificate.json`` are
+    Nothing is downloaded and nothing is unpickled. Download the folder first, for example with
+    ``huggingface_hub.snapshot_download``. Only ``config.json``, ``model.safetensors`` and ``certificate.json`` are
     read. The configuration has to contain all keys that it needs and no others. The weights have to have the names,
     shapes, types and digest of the configuration's model. The certificate has to be about this model and task; it is
     not verified again.
@@ -165,7 +165,7 @@ def read_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
             f"{folder / WEIGHTS}: expected the weights of {folder / CONFIG}, got others "
             f"({str(problem).splitlines()[0]}); {_WAY_OUT}"
         ) from None
-    # Loading converts numbers to the type of the model, which could hide another type.
+    # Loading converts numbers to the type of the model, so a wrong type in the file would go unnoticed.
     for name, tensor in _named_weights(model).items():
         if weights[name].dtype != tensor.dtype:
             raise ValueError(

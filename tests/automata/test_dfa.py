@@ -77,7 +77,7 @@ def test_operators_obey_the_laws_of_sets(first: DFA, second: DFA) -> None:
 
 
 @given(dfas(symbols=BINARY), dfas(symbols=BINARY))
-def test_the_string_of_no_inclusion_is_the_first_of_the_shortest(first: DFA, second: DFA) -> None:
+def test_the_excess_string_is_the_first_of_the_shortest(first: DFA, second: DFA) -> None:
     """Two automata of up to 7 states differ on a string of up to 13 symbols, mostly on one of up to 7."""
     excess, outside = first.excess_string(second), inside(first) - inside(second)
     assert (first <= second) == (excess is None)

@@ -174,7 +174,7 @@ def test_a_table_without_an_answer_gives_the_first_class() -> None:
     assert result.level == "proved", str(result)
 
 
-def test_a_bounded_proof_says_up_to_which_length() -> None:
+def test_a_bounded_proof_states_its_length() -> None:
     result = equal(reflections(), mixture())
     assert (result.equal, result.level, result.levels) == (True, "bounded", ("bounded", "proved"))
     assert result.up_to is not None

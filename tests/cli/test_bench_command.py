@@ -121,7 +121,7 @@ def test_a_part_of_the_cells_is_run_and_shown(mine: Path, tmp_path: Path, monkey
     assert [(line["part"], line["row"], line["runs"]) for line in lines] == [("last answer", "Parity", "1")]
 
 
-def test_what_cannot_join_is_one_sentence(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_a_model_that_cannot_join_is_rejected_in_one_sentence(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setenv(EXTENSIONS, "")
     (tmp_path / "empty.py").touch()
     for given, sentence in (
@@ -220,7 +220,7 @@ def test_the_model_of_the_page_is_measured_within_a_budget_and_written(tmp_path:
         assert exit_code(*own, "--budget", "0") == 1
         printed = capsys.readouterr()
         assert "the budget is spent; the same command continues" in printed.out
-        assert "no learning rate is chosen before all 1 runs have ended" in printed.err
+        assert "the learning rate is chosen when all 1 runs have ended" in printed.err
         assert exit_code(*own, "--out", str(table), "--out", str(papers)) == 0
         lines = list(csv.DictReader(table.read_text().splitlines()))
         assert [(line["model"], line["Parity"]) for line in lines if line["from"] == "[1]"][-1] == ("PD-SSM", "99.9")

@@ -116,7 +116,7 @@ def test_the_certificate_comes_with_the_model_that_it_is_about(tmp_path: Path) -
         load_hub(tmp_path)
 
 
-def test_files_that_are_links_and_other_files_are_no_hindrance(folder: Path, tmp_path_factory) -> None:
+def test_links_and_additional_files_are_accepted(folder: Path, tmp_path_factory) -> None:
     """Caches of downloads have links, and folders of hubs have pickles of other libraries, which are never opened."""
     cache = tmp_path_factory.mktemp("cache")
     for name in (CONFIG, WEIGHTS):

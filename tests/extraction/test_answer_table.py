@@ -24,6 +24,6 @@ def test_the_answers_of_a_small_machine_determine_it(machine: Transducer) -> Non
     assert machine_of_answers(net, ("a", "b"), 10).to_json() == there.minimize_nonempty().to_json()
 
 
-def test_a_machine_with_states_beyond_short_strings_is_not_guessed() -> None:
+def test_a_machine_with_states_beyond_short_strings_is_rejected() -> None:
     with pytest.raises(NotFinite, match="its answers to strings of up to 10 symbols do not show a finite machine"):
         machine_of_answers(slow_net("rnn", 6), ("a", "b"), 10)

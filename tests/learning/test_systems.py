@@ -126,7 +126,7 @@ class Silent(Lock):
         (object(), "ab", r"system: expected an object with reset\(\) and step\(symbol\), or with pre\(\), step"),
     ],
 )
-def test_what_is_no_finite_system_gets_one_sentence(system: object, symbols, sentence: str | None) -> None:
+def test_a_system_without_a_finite_machine_gets_one_sentence(system: object, symbols, sentence: str | None) -> None:
     if sentence is None:
         assert learn_system(system, symbols, max_states=6).counts.num_states == 6
         return
@@ -296,7 +296,7 @@ def test_commands_that_do_not_start_are_named(command: str) -> None:
         Program(command)
 
 
-def test_the_line_of_the_reset_is_no_symbol(device: str) -> None:
+def test_the_reset_line_is_rejected_as_a_symbol(device: str) -> None:
     with (
         Program(device) as program,
         pytest.raises(ValueError, match="symbols: expected printable texts other than RESET"),

@@ -97,7 +97,7 @@ def test_the_first_part_of_an_expression_has_every_length_equally_often() -> Non
 
 
 @pytest.mark.parametrize(("name", "length"), [("solve-equation", 11), ("missing-duplicate", 10)])
-def test_baselines_are_what_samples_say(name: str, length: int) -> None:
+def test_baselines_agree_with_samples(name: str, length: int) -> None:
     task = make_task(name)
     _, drawn = task.draw(20_000, length, seeded(1))
     assert float(drawn.bincount().max()) / len(drawn) == pytest.approx(task.baseline(length), abs=0.015)

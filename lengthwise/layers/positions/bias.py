@@ -57,8 +57,8 @@ class DistanceBias(ScoreBias):
 def windows(falling: Float[Tensor, "H M"], num_rows: int) -> Float[Tensor, "H N M"]:
     """Return the last rows of the biases [H, M, M] of all pairs, last first, given the biases of distances M - 1 ... 0.
 
-    Keys after the query have -inf. Each row is a window of one vector, which contains the given biases and then -inf,
-    and begins one number later than the row before. So the rows are views, which need no computation and no memory.
+    Keys after the query have -inf. Each row is a window of one vector, which contains the given biases and then -inf. A
+    row begins one entry later than the row before. So the rows are views, which take neither computation nor memory.
 
     Example:
         >>> windows(torch.tensor([[2.0, 1.0, 0.0]]), 2)

@@ -14,8 +14,7 @@ HIDDEN = 32
 """The number of hidden units of the net that maps distances to biases."""
 
 MAX_HIDDEN_PER_CHUNK = 1 << 19
-"""The largest number of hidden units at once, small enough for a processor's cache: twice as fast as 32 times as many.
-"""
+"""The largest number of hidden units at once. It fits a processor's cache: 32 times as many take twice as long."""
 
 INITIAL_C = 0.1
 INITIAL_LIMIT = 512.0
@@ -69,7 +68,7 @@ class FIREBias(ScoreBias):
         """Return the biases of some queries, last first.
 
         Up to position L, the bias depends only on the distance, so the net runs once for each distance. Beyond L, the
-        net runs for each pair, with `HIDDEN` hidden units a pair. So it runs for some rows at a time.
+        net runs for each pair, with `HIDDEN` hidden units per pair. So only a few rows are computed at a time.
         """
         if stop - 1 < float(self._limit.detach()):
             distances = torch.arange(stop - 1, -1, -1, device=like.device)

@@ -1,4 +1,4 @@
-"""The tables of a benchmark as a file, whose ending names the format."""
+"""The tables of a benchmark as a file, whose suffix selects the format."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +16,9 @@ from lengthwise.report.tables.table import Table
 
 
 class BenchmarkReport(NamedTuple):
-    """The tables of a benchmark by part, with the texts that a reader needs to judge the numbers.
+    """The tables of a benchmark by part, with the texts that readers need to interpret the numbers.
 
-    - `notes`: the protocols of published numbers, with their marks; none without published numbers.
+    - `notes`: the protocols of published numbers, with their marks; empty without published numbers.
     - `protocol`: sentences about the published protocol and ours.
     - `bibtex`: the entries of the benchmark's papers.
     """
@@ -74,16 +74,16 @@ def _latex(report: BenchmarkReport) -> str:
 WRITERS: Mapping[str, Callable[[BenchmarkReport], str]] = MappingProxyType(
     {".md": _markdown, ".csv": _csv, ".json": _json, ".tex": _latex, ".bib": lambda report: report.bibtex}
 )
-"""Functions that return the content of a file, by the ending of its name."""
+"""Functions that return the content of a file, by suffix."""
 
 
 def check_benchmark_file(path: Path) -> None:
-    """Raise a ValueError if no format has this ending."""
+    """Raise a ValueError if no format has the suffix of this path."""
     if path.suffix not in WRITERS:
         raise ValueError(f"out: expected a file that ends in {', '.join(WRITERS)}, got {path}; rename it")
 
 
 def write_benchmark(report: BenchmarkReport, path: Path) -> None:
-    """Write the tables, or for `.bib` the papers, in the format that the ending of the path names."""
+    """Write the tables (or for `.bib` the papers); the suffix of the path selects the format."""
     check_benchmark_file(path)
     write_by_rename(path, WRITERS[path.suffix](report).encode())

@@ -1,4 +1,4 @@
-"""The table of a benchmark: published models, recorded models and models of a user, a line for each."""
+"""The table of a benchmark, with a line for each published model, recorded model and model of a user."""
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
@@ -19,9 +19,9 @@ MAX_QUOTED = 20
 """The length of the longest counterexample that a table quotes, in symbols."""
 
 COLUMNS = {
-    "mean": "the accuracy, averaged over the tasks that have a result, whose number is in brackets if some lack one",
+    "mean": "the accuracy, averaged over the tasks with a result; their number is in brackets if some have none",
     "runs": "the number of finished runs",
-    "proved": "the number of runs whose net is proved right at every length, among the runs with a certificate",
+    "proved": "the number of runs whose net is proved right at every length, out of the runs with a certificate",
     "refuted by": "the shortest string that one of these nets is known to answer wrongly, with its task",
     "from": "the origin of the numbers",
 }
@@ -45,10 +45,10 @@ def benchmark_tables(
     score: Callable[[Sequence[float]], float],
     published_part: str = "",
 ) -> tuple[dict[str, Table], list[str]]:
-    """Return a table for each part of a benchmark, and the notes that its column `from` names.
+    """Return a table for each part of a benchmark, and the notes to which its column `from` refers.
 
-    Lines come in the order: published models, then the measured models with a result. A task has a column if there are
-    at most `MAX_ROWS` tasks. `score` combines the accuracies of a cell's runs.
+    Published models come first, then the measured models with a result. A task has a column if there are at most
+    `MAX_ROWS` tasks. `score` combines the accuracies of a cell's runs.
     """
     cells = [cell for each in measured for cell in each.experiment.cells]
     rows = list(dict.fromkeys(cell.row for cell in cells))

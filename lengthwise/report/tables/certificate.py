@@ -44,7 +44,7 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
 
 
 def certificate_facts(certificate: Certificate) -> dict[str, Any]:
-    """Return what a certificate claims, as values for JSON; what it lacks is None."""
+    """Return the claims of a certificate as values for JSON; missing values are None."""
     counterexample, evidence = certificate.counterexample, certificate.evidence
     return {
         "level": certificate.level,

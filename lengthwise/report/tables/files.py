@@ -22,8 +22,8 @@ def check_tables_file(path: Path) -> None:
 def write_tables(tables: Mapping[str, Table], path: Path) -> None:
     r"""Write tables with their titles; the suffix of the path selects the format.
 
-    LaTeX needs the package booktabs. In Markdown, a title is a heading. CSV is one table for all: its first column
-    contains the titles, and a column that a table lacks is empty.
+    LaTeX needs the package booktabs. In Markdown, a title is a heading. In CSV, one table contains all tables: its
+    first column has their titles, and columns that a table lacks are empty.
 
     Raises:
         ValueError: the suffix is not one of `SUFFIXES`.

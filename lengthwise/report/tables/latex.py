@@ -1,4 +1,4 @@
-r"""Tables in LaTeX, for papers; the package `booktabs` is all that they need."""
+r"""Tables in LaTeX, for papers; they need the package `booktabs`."""
 
 import re
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def latex_table(table: Table, caption: str = "") -> str:
 def escaped(text: str) -> str:
     r"""Return a text that LaTeX prints as it is: special characters are escaped, and ligatures are separated.
 
-    A hyphen before a number becomes a minus, and a number is not separated from its %.
+    A hyphen before a number becomes a minus sign, and no line breaks between a number and its %.
 
     Example:
         >>> print(escaped("-1.5 %"), escaped("{a}^2 [b]*"), escaped("a--b_c"))

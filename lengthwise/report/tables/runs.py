@@ -120,7 +120,7 @@ def unbalanced_table(rows: Sequence[RunRow]) -> Table | None:
 
 
 def point_table(points: Sequence[LengthPoint]) -> Table:
-    """Return one line for each point of a curve. Family and chance are shared if they are equal in all lines."""
+    """Return a table with a line for each point; family and chance are shared if all lines have the same."""
     lines = [
         (
             f"{point.length:,}",
@@ -137,7 +137,7 @@ def point_table(points: Sequence[LengthPoint]) -> Table:
 
 
 def run_facts(result: RunResult) -> dict[str, Any]:
-    """Return a run's numbers as values for JSON; what was not measured is None or empty."""
+    """Return a run's numbers as values for JSON; numbers that were not measured are None or empty."""
     (row,) = run_rows([result])
     errors, perplexity = result.errors, result.perplexity
     return {

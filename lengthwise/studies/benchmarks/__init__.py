@@ -1,1 +1,1 @@
-"""Benchmarks: published protocols, by which a model of yours is measured next to published numbers."""
+"""Benchmarks: published protocols that measure a model of yours next to published numbers."""

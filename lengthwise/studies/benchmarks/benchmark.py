@@ -26,12 +26,12 @@ MakeExperiment = Callable[[Sequence[Entrant], Scale], Experiment]
 class Benchmark(NamedTuple):
     """A protocol by which models are measured.
 
-    - `title`, `source`, `bibtex`: the name of the benchmark, its paper in a sentence, and this paper's BibTeX entries.
+    - `title`, `source`, `bibtex`: the name of the benchmark, a reference to its paper, and BibTeX entries.
     - `protocol`: sentences about the published protocol, and about the differences of ours.
     - `experiment`: the name in `EXPERIMENTS` of the experiment with our own models, under which results are recorded.
     - `entrants`: our own models.
     - `make`: a function that returns the experiment of any models. Its rows are the tasks, its columns the models.
-    - `published`: the authors' entries for rows of the experiment. Their models need not be among ours.
+    - `published`: published entries for rows of the experiment. Their models need not be among ours.
     - `published_part`: the part of the experiment, if it has several, that the published protocol belongs to.
     - `score`: the score of a cell, which is the `"mean"` over its runs or the `"best"` run.
     - `rates`: a function that returns the search for the models' learning rates; None if the protocol sets the rates.
@@ -65,8 +65,8 @@ def entrants_of(columns: Sequence[str] = COLUMNS) -> tuple[Entrant, ...]:
 class _Table(Description):
     """The keys of a file with a published table.
 
-    `window` has the first and the last tested length, in symbols. Each model has as many entries as there are rows; an
-    empty entry was not published.
+    `window` contains the first and the last tested length, in symbols. Each model has one entry for each row; an empty
+    entry means that no number was published.
     """
 
     source: Annotated[str, Field(min_length=1)]
@@ -128,11 +128,11 @@ def protocol_specs(
 ) -> tuple[RunSpec, ...]:
     """Return the runs of a model on a task: AdamW at the model's learning rate, with the protocol's settings `train`.
 
-    A model without a rate learns by its likelihood, with the leaderboard's number of steps and lengths, changed by
-    `likelihood`. `train` has the steps of the scale, and `supervision`.
+    A model without a rate learns by its likelihood, with the number of steps and the lengths of the leaderboard,
+    changed by `likelihood`. `train` contains the steps of the scale, and `supervision`.
     """
     model: Settings = {"task": language.fields, "model": entrant.settings}
-    # `train` has the steps of scale `paper`, which `ScaledSpecs` rejects.
+    # `ScaledSpecs` rejects scale `paper`, whose steps `train` already contains.
     specs = ScaledSpecs("smoke" if scale == "smoke" else "small", seeds, entrant.model)
     if entrant.rate is None:
         preset, changes = LIKELIHOOD[train["supervision"]]
@@ -145,7 +145,8 @@ def protocol_specs(
 def select_rows(experiment: Experiment, names: Sequence[str]) -> Experiment:
     """Return the experiment with only the cells of the named rows; without names, all cells.
 
-    A row's name may be typed in lower case, with a hyphen for all that is not a letter or a digit.
+    A row's name may be typed in lower case, with a hyphen in place of any run of other characters than letters and
+    digits.
 
     Raises:
         ValueError: a name is not a row of the experiment.
@@ -162,7 +163,7 @@ def select_rows(experiment: Experiment, names: Sequence[str]) -> Experiment:
 
 
 def _typed(row: str) -> str:
-    """Return a row's name as it is typed.
+    """Return the form of a row's name that users type.
 
     Example:
         >>> _typed("Arithmetic, = at the end")

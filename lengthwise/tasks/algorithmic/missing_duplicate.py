@@ -24,7 +24,8 @@ class MissingDuplicate(StringAnswerTask):
         [0]
 
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (ICLR 2023), Missing Duplicate.
-    Differs from the source: there strings of odd length end in an empty token, and the answer is given without a query.
+    Differs from the source: in the source, strings of odd length end in an empty token, and the answer is given without
+    a query.
     """
 
     @property

@@ -27,8 +27,8 @@ class ModularArithmeticBrackets(StringAnswerTask):
     """The value modulo `modulus` of an expression with brackets, queried at its end (`StringAnswerTask`).
 
     An expression is a digit d, ``-d``, ``(d)``, ``(-d)``, or ``(e+f)``, ``(e-f)`` or ``(e*f)`` for expressions e and f.
-    Expressions of more than 4 letters are ``(e+f)`` or alike: the length of e is uniform among the possible ones, and
-    the operator is uniform.
+    An expression of more than 4 letters is ``(e+f)``, ``(e-f)`` or ``(e*f)``: the length of e is uniform among the
+    possible lengths, and the operator is uniform.
 
     Raises:
         ValueError: `modulus` is not in 2 ... 10.
@@ -108,8 +108,8 @@ def draw_expressions(
 def evaluate(strings: Int64[Tensor, "N n"], modulus: int) -> Int64[Tensor, " N"]:
     """Return the value of each expression, read letter by letter from the left; `IGNORE` for malformed ones.
 
-    For each depth of brackets there are what the bracket expects next, its first operand or its value, its operator,
-    and whether its first operand is a digit with or without a minus.
+    For each open bracket, the loop keeps four things: what it expects next, its first operand or its value, its
+    operator, and whether its first operand is a digit with or without a minus.
     """
     minus, times = (modulus + SIGNS.index(sign) for sign in "-*")
     opening, closing = (modulus + SIGNS.index(sign) for sign in "()")

@@ -1,4 +1,4 @@
-"""Solve equation: the digit that an unknown in an expression with brackets stands for."""
+"""Solve equation: the value of the unknown digit in an expression with brackets."""
 
 from typing import Annotated
 
@@ -24,7 +24,7 @@ class SolveEquation(StringAnswerTask):
     """The digit x that solves an equation modulo `modulus`, queried at its end (`StringAnswerTask`).
 
     An equation is an expression as in `ModularArithmeticBrackets` with + and - only, in which x hides one digit, then
-    ``=`` and the value. The hidden digit is the first one at or after a uniform position, in a circle.
+    ``=`` and the value. The hidden digit is the first one at or after a uniform position, cyclically.
 
     Raises:
         ValueError: `modulus` is not in 2 ... 10.
@@ -51,7 +51,7 @@ class SolveEquation(StringAnswerTask):
         return tuple("0123456789"[: self.modulus])
 
     def is_legal_length(self, length: int) -> bool:
-        """Return whether the length has room for an unknown, ``=`` and a value."""
+        """Return whether the length suffices for an unknown, ``=`` and a value."""
         return length >= 3
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:

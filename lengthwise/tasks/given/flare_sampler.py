@@ -17,7 +17,7 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.given.flare import LABELS, NEXT_SYMBOLS, NUM_EDITS, STRINGS
 
 MAX_TRIES = 100
-"""The number of strings that are tried for an example before its split is given up."""
+"""The number of strings that are tried for one example before the split is left out."""
 
 String = tuple[int, ...]
 """The ids of a string's symbols."""
@@ -52,12 +52,13 @@ SPLITS = (
 def flare_splits(language: DFA, *, seed: int = 0, splits: Sequence[Split] = SPLITS) -> dict[Split, list[FlareExample]]:
     """Draw the splits of a language by the protocol of FLaRe.
 
-    The label of a string is a fair coin. A string of label 1 has a length drawn uniformly from the lengths up to
-    `max_length` at which the language has strings. Given the length, its probability is proportional to a product over
-    its states. The factor of a state is 1 / (number of symbols that can continue to a string of the language, plus 1 if
-    the state accepts). A string of label 0 is drawn until it is outside. A fair coin chooses a uniform string of a
-    uniform length, or a string of label 1 with K random edits. K is geometric with mean 2. An edit inserts, replaces or
-    deletes a uniform symbol at a uniform position, with equal probability among the edits that keep the length legal.
+    The label of each string is decided by a fair coin. A string of label 1 has a length drawn uniformly from the
+    lengths up to `max_length` at which the language has strings. Given the length, its probability is proportional to a
+    product over its states. The factor of a state is 1 / (number of symbols that can continue to a string of the
+    language, plus 1 if the state accepts). A string of label 0 is redrawn until it is outside the language. A fair coin
+    chooses either a uniform string of a uniform length, or a string of label 1 with K random edits, where K is
+    geometric with mean 2. An edit inserts, replaces or deletes a uniform symbol at a uniform position, with equal
+    probability among the edits that keep the length legal.
 
     A held-out split in which `MAX_TRIES` strings in a row occur in earlier splits is left out, as for ``(01)*``.
 
@@ -98,7 +99,7 @@ def write_flare(folder: Path, language: DFA, *, seed: int = 0, splits: Sequence[
         >>> read_examples(folder).counts.num_rows
         100
     """
-    live = _Live(language)
+    live = _Continuations(language)
     for split, examples in flare_splits(language, seed=seed, splits=splits).items():
         target = folder / split.folder
         target.mkdir(parents=True, exist_ok=True)
@@ -115,7 +116,7 @@ def write_flare(folder: Path, language: DFA, *, seed: int = 0, splits: Sequence[
 
 
 @dataclass(frozen=True)
-class _Live:
+class _Continuations:
     """The continuations of a language's states that lead to strings of the language."""
 
     language: DFA
@@ -143,7 +144,7 @@ class _Live:
         return [json.dumps({"s": " ".join(able), "e": ends}, separators=(",", ":")) for able, ends in entries]
 
     def next_symbols(self, string: String) -> str:
-        """Return the set of next symbols after each prefix as JSON."""
+        """Return, as JSON, the set of next symbols after each prefix."""
         state, sets = self.language.start, [self.next_sets[self.language.start]]
         for symbol in string:
             state = int(self.language.semiautomaton.table[state, symbol])
@@ -158,7 +159,7 @@ class _Proposals:
         self.language = language
         self.max_length = max_length
         self.chance = chance
-        self.sampler = _Live(language).sampler()
+        self.sampler = _Continuations(language).sampler()
         self.lengths = np.array([n for n in range(max_length + 1) if self.sampler.possible(n)[0]])
         if not len(self.lengths):
             raise ValueError(f"language: expected a string of at most {max_length} symbols, got none; raise the length")

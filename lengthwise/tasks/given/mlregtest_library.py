@@ -20,7 +20,7 @@ CLASSES = (
 """The classes of languages, in the order of the paper's tables."""
 
 COMPLEMENTS: Mapping[str, str] = MappingProxyType({"coSL": "SL", "TcoSL": "TSL", "coSP": "SP"})
-"""Classes without files of their own, and the classes whose complements they contain."""
+"""The classes without files of their own, each with the class whose complements it contains."""
 
 SYMBOLS = ascii_letters + "áàǎéèěóòǒúùǔ"
 """The symbols of the largest alphabet; the first 4 and 16 symbols are the smaller alphabets."""
@@ -78,7 +78,7 @@ def read_language(folder: Path, name: str) -> DFA:
 
 
 def draw_languages(folder: Path, count: int, seed: int = 0) -> list[str]:
-    """Draw names of languages, equally many from each class as far as there are enough.
+    """Draw names of languages, as evenly over the classes as their numbers of languages allow.
 
     Raises:
         ValueError: `count` is below 1, or exceeds the number of languages; the folder has no automata.

@@ -11,16 +11,16 @@ from lengthwise.files import write_by_rename
 from lengthwise.randomness import generator_for
 
 SHORT, LONG = range(20, 30), range(31, 51)
-"""The lengths of strings for training and for the tests whose names have an S, and of those whose names have an L."""
+"""The lengths of strings in Train, Dev and the short tests (S), and in the long tests (L)."""
 
 SPLITS = {"Train": SHORT, "Dev": SHORT, "TestSR": SHORT, "TestLR": LONG, "TestSA": SHORT, "TestLA": LONG}
-"""The data sets of a language with the lengths of their strings, in the order in which they are drawn."""
+"""The data sets of a language with the lengths of their strings, in drawing order."""
 
 SIZES = {"Small": 1_000, "Mid": 10_000, "Large": 100_000}
 """The folders of the data sets, and the number of strings in each set."""
 
 MAX_TRIES = 200
-"""The number of rounds, of as many strings as a group needs, after which no further strings are drawn for it."""
+"""The largest number of rounds for a group; each round draws as many strings as the group needs."""
 
 String = tuple[int, ...]
 """The ids of a string's symbols."""
@@ -39,7 +39,7 @@ def mlregtest_splits(language: DFA, size: int = 1_000, *, seed: int = 0) -> dict
     Each set has `size` strings, half inside the language (TRUE) and half outside (FALSE), equally many at each length.
 
     - Train: uniform strings of 20 to 29 symbols; a string may occur again.
-    - Dev, TestSR: the same, but each string occurs once, and in none of the sets before.
+    - Dev, TestSR: the same lengths, but each string occurs only once, and in no earlier set.
     - TestLR: different uniform strings of 31 to 50 symbols.
     - TestSA, TestLA: pairs of a string inside and a string outside that differ by one inserted, deleted or replaced
       symbol. No string of TestSA is in Train or Dev. One string of a pair has the drawn length, and the other one may
@@ -74,7 +74,7 @@ def mlregtest_splits(language: DFA, size: int = 1_000, *, seed: int = 0) -> dict
 
 
 def rows_of(groups: Iterable[Group], symbols: Sequence[str], every: int = 1) -> Iterator[tuple[list[str], str]]:
-    """Yield strings and labels; only one in `every` strings of a group, as in MLRegTest's smaller sets."""
+    """Yield strings and labels: every `every`-th string of each group, as in MLRegTest's smaller sets."""
     for label, strings in groups:
         for string in strings[::every]:
             yield [symbols[v] for v in string], label
@@ -116,7 +116,7 @@ class _Drawing(NamedTuple):
     chance: np.random.Generator
 
     def uniform(self, side: int, length: int, count: int, seen: set[String] | None) -> list[String]:
-        """Draw uniform strings of one side. With `seen`, draw each once, none that is in `seen`, and add them there."""
+        """Draw uniform strings of one side. With `seen`, draw only new, distinct strings, and add them to `seen`."""
         strings: list[String] = []
         for _ in range(MAX_TRIES if self.sides[side].count(length) else 0):
             for string in self._draw(side, length, count - len(strings)):
@@ -131,7 +131,7 @@ class _Drawing(NamedTuple):
     def pairs(self, length: int, count: int, seen: set[String]) -> tuple[list[String], list[String]]:
         """Draw strings inside and outside at edit distance 1 that are not in `seen`, and add them there."""
         numbers = [side.count(length) for side in self.sides]
-        # Most strings of the rarer side are near the other side, so few draws are in vain.
+        # Most strings of the rarer side are near the other side, so few draws are wasted.
         side = int(numbers[1] <= numbers[0])
         drawn: tuple[list[String], list[String]] = ([], [])
         for _ in range(MAX_TRIES if numbers[side] else 0):

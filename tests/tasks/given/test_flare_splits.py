@@ -153,7 +153,7 @@ def test_every_fault_is_named_with_file_and_line(
     assert str(refused.value).startswith(str(folder))
 
 
-def test_an_old_line_end_is_no_line_end(tmp_path: Path) -> None:
+def test_a_lone_carriage_return_does_not_end_a_line(tmp_path: Path) -> None:
     """A lone carriage return in both files would else shift strings against labels."""
     with pytest.raises(ValueError, match="line 1: expected"):
         read_examples(split_folder(tmp_path / "train", {"main.tok": "a\rb\nc\n", "labels.txt": "1\r0\n1\n"}))

@@ -54,13 +54,13 @@ PUBLISHED: Published = {
 
 PROTOCOL = (
     "Published: a million steps of 128 strings with lengths uniform in 1-40; the mean over the lengths 41-500, of the "
-    "best of 30 runs (10 seeds, 3 learning rates). Transformers read in both directions. Our copies have the published "
-    "entries of five tasks only.",
-    f"Ours: the best run as well. At scale `small`, {len(SEEDS['small'])} seeds, the rates "
+    "best of 30 runs (10 seeds, 3 learning rates). Transformers read in both directions. Published "
+    "entries are shown for five tasks only.",
+    f"Ours: also the best run. At scale `small`, {len(SEEDS['small'])} seeds, the rates "
     f"{', '.join(f'{rate:g}' for rate in RATES['small'])}, and {STEPS['small'][0]:,} steps of {STEPS['small'][1]} "
     "strings. At scale `paper`, the published number of seeds and steps; the rates are ours. Models are causal, and "
     "every ninth length is measured.",
-    "The finite machine by likelihood has no rate, so it has a run for each seed, with its own lengths and steps.",
+    "The finite machine by likelihood has no rate, so it has one run per seed, with its own lengths and steps.",
     "The score of a string with several answers is the accuracy of one of them, drawn uniformly.",
 )
 
@@ -103,7 +103,7 @@ def _specs(entrant: Entrant, row: str, scale: Scale) -> tuple[RunSpec, ...]:
 
 @BENCHMARKS.register("deletang")
 def deletang() -> Benchmark:
-    """Fifteen regular, context-free and context-sensitive tasks, the best run (Delétang et al., 2023)."""
+    """Fifteen regular, context-free and context-sensitive tasks, scored by the best run (Delétang et al., 2023)."""
     return Benchmark(
         title="Fifteen tasks of the Chomsky hierarchy",
         source="Delétang et al., Neural Networks and the Chomsky Hierarchy (ICLR 2023)",

@@ -18,11 +18,12 @@ PROTOCOL = (
     "Published: 10,000 strings of 0-40 symbols, half of them in the language. About half of the others are edits of a "
     "string in the language. The test has 5,010 strings of 0-500 symbols. Nets have five layers and about 64,000 "
     "weights, with ten draws of learning rate and batch size, and up to three losses. The score for inductive bias is "
-    "the mean test accuracy over ten runs, for the best loss. The entries of the paper's tables were not seen, so none "
-    "are shown.",
-    "Ours: only the loss of recognition, at the last symbol. Strings of 1-40 symbols are drawn again for each of "
-    f"{STEPS:,} steps of {BATCH_SIZE} strings, and strings outside are our near misses. Tests have 1-500 symbols. Each "
-    "model has three seeds and final weights. Models have the sizes and learning rates of the leaderboard.",
+    "the mean test accuracy over ten runs, for the best loss. No published entries are "
+    "shown, because the tables of the paper were not available.",
+    "Ours: only the loss of recognition, at the last symbol. New strings of 1-40 symbols are drawn for each of "
+    f"{STEPS:,} steps of {BATCH_SIZE} strings, and the strings outside the language are our near misses. Tests have "
+    "1-500 symbols. Each model has three seeds and final weights. Models have the sizes and learning rates of the "
+    "leaderboard.",
     "Our nets do not answer the empty string. In the published test it is about one string in 500.",
 )
 
@@ -55,7 +56,7 @@ def flare_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
 
 @BENCHMARKS.register("flare")
 def flare_benchmark() -> Benchmark:
-    """Recognize FLaRe's seven regular languages, at 1-40 and 1-500 symbols (Butoi et al., 2025)."""
+    """Recognition of FLaRe's seven regular languages, at 1-40 and 1-500 symbols (Butoi et al., 2025)."""
     return Benchmark(
         title="The regular languages of FLaRe",
         source="Butoi et al., Training Neural Networks as Recognizers of Formal Languages (2025)",

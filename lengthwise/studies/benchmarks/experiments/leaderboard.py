@@ -7,7 +7,7 @@ from lengthwise.studies.leaderboard.experiments.published import PUBLISHED
 
 @BENCHMARKS.register("leaderboard")
 def leaderboard() -> Benchmark:
-    """33 regular tasks, last answers and all prefixes, one budget of 1.3 million symbols (the package's own)."""
+    """33 regular tasks, final answers and all prefixes, one budget of 1.3 million symbols (the package's own)."""
     return Benchmark(
         title="Leaderboard: regular tasks by one protocol",
         source="The package's own protocol; published entries are from Chi et al., Grazzi et al. and Terzić et al.",

@@ -32,8 +32,8 @@ _SMOKE = ("04.04.SL.2.1.0", dfa_from_regex("(b?(a|c|d))*b?"))
 class LearnedLanguage(NamedTuple):
     """The result for a language and a number of training strings.
 
-    `accuracies` has the share of right answers on each of `TESTS`. `is_right` is True if the machine is the language's
-    on all nonempty strings. `seconds` are CPU seconds, certificate included.
+    `accuracies` contains the accuracy on each of `TESTS`. `is_right` is True if the machine decides all nonempty
+    strings correctly. `seconds` are CPU seconds, certificate included.
     """
 
     name: str
@@ -90,7 +90,7 @@ def _accuracy(machine: Transducer, groups: list[Group]) -> float:
 
 
 def learned_languages(count: int, sizes: tuple[int, ...], budget: float) -> Iterator[LearnedLanguage]:
-    """Yield the results for languages drawn over the classes, from the folder that `LENGTHWISE_MLREGTEST` names."""
+    """Yield the results for languages drawn from all classes, in the folder that `LENGTHWISE_MLREGTEST` names."""
     folder = Path(os.environ[FOLDER])
     for name in draw_languages(folder, count):
         language = read_language(folder, name)
@@ -118,7 +118,7 @@ def bench_mlregtest(scale: Scale = "small") -> Experiment:
         about=(
             "How often is a machine that is learned from 1,000 or 10,000 strings right on longer strings, and on pairs "
             "that differ by one symbol?\n"
-            "It gets nothing but the training strings of a language and their labels."
+            "Learning uses only the training strings of a language and their labels."
         ),
         cells=(),
         plan=EvaluationPlan(),

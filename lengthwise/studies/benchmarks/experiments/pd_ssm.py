@@ -34,7 +34,7 @@ PROTOCOL = (
     "Published: trained on final answers at 3-40 symbols with all lengths equally frequent, tested at 40-256; the mean "
     "over 5 seeds. The published runs take 100,001 steps of 256 strings, and the best of several checkpoints, chosen "
     "by its accuracy at 40-256 symbols.",
-    "Ours: the same lengths, answers and number of seeds, but final weights, which are never chosen by a test. At "
+    "Ours: the same lengths, answers and number of seeds, but final weights, not weights chosen by a test. At "
     f"scale `small`, runs take {STEPS['small'][0]:,} steps of {STEPS['small'][1]} strings, and at scale `paper` the "
     "published number. Models have the sizes and learning rates of the leaderboard.",
     "The finite machine by likelihood has its own lengths, 1 to 20 symbols, and 880 steps of 128 strings.",

@@ -23,10 +23,10 @@ DEPTHS = (1, 2, 4)
 PROTOCOL = (
     "Published: for each length k = 2 ... 20, a net is trained and validated on strings of k elements, with the "
     "answers to all prefixes; 80 % of the strings are for training. The question is how many layers it takes for an "
-    "accuracy of 0.99 on validation strings. The paper answers with figures, so no published numbers are shown.",
-    f"Ours: strings of k elements are drawn again for each of {STEPS:,} steps of {BATCH_SIZE} strings, so training "
-    "shows most strings of the test if k is 2. The score is the mean accuracy over all prefixes of up to k symbols, "
-    "final weights, three seeds. Scale `small` has five lengths, and scale `paper` all 19 with the same steps.",
+    "accuracy of 0.99 on validation strings. The paper answers this in figures, so no published numbers are shown.",
+    f"Ours: strings of k elements are drawn again for each of {STEPS:,} steps of {BATCH_SIZE} strings, so for "
+    "k = 2, training shows most strings of the test. The score is the mean accuracy over all prefixes of up to k "
+    "symbols, final weights, three seeds. Scale `small` has five lengths, and scale `paper` all 19, with equal steps.",
     "A certificate is about strings of every length, not only of k symbols.",
 )
 

@@ -18,7 +18,7 @@ def mlregtest_page(study: LearnedLanguages, stem: str) -> StudyPage:
     header = ["languages", *TESTS, "machine is right", "confirmed", "proved", "mean CPU s"]
     sections = [
         markdown_table(["strings", *header], [[f"{size:,}", *_line(part)] for size, part in by_size.items()]),
-        "*machine is right* counts machines that give every nonempty string the language's answer. *confirmed* counts "
+        "*machine is right* counts machines that decide every nonempty string as the language does. *confirmed* counts "
         "machines that held-out training strings confirm. *proved* counts nets that are proved to be their machine.",
         "## Classes",
         markdown_table(
@@ -29,12 +29,12 @@ def mlregtest_page(study: LearnedLanguages, stem: str) -> StudyPage:
             ],
         ),
         "## Protocol",
-        "Languages are drawn over the 16 classes. Training and test sets are drawn from their automata by the protocol "
+        "Languages are drawn from all 16 classes. Training and test sets are drawn from their automata by the protocol "
         "of MLRegTest (van der Poel et al., JMLR 25(283), 2024). Strings have 20-29 symbols in Train, TestSR and "
         "TestSA, and 31-50 in TestLR and TestLA. Half of them are in the language. TestSA and TestLA have pairs that "
         "differ by one symbol. `lengthwise.tasks.given.mlregtest_sampler` describes the differences. Dev is not used. "
-        f"No further attempt begins after {study.budget:g} CPU seconds. The averages of the paper's nets were not "
-        "seen, so none are shown.",
+        f"No further attempt begins after {study.budget:g} CPU seconds. No averages of the paper's nets are "
+        "shown, because they were not available.",
         folded("Every language", [markdown_table(_DETAILS, [_detail(one) for one in results])]),
     ]
     return StudyPage(sections, {})
