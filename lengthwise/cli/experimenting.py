@@ -53,7 +53,7 @@ def demo(
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Sweep:
-    """Where and how the runs of an experiment execute."""
+    """Options of executing the runs of an experiment."""
 
     workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None
     pool: Annotated[str, Parameter(help="Where runs execute: local, shared (by a folder), dask or ray.")] = "local"

@@ -40,7 +40,7 @@ Accept = Annotated[
     str | None,
     Parameter(
         allow_leading_hyphen=True,
-        help="Let this answer accept and all others reject, in each machine that has this answer.",
+        help="Read this answer as accept and all others as reject, in each machine that has it.",
     ),
 ]
 
@@ -51,7 +51,7 @@ Rename = Annotated[
         negative=(),
         show_default=False,
         allow_leading_hyphen=True,
-        help="Rename an answer, as OLD=NEW; may be given many times.",
+        help="Rename an answer, as OLD=NEW; may be repeated.",
     ),
 ]
 

@@ -208,7 +208,7 @@ def test_the_environment_names_its_device_too(
 def test_the_model_of_the_page_is_measured_within_a_budget_and_written(tmp_path: Path, monkeypatch, capsys) -> None:
     """The page's file, under another name; a second command continues where the budget ended the first."""
     page = (Path(__file__).parents[2] / "docs/benchmarks.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    code, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     name, file = f"mine-{os.getpid()}", tmp_path / f"page_{os.getpid()}.py"
     file.write_text(code.replace('"mine"', f'"{name}"'))
     monkeypatch.setenv(EXTENSIONS, "")

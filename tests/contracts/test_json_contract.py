@@ -70,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_command_has_it_or_is_named_as_one_that_does_not() -> None:
     with_json = {name for name, command in COMMANDS.items() if "as_json" in inspect.signature(command).parameters}
     assert {title.split()[0] for title in DOCUMENTED} == with_json
-    without = named(SECTION.split("No `--json`:")[1].split(".")[0])
+    without = named(SECTION.split("These commands have no `--json`:")[1].split(".")[0])
     assert sorted([*with_json, *without]) == sorted(COMMANDS)
     assert with_json == {title.split()[0] for title in EXAMPLES}, "each has an example"
 
