@@ -3,8 +3,10 @@
 import os
 import selectors
 import shlex
+import signal
 import subprocess
 import time
+from contextlib import suppress
 from types import TracebackType
 
 from lengthwise.display import spelled
@@ -47,7 +49,10 @@ class Program:
         self._unread = b""
         try:
             words = shlex.split(command)
-            self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+            # In a session of its own, so that programs that the command starts end with it.
+            self._process = subprocess.Popen(
+                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
+            )
         except (OSError, ValueError, IndexError) as problem:  # IndexError: no word
             raise ValueError(f"command: expected one that starts, got {command!r} ({problem}); correct it") from None
         assert self._process.stdout is not None
@@ -61,7 +66,11 @@ class Program:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            if kind is None:
+                self._check_nothing_is_left()
+        finally:
+            self.close()
 
     def reset(self) -> None:
         """Return the program to its start."""
@@ -76,21 +85,35 @@ class Program:
         return self._answer_to(symbol)
 
     def close(self) -> None:
-        """End the process: close its input, and kill it if it does not end within a second."""
+        """End the process and all that it started: close its input, and kill what does not end within a second."""
         self._selector.close()
         for stream in (self._process.stdin, self._process.stdout):
             assert stream is not None
             stream.close()
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _check_nothing_is_left(self) -> None:
+        """Raise a ValueError if there is more output than input.
+
+        If a program prints a line too many, late enough to be taken for the first answer, all answers are shifted by
+        one line, and the last one is still unread.
+        """
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        end = time.monotonic() + 1
+        while not self._unread and self._selector.select(max(end - time.monotonic(), 0)) and self._read():
+            pass
+        if self._unread:
+            raise self._surplus()
 
     def _answer_to(self, line: str) -> str:
         # A surplus line, printed before the next symbol is sent, would be taken for the answer to that symbol.
         if self._unread or (self._selector.select(0) and self._read()):
-            raise self._error("one line of output for each line of input", f"another: {self._unread[:100]!r}")
+            raise self._surplus()
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(f"{line}\n".encode())
@@ -115,6 +138,9 @@ class Program:
         content = os.read(self._output, MAX_LINE)
         self._unread += content
         return bool(content)
+
+    def _surplus(self) -> ValueError:
+        return self._error("one line of output for each line of input", f"another: {self._unread[:100]!r}")
 
     def _ended(self) -> ValueError:
         try:

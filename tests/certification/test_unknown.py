@@ -110,8 +110,8 @@ def test_the_command_writes_the_machine(tmp_path: Path, monkeypatch, capsys) -> 
         "wrote: machine.dot",
     ]
     assert difference(read_machine("machine.dot"), labeled_dfa(dfa_from_regex("(a|b)*abb"))) is None
-    assert exit_code("extract", "net", "--out", "machine.pdf") == 2
-    assert "machine.pdf: expected a machine's file" in capsys.readouterr().err
+    assert exit_code("extract", "net", "--out", "machine.gif") == 2
+    assert "machine.gif: expected a machine's file" in capsys.readouterr().err
     settings_of_run = ("--set", "train.steps=1", "--longest", "41", "--set", "model.d_model=8", "--runs", ".")
     assert exit_code("train", "parity", "regular-gpt", *settings_of_run, "--set", "model.num_heads=2") == 0
     (run,) = Path().glob("parity-*")

@@ -85,13 +85,16 @@ def test_columns_between_semicolons_are_named(tmp_path: Path, capsys) -> None:
     )
 
 
-def test_a_machine_over_words_has_no_expression_next_to_it(tmp_path: Path, capsys) -> None:
+def test_a_machine_over_words_needs_an_expression_over_words_next_to_it(tmp_path: Path, capsys) -> None:
     (tmp_path / "doors.dot").write_text(
         'digraph { start [shape=none]; start -> a; a [label="a / no"]; a -> a [label="open"]; }'
     )
     assert exit_code("diff", str(tmp_path / "doors.dot"), "(a|b)*") == 2
     error = capsys.readouterr().err
-    assert "(a|b)*: expected the file of a machine, because another machine has the symbol 'open', got an" in error
+    assert (
+        "(a|b)*: expected an expression over words, because another machine has the symbol 'open', got one over"
+        in error
+    )
 
 
 def test_a_net_that_was_there_is_not_replaced_without_a_word(tmp_path: Path, capsys) -> None:

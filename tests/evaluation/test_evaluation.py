@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr
 
 from lengthwise.conventions import IGNORE, PAD
+from lengthwise.evaluation.curve import MAX_REPR_POINTS
 from lengthwise.evaluation.interval import correlation_interval, mean_interval, wilson_interval
 from lengthwise.evaluation.length_curve import (
-    MAX_REPR_POINTS,
     LengthCurve,
     LengthPoint,
     final_answers,

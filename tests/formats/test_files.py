@@ -45,10 +45,10 @@ def test_a_mealy_machine_is_written_as_dot_alone(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_express_a_machine_is_named(tmp_path: Path) -> None:
     machine = read_text(tmp_path, 'digraph { __start0 -> q; q [shape=doublecircle]; q -> q [label="push"] }')
-    for path in (tmp_path / "m.jff", tmp_path / "m.regex"):
-        with pytest.raises(ValueError, match=rf"^{path}: expected symbols of one character|^{path}: symbols: expected"):
-            write_machine(machine, path)
-        assert not path.exists()
+    path = tmp_path / "m.jff"
+    with pytest.raises(ValueError, match=rf"^{path}: expected symbols of one character|^{path}: symbols: expected"):
+        write_machine(machine, path)
+    assert not path.exists()
     with pytest.raises(ValueError, match=r"^'\S*a{100}\S*': expected a machine's file, got no such file"):
         read_machine(Path("a" * 201 + ".dot"))
 

@@ -80,8 +80,9 @@ def test_long_strings_are_computed_in_parts(name: str, chunk: int, monkeypatch: 
     """Of one query each, and of a few."""
     encoding, inputs = make(name), queries_keys_values(41)
     expected = by_definition(top(encoding, 41), *inputs)
-    for module in (bias_module, fire_module, xl_module):
+    for module in (bias_module, xl_module):
         monkeypatch.setattr(module, "MAX_ELEMENTS_PER_CHUNK", chunk)
+    monkeypatch.setattr(fire_module, "MAX_HIDDEN_PER_CHUNK", chunk)
     check_equal(top(encoding, 41).attend(*inputs), expected, encoding, inputs)
 
 

@@ -1,7 +1,9 @@
 """Machines learned from live systems: right whenever the system has as few states as the claim says."""
 
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -259,8 +261,9 @@ def broken(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Program]:
     file.write_text(
         f"import sys, os, time\nfor line in sys.stdin:\n    if 1: {request.param}\n    sys.stdout.flush()\n"
     )
-    with Program(f"{sys.executable} {file}", timeout=5.0 if "sleep" not in request.param else 0.2) as program:
-        yield program
+    program = Program(f"{sys.executable} {file}", timeout=5.0 if "sleep" not in request.param else 0.2)
+    yield program
+    program.close()
 
 
 LINE = "print(line.strip())"
@@ -294,6 +297,45 @@ def test_programs_that_break_the_protocol_get_one_sentence(broken: Program, sent
 def test_commands_that_do_not_start_are_named(command: str) -> None:
     with pytest.raises(ValueError, match="command: expected one that starts, got "):
         Program(command)
+
+
+LATE = """
+import sys, time
+print("ready", flush=True)
+for line in sys.stdin:
+    time.sleep(0.3)
+    print(line.strip(), flush=True)
+"""
+"""A program that prints a line too many, before it reads anything."""
+
+
+def test_a_line_before_the_first_answer_is_an_error(tmp_path: Path) -> None:
+    """It is taken for the first answer, and each answer for the next one, so the last answer is left."""
+    (tmp_path / "late.py").write_text(LATE)
+    with closing(Program(f"{sys.executable} {tmp_path / 'late.py'}")) as program:
+        program.reset()
+        assert program.step("a") == "RESET"
+        with pytest.raises(ValueError, match="expected one line of output for each line of input, got another"):
+            program.__exit__(None, None, None)
+
+
+def test_no_program_that_the_command_started_is_left(tmp_path: Path) -> None:
+    file = tmp_path / "wrapper.sh"
+    file.write_text("sleep 60 &\necho $! > child\nwhile read line; do echo $line; done\n")
+    with Program(f"sh -c 'cd {tmp_path}; . ./wrapper.sh'") as program:
+        program.reset()
+    child = int((tmp_path / "child").read_text())
+    for _ in range(200):
+        if not is_running(child):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"process {child} still runs")
+
+
+def is_running(process: int) -> bool:
+    """Whether a process exists and is no zombie."""
+    status = Path(f"/proc/{process}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def test_the_reset_line_is_rejected_as_a_symbol(device: str) -> None:
