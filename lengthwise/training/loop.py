@@ -168,10 +168,10 @@ def train(
 
     Data and noise come from `seed`; the initial weights are the model's own. Runs on one torch thread.
 
-    `on_step` is called with the record of each step. If it returns True, training ends, as if the recipe had no further
-    steps. It may measure the model, which then has the weights of this step, without an average. Measuring changes
-    neither the weights nor the data of later steps. Other rules that end training are settings of the recipe
-    (`PaceRecipe`).
+    `on_step` is called with the record of each step. If it returns True, training ends, and the model keeps the weights
+    of this step. It may measure the model, which has these weights. Measuring changes neither the weights nor the data
+    of later steps. Without such an end, the final weights are the average of the weights, if the recipe keeps one
+    (`ema_decay`). Other rules that end training are settings of the recipe (`PaceRecipe`).
 
     Example:
         >>> from lengthwise.models import make_model
@@ -193,7 +193,7 @@ def train(
     for record in training_steps(state, task, recipe, seed=seed):
         records.append(record)
         if on_step(record):
-            break
+            return records  # the average would lag behind weights that are still improving
         model.train()  # `on_step` may have put the model into evaluation mode
     state.load_final_weights()
     return records
