@@ -32,7 +32,7 @@ from lengthwise.certification.parts import (
     reaches,
 )
 from lengthwise.conventions import IGNORE
-from lengthwise.display import card, percent, spelled
+from lengthwise.display import card, spelled
 from lengthwise.files import json_text, parse_json_text, read_file
 from lengthwise.registry import Registry, nearest
 
@@ -216,6 +216,11 @@ class Certificate(Part):
         claim = CLAIMS[self.level] if self.machine or self.level != "bounded" else BOUNDED_ALONE
         return claim.format(scope=scope(self.transducer, self.classes), length=length)
 
+    @property
+    def note(self) -> str:
+        """Return the condition under which the task's answers are right, or an empty text."""
+        return str(self.task.get("note", ""))
+
     def reaches(self, level: Level) -> bool:
         """Return whether the certificate's level is this level or higher."""
         return reaches(self.level, level)
@@ -341,7 +346,7 @@ def certificate_card(certificate: Certificate) -> str:
         size, size_of_task = certificate.num_classes
         pairs.append(("machine", f"{size} classes, the task's {size_of_task}"))
     if certificate.tested:
-        pairs.append(("answered correctly", ", ".join(map(accuracy_text, certificate.tested))))
+        pairs.append(("answered correctly", ", ".join(tested.describe() for tested in certificate.tested)))
     if certificate.evidence is not None:
         pairs.append((certificate.evidence.method, certificate.evidence.describe()))
         pairs.append(("independently checked", checked_in_words(certificate)))
@@ -370,21 +375,9 @@ def certificate_text(certificate: Certificate) -> str:
         )
     elif certificate.level in ("tested", "extracted"):
         sentences.append(f"The level is not higher, because {certificate.reason}.")
+    if certificate.note:
+        sentences.append(f"The task {certificate.note}.")
     return " ".join(sentences)
-
-
-def accuracy_text(tested: Tested) -> str:
-    """Return counts of right answers, and the accuracy's lower bound if all are right.
-
-    A wrong answer ends the count, and the counts then give no bound.
-
-    Example:
-        >>> accuracy_text(Tested(length=40, num_strings=1000, num_graded=1000, num_correct=1000))
-        '1,000 of 1,000 at 40 (from 99.61 %)'
-    """
-    is_bound = tested.num_correct == tested.num_graded > 0
-    bound = f" (from {percent(tested.interval[0])})" if is_bound else ""
-    return f"{tested.num_correct:,} of {tested.num_graded:,} at {tested.length:,}{bound}"
 
 
 def _drawing(certificate: Certificate) -> str:

@@ -8,6 +8,7 @@ from typing_extensions import TypedDict  # pydantic requires this before Python 
 
 from lengthwise.certification.grids import GridMachineFields
 from lengthwise.conventions import IGNORE
+from lengthwise.display import percent
 from lengthwise.evaluation.interval import wilson_interval
 
 Level = Literal["refuted", "tested", "extracted", "bounded", "proved"]
@@ -90,6 +91,19 @@ class Tested(Part):
     def interval(self) -> tuple[float, float]:
         """Wilson's 95 % confidence interval of the accuracy, which is valid only if all answers are right."""
         return wilson_interval(self.num_correct, self.num_graded)
+
+    def describe(self) -> str:
+        """Return counts of right answers, and the accuracy's lower bound if all are right.
+
+        A wrong answer ends the count, and the counts then give no bound.
+
+        Example:
+            >>> Tested(length=40, num_strings=1000, num_graded=1000, num_correct=1000).describe()
+            '1,000 of 1,000 at 40 (from 99.61 %)'
+        """
+        is_bound = self.num_correct == self.num_graded > 0
+        bound = f" (from {percent(self.interval[0])})" if is_bound else ""
+        return f"{self.num_correct:,} of {self.num_graded:,} at {self.length:,}{bound}"
 
 
 class TraceAgreement(Part):

@@ -10,10 +10,11 @@ from automaton_strategies import all_strings, checked_strategies, transducers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise import make_spec, task_from_function
+from lengthwise import certify, construct, make_spec, task_from_function
 from lengthwise.automata import Transducer
 from lengthwise.conventions import IGNORE
 from lengthwise.learning import function_task
+from lengthwise.report.tables.certificate import certificate_lines
 from lengthwise.runs.spec import identity, spec_from_json
 
 pytestmark = checked_strategies
@@ -72,6 +73,9 @@ def test_a_predicate_is_a_recognition_task_that_a_run_stores_as_data() -> None:
     plain = make_spec("dfa", "rnn", {"task": task.model_dump(exclude={"name", "title", "note"})})
     assert spec.id == plain.id
     assert "note" not in identity(stored)["task"]
+    certificate = certify(construct("rnn", task).model, task)
+    assert str(certificate).endswith(f" The task {task.note}.")
+    assert ("the task", task.note) in certificate_lines(certificate)
 
 
 def test_functions_of_words_get_tuples_and_may_leave_strings_without_an_answer() -> None:

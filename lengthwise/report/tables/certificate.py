@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from lengthwise.certification.certificate import Certificate, accuracy_text, checked_in_words
+from lengthwise.certification.certificate import Certificate, checked_in_words
 from lengthwise.certification.verify import Checked
 from lengthwise.display import spelled
 
@@ -13,6 +13,8 @@ MAX_QUOTED_LENGTH = 60
 def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
     """Return what a certificate claims, as pairs of name and sentence."""
     yield certificate.level, certificate.claim
+    if certificate.note:
+        yield "the task", certificate.note
     if (weights := certificate.versions.get("weights")) is not None:
         yield "weights", weights
     if certificate.level in ("tested", "extracted"):
@@ -30,7 +32,7 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
         yield "counterexample", f"{quoted}: the model {answer}, right is {counterexample.expected} ({how})"
     yield from _machine(certificate)
     if certificate.tested:
-        yield "answered correctly", ", ".join(map(accuracy_text, certificate.tested))
+        yield "answered correctly", ", ".join(tested.describe() for tested in certificate.tested)
     if certificate.trace_agreement:
         nodes = ", ".join(f"{seen.num_nodes:,} at {seen.length:,}" for seen in certificate.trace_agreement)
         missed = sum(seen.num_disagreements for seen in certificate.trace_agreement)
@@ -86,5 +88,7 @@ def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
 def checked_lines(certificate: Certificate, checked: Checked) -> Iterator[tuple[str, str]]:
     """Return the outcome of checking a certificate."""
     yield certificate.level, certificate.claim
+    if certificate.note:
+        yield "the task", certificate.note
     yield from (("verified", sentence) for sentence in checked.verified)
     yield from (("taken from the file", sentence) for sentence in checked.taken_on_trust)
