@@ -22,6 +22,7 @@ from lengthwise.certification.unknown import placeholder_task
 from lengthwise.devices import device_of
 from lengthwise.display import counted
 from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model, eval_mode
+from lengthwise.models.containers import first_line
 from lengthwise.models.set_answers import classes_of
 from lengthwise.ops.answers import answers_of
 from lengthwise.tasks.base import RegularTask
@@ -32,7 +33,7 @@ MAX_SYMBOLS, MAX_PAIRS = 1_000_000, 1 << 27
 """The limits at each length: symbols that recurrent nets read, and pairs of positions for other nets."""
 
 MAX_PROBED = 1 << 20
-"""The largest number of symbols that a net may have if the number is measured by trying ids."""
+"""A net that rejects no id below this number has no known number of symbols."""
 
 
 class Pair(NamedTuple):
@@ -84,7 +85,7 @@ def equal(
     Args:
         net: any model of this package, or a wrapped net.
         other: the twin, with the same number of symbols and of answers.
-        symbols: the names of the symbols, in the order of their ids; by default their numbers.
+        symbols: the names of all symbols, in the order of their ids; by default their numbers.
         classes: the names of the answers, in the order of the logits; by default their numbers.
         seed: the seed that draws the strings.
 
@@ -112,6 +113,10 @@ def equal(
                 stack.enter_context(checked_subject(model, names))
             except ValueError as problem:
                 raise ValueError(f"{argument}: {str(problem).removeprefix('model: ')}") from problem
+            except Exception as problem:
+                raise ValueError(
+                    f"{argument}: expected a net that reads strings, got {first_line(problem)}; correct the net"
+                ) from problem
         result = _compare(Pair(twins_of(net, other, len(names.classes)), names, seed))
     return result.model_copy(update={"seconds": round(time.process_time() - started, 3)})
 
@@ -184,7 +189,7 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
     """Return a task with the names of symbols and answers; by default the names are numbers.
 
     Raises:
-        ValueError: the nets have different numbers of symbols or answers.
+        ValueError: the nets have different numbers of symbols or answers, or there is not one name for each symbol.
     """
     sets = [named for net in nets if (named := classes_of(net)) is not None]
     if len(set(sets)) > 1:
@@ -192,44 +197,55 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
             f"other: expected the sets of net ({'; '.join(sets[0])}), got others ({'; '.join(sets[1])}); make both "
             "SetAnswers for one task"
         )
-    symbols = (
-        _numbers("symbols", [_num_symbols(net) for net in nets]) if symbols is None else texts_of("symbols", symbols)
-    )
+    sizes = [_sizes_of(argument, net) for argument, net in zip(("net", "other"), nets, strict=True)]
+    counts = [num_symbols for num_symbols, _ in sizes if num_symbols is not None]
+    if symbols is not None:
+        symbols = texts_of("symbols", symbols)
+    elif len(counts) < len(nets):
+        raise ValueError("symbols: expected names, because a net reads any number as a symbol, got none; give them")
+    numbers = _numbers("symbols", counts)
+    if symbols is not None and counts and len(symbols) != len(numbers):
+        raise ValueError(
+            f"symbols: expected {len(numbers):,} names, one for each symbol of the nets, got {len(symbols):,}; name all"
+        )
     if classes is None:
-        classes = sets[0] if sets else _numbers("answers", [_num_answers(net) for net in nets])
-    return placeholder_task(symbols, texts_of("classes", classes))
+        classes = sets[0] if sets else _numbers("answers", [num_answers for _, num_answers in sizes])
+    return placeholder_task(numbers if symbols is None else symbols, texts_of("classes", classes))
 
 
 def _numbers(what: str, counts: Sequence[int]) -> tuple[str, ...]:
-    """Return the numbers from 0 as names, as many as both counts."""
-    if counts[0] != counts[1]:
+    """Return the numbers from 0 as names, as many as each count."""
+    if len(set(counts)) > 1:
         raise ValueError(
             f"other: expected {counts[0]:,} {what}, as many as net has, got {counts[1]:,}; compare nets of one task"
         )
-    return tuple(map(str, range(counts[0])))
+    return tuple(map(str, range(max(counts, default=0))))
 
 
-def _num_answers(net: SequenceModel) -> int:
-    with eval_mode(net):
-        return net.last(torch.zeros(1, 1, dtype=torch.int64, device=device_of(net))).shape[1]
+def _sizes_of(argument: str, net: SequenceModel) -> tuple[int | None, int]:
+    """Return the numbers of symbols (None if no id is rejected) and of answers, by reading strings of one symbol.
 
-
-def _num_symbols(net: SequenceModel) -> int:
-    """Return the number of symbols that a net reads, by trying ids: models reject ids outside their alphabet."""
-    if isinstance(known := getattr(net, "num_symbols", None), int):
-        return known
+    Raises:
+        ValueError: the weights are not on the CPU, or the net does not read symbol 0.
+    """
+    if (device := device_of(net).type) != "cpu":
+        # A rejected id would end all later work on a GPU.
+        raise ValueError(f"{argument}: expected weights on the CPU, got some on {device}; compare {argument}.cpu()")
 
     def is_rejected(symbol: int) -> bool:
         try:
-            net.last(torch.tensor([[symbol]], device=device_of(net)))
-        except (ValueError, IndexError):
+            net.last(torch.tensor([[symbol]]))
+        except Exception:  # nets of other packages raise errors of any kind
             return True
         return False
 
     with eval_mode(net):
+        try:
+            num_answers = net.last(torch.tensor([[0]])).shape[1]
+        except Exception as problem:
+            raise ValueError(
+                f"{argument}: expected a net that reads symbol 0, got {first_line(problem)}; correct the net"
+            ) from problem
+        # The attribute `num_symbols` is not read, because a net may accept other ids.
         num_symbols = bisect_left(range(MAX_PROBED), True, key=is_rejected)
-    if not 0 < num_symbols < MAX_PROBED:
-        raise ValueError(
-            f"symbols: expected names, because the symbols of a {type(net).__name__} cannot be counted; give them"
-        )
-    return num_symbols
+    return num_symbols if num_symbols < MAX_PROBED else None, num_answers

@@ -257,6 +257,40 @@ def test_nets_that_cannot_be_compared_are_rejected_in_one_sentence(other: Sequen
         equal(make_model("gru", PARITY, d_model=4), other)
 
 
+@pytest.mark.parametrize("symbols", ["a", "abc"])
+def test_names_never_replace_the_count_of_symbols(symbols: str) -> None:
+    """On strings of a alone, both nets answer no."""
+    nets = [construct("rnn", make_task("regex", pattern=pattern)).model for pattern in ("(a|b)*abb", "(a|b)*bb")]
+    with pytest.raises(ValueError, match=f"^symbols: expected 2 names, .* got {len(symbols)}; name all"):
+        equal(*nets, symbols=symbols)
+    wider = construct("rnn", make_task("regex", pattern="(a|b|c)*abb")).model
+    wider.num_symbols = 2
+    with pytest.raises(ValueError, match=r"^other: expected 2 symbols, as many as net has, got 3"):
+        equal(nets[0], wider, symbols="ab")
+
+
+class Raising(Delegating):
+    """A net that raises errors of other kinds than ours, from symbol `first` on."""
+
+    def __init__(self, inner: RecurrentModel, first: int) -> None:
+        super().__init__(inner, torch.inf)
+        self.first = first
+
+    def last_state(self, inputs: torch.Tensor) -> torch.Tensor:
+        if inputs.max() >= self.first:
+            raise RuntimeError("shapes do not match")
+        return super().last_state(inputs)
+
+
+def test_errors_of_any_kind_reject_a_symbol() -> None:
+    net = make_model("gru", PARITY, d_model=4)
+    with pytest.raises(ValueError, match=r"^other: expected 2 symbols, as many as net has, got 1;"):
+        equal(net, Raising(net, 1))
+    message = r"^other: expected a net that reads symbol 0, got RuntimeError: shapes do not match; correct"
+    with pytest.raises(ValueError, match=message):
+        equal(net, Raising(net, 0))
+
+
 def test_a_twin_of_another_precision_is_compared() -> None:
     net = construct("rnn", ENDS).model
     result = equal(net, copy.deepcopy(net).double())
