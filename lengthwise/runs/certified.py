@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 
+from lengthwise.automata.answers import acceptor_index
 from lengthwise.certification.builder import mismatched_part
 from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.certification.certify import certify
@@ -74,8 +75,9 @@ def task_of_machine(folder: Path, task: Task, source: str) -> RegularTask:
 def compare_nets(first: Path, second: Path, seed: int = 0) -> tuple[Equality, str]:
     """Compare the models of two runs, compiled machines or TOML files on all strings (`equal`).
 
-    Symbols are matched by name, and answers by name or, if the names differ, in their order. The second value is a
-    sentence about answers that are matched in order, or "".
+    Symbols are matched by name, and answers by name or, if the names differ, in their order. Names that mean accepted
+    and rejected (`acceptor_index`) must have one order. The second value is a sentence about answers that are matched
+    in order, or "".
 
     Raises:
         ValueError: a path has no model of symbols and classes, or the models have other symbols or numbers of answers.
@@ -90,6 +92,12 @@ def compare_nets(first: Path, second: Path, seed: int = 0) -> tuple[Equality, st
         raise ValueError(
             f"{second}: expected a net with the answers {', '.join(classes)} in this order, as in {first}, got "
             f"{', '.join(other_classes)}; compare nets with the same answers"
+        )
+    accepting = [acceptor_index(names) for names in (classes, other_classes)]
+    if None not in accepting and accepting[0] != accepting[1]:
+        raise ValueError(
+            f"{second}: expected answers in the order of {', '.join(classes)}, as in {first}, got "
+            f"{', '.join(other_classes)}, which mean the opposite; compare nets whose answers have one order"
         )
     pairs = zip(other_classes, classes, strict=True)
     matched = ", ".join(f"{name} of {second} as {answer}" for name, answer in pairs if name != answer)

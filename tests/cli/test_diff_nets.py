@@ -9,7 +9,11 @@ from safetensors.torch import save_model
 from torch import nn
 
 import lengthwise.runs.certified as certified_module
+from lengthwise import construct, make_task
+from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.certification.equality import Equality
+from lengthwise.runs.compiled import save_compiled
+from lengthwise.tasks.regular.machine import machine_task
 
 pytestmark = [pytest.mark.usefixtures("fewer_strings"), pytest.mark.unchecked]
 
@@ -67,6 +71,16 @@ def test_an_undecided_comparison_ends_with_code_1_unless_a_lower_level_is_enough
 def test_answers_of_other_names_are_matched_in_their_order(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("diff", "ends", "parity") == 1
     assert capsys.readouterr().out.endswith("taken: 0 of parity as out, 1 of parity as in\n")
+
+
+def test_answers_of_opposite_meaning_are_never_matched(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each net accepts what the other rejects, and both give the same numbers."""
+    machine = make_task("regex", pattern="(a|b)*abb").transducer
+    for name, classes in (("first", ("no", "yes")), ("opposite", ("accepted", "rejected")), ("like", ("out", "in"))):
+        save_compiled(construct("rnn", machine_task(LabeledMachine(machine, classes))), name)
+    assert exit_code("diff", "first", "opposite") == 2
+    assert "opposite: expected answers in the order of no, yes, as in first, got acc" in capsys.readouterr().err
+    assert exit_code("diff", "first", "like") == 0
 
 
 def test_nets_in_toml_files_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
