@@ -1,21 +1,25 @@
 """The search for one machine that describes two nets, and the levels at which both are certified for it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Int64
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
 from lengthwise.automata.labeled import LabeledMachine
+from lengthwise.automata.lookup import StateLookup, TreeLookup
+from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.builder import CertificateBuilder
 from lengthwise.certification.certify import certificate_of
 from lengthwise.certification.counterexample import max_enumerated_length
-from lengthwise.certification.equivalence import first_error, first_ungraded
+from lengthwise.certification.equivalence import first_ungraded
 from lengthwise.certification.methods.base import highest_level
 from lengthwise.certification.parts import CLAIMS, Level, reaches
 from lengthwise.conventions import Diverged
@@ -24,7 +28,7 @@ from lengthwise.evaluation.length_curve import prefix_answers
 from lengthwise.extraction.answer_table import machine_of_answers
 from lengthwise.extraction.base import reader_of
 from lengthwise.models.base import RecurrentModel, SequenceModel
-from lengthwise.models.machine import MachineModel, TransducerModel, TreeMachineModel, as_model
+from lengthwise.models.machine import TransducerModel, TreeMachineModel, as_model
 from lengthwise.ops.answers import answers_of
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask
@@ -35,6 +39,12 @@ NUM_STRINGS, LENGTH = 1_000, 40
 
 Nets = tuple[SequenceModel, SequenceModel]
 """Two nets to compare."""
+
+Table = TreeMachine | Transducer
+"""The machine of a table, with an answer in every state."""
+
+PARTS = (nn.Module, StateLookup, TreeLookup, Semiautomaton, Transducer, TreeMachine)
+"""The classes of the parts of a table."""
 
 
 class Description(NamedTuple):
@@ -64,30 +74,49 @@ def common_machine(nets: Nets, names: RegularTask, seed: int) -> tuple[Claim, tu
     `names` contains the symbols and the answers. A machine counts if the first net is certified for it at level
     ``extracted`` or above. The level of the claim is the lower of both nets' levels.
     """
-    for net, position in zip(nets, ("first", "second"), strict=True):
-        if highest_level(net) == "tested" and not _is_table(net):
+    tables = [_table_of(net, names.symbols) for net in nets]
+    for net, table, position in zip(nets, tables, ("first", "second"), strict=True):
+        if highest_level(net) == "tested" and table is None:
             return Claim(reason=f"no method reads or proves a {type(net).__name__}, the {position} net"), None
+    try:
+        return _compared_tables(*tables) or _compared(nets, tables, names, seed)
+    except ValueError as problem:  # a machine is too large
+        return Claim(reason=str(problem)), None
+
+
+def _compared_tables(first: Table | None, second: Table | None) -> tuple[Claim, tuple[str, ...] | None] | None:
+    """Return the result for two transducers of any size, or None for other nets."""
+    if not isinstance(first, Transducer) or not isinstance(second, Transducer):
+        return None
+    if (error := _first_difference(first, second)) is not None:
+        return Claim(reason=f"the tables differ on a string of {counted(len(error), 'symbol')}"), error
+    proved = Description("proved", method="a table")
+    return _claim((proved, proved), first.minimize_nonempty().num_states), None
+
+
+def _compared(
+    nets: Nets, tables: Sequence[Table | None], names: RegularTask, seed: int
+) -> tuple[Claim, tuple[str, ...] | None]:
     reason = "no machine gives all observed answers of the first net"
-    for task in _machines(nets, names, seed):
-        first = _describe(nets[0], task, seed)
+    for task in _machines(nets, tables, names, seed):
+        first = _describe(nets[0], tables[0], task, seed)
         if not reaches(first.level, "extracted"):
             reason = f"the first net: {first.reason}"
             continue
-        second = _describe(nets[1], task, seed)
+        second = _describe(nets[1], tables[1], task, seed)
         if not reaches(second.level, "extracted"):
             # Any other machine of the first net gives the same answers, so the second net would fail again.
             return Claim(reason=f"the second net: {second.reason}"), second.error
-        return _claim((first, second), task), None
+        return _claim((first, second), task.transducer.num_states), None
     return Claim(reason=reason), None
 
 
-def _claim(both: tuple[Description, Description], task: RegularTask) -> Claim:
+def _claim(both: tuple[Description, Description], num_states: int) -> Claim:
     first, second = both
     levels = first.level, second.level
     reasons = {"first": first.reason, "second": second.reason}
     shared = f"both nets: {first.reason}" if first.reason and first.reason == second.reason else ""
     lengths = [one.max_length for one in both if one.max_length is not None]
-    num_states = task.transducer.num_states
     level = min(levels, key=list(CLAIMS).index)
     return Claim(
         level=level,
@@ -99,10 +128,10 @@ def _claim(both: tuple[Description, Description], task: RegularTask) -> Claim:
     )
 
 
-def _describe(net: SequenceModel, task: RegularTask, seed: int) -> Description:
+def _describe(net: SequenceModel, table: Table | None, task: RegularTask, seed: int) -> Description:
     """Return the level at which a net is certified for a machine; long strings are read only if they decide it."""
-    if _is_table(net):
-        error = first_error(_machine_of(net), task.transducer)
+    if table is not None:
+        error = _first_difference(table, task.transducer)
         return Description("proved", method="a table") if error is None else _refuted(task, error)
     builder = CertificateBuilder(net, task)
     # A proof does not rest on tested strings, and reading 10,000 symbols takes most of the time of a certificate.
@@ -122,13 +151,13 @@ def _refuted(task: RegularTask, error: tuple[str, ...]) -> Description:
     return Description("refuted", reason=reason, error=error)
 
 
-def _machines(nets: Nets, names: RegularTask, seed: int) -> Iterator[RegularTask]:
+def _machines(nets: Nets, tables: Sequence[Table | None], names: RegularTask, seed: int) -> Iterator[RegularTask]:
     """Yield the tasks of different machines that agree with the first net on random strings."""
     net, tried = nets[0], list[RegularTask]()
     shape = (NUM_STRINGS, min(LENGTH, net.max_length or LENGTH))
     strings = torch.randint(len(names.symbols), shape, generator=generator_for(seed, "equal"))
     answers = prefix_answers(net, strings).numpy()
-    for machine in _candidates(nets, names, strings):
+    for machine in _candidates(nets, tables, names, strings):
         smallest = machine.minimize_nonempty()
         # A certificate is about the strings that its machine answers, so the machine must answer all.
         if first_ungraded(smallest) is None and (smallest.run(strings.numpy()) == answers).all():
@@ -138,11 +167,11 @@ def _machines(nets: Nets, names: RegularTask, seed: int) -> Iterator[RegularTask
                 yield task
 
 
-def _candidates(nets: Nets, names: RegularTask, strings: Int64[Tensor, "B T"]) -> Iterator[Transducer]:
+def _candidates(
+    nets: Nets, tables: Sequence[Table | None], names: RegularTask, strings: Int64[Tensor, "B T"]
+) -> Iterator[Transducer]:
     """Yield machines that the nets may compute: from tables, answers to short strings, and states at each radius."""
-    for net in nets:
-        if _is_table(net) and isinstance(table := _machine_of(net), Transducer):
-            yield table
+    yield from (table for table in tables if isinstance(table, Transducer))
     with suppress(ValueError):
         yield machine_of_answers(nets[0], names.symbols, max_enumerated_length(nets[0], names))
     for net in nets:
@@ -156,15 +185,53 @@ def _candidates(nets: Nets, names: RegularTask, strings: Int64[Tensor, "B T"]) -
                     yield machine
 
 
-def _is_table(net: SequenceModel) -> TypeGuard[MachineModel]:
-    """Return whether a net is a machine's table, and nothing else changes its answers."""
-    # A subclass, a hook or a replaced method may answer differently from the machine.
-    if type(net) not in (TransducerModel, TreeMachineModel) or not isinstance(net, MachineModel):
+def _table_of(net: SequenceModel, symbols: tuple[str, ...]) -> Table | None:
+    """Return the machine of a table, or None for other nets and if anything else may change the answers.
+
+    Symbols count by their ids, and get the given names. The answers are those of the logits, also in states without an
+    answer.
+    """
+    if type(net) not in (TransducerModel, TreeMachineModel) or _global_forward_hooks or _global_forward_pre_hooks:
+        return None
+    # Every attribute must be that of a new table: another machine, look-up, read-out, method or hook may answer.
+    try:
+        fresh = as_model(_renamed(net.machine, net.machine.symbols), net.classes).eval()
+        if not _are_same(net, fresh):
+            return None
+    except (AttributeError, TypeError, ValueError):  # the attributes are of other kinds
+        return None
+    return _renamed(replace(fresh.machine, outputs=answers_of(fresh.readout.scores).numpy()), symbols)
+
+
+def _renamed(machine: Table, symbols: tuple[str, ...]) -> Table:
+    """Return a new machine with other names of symbols; its arrays are copies."""
+    if isinstance(machine, TreeMachine):
+        return TreeMachine(symbols, machine.leaves, machine.table, machine.outputs)
+    return Transducer(Semiautomaton(machine.semiautomaton.table, symbols), machine.start, machine.outputs)
+
+
+def _are_same(value: Any, other: Any) -> bool:
+    """Return whether two objects have the same class and, part by part, the same attributes."""
+    if type(value) is not type(other):
         return False
-    is_hooked = any(part._forward_hooks or part._forward_pre_hooks for part in net.modules())
-    return not is_hooked and vars(net).keys() == vars(as_model(net.machine, net.classes)).keys()
+    if isinstance(value, Tensor):
+        return torch.equal(value.double(), other.double())
+    if isinstance(value, np.ndarray):
+        return value.dtype == other.dtype and np.array_equal(value, other)
+    if isinstance(value, dict):
+        return value.keys() == other.keys() and all(_are_same(value[key], other[key]) for key in value)
+    if isinstance(value, list | tuple):
+        return len(value) == len(other) and all(map(_are_same, value, other))
+    if not isinstance(value, PARTS):
+        return bool(value == other)
+    # Results that one of both has cached are computed for the other. A replaced method does not equal the other's.
+    names = vars(value).keys() | vars(other).keys()
+    return all(_are_same(getattr(value, name), getattr(other, name)) for name in names)
 
 
-def _machine_of(net: MachineModel) -> TreeMachine | Transducer:
-    """Return the machine of a table with the answers that its logits give, also in states without an answer."""
-    return replace(net.machine, outputs=answers_of(net.readout.scores).numpy())
+def _first_difference(table: Table, machine: Transducer) -> tuple[str, ...] | None:
+    """Return a shortest string that a table and a machine answer differently; None proves that they agree."""
+    if isinstance(table, TreeMachine):
+        return table.difference_string(machine)
+    # Nets do not read the empty string, so both machines get the same answer to it.
+    return table.with_empty_answer(0).difference_string(machine.with_empty_answer(0))

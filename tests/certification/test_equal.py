@@ -2,6 +2,8 @@
 
 import copy
 import itertools
+from collections.abc import Callable
+from types import MethodType
 
 import numpy as np
 import pytest
@@ -12,13 +14,16 @@ from slow_nets import slow_net
 from torch import nn
 
 from lengthwise import SetAnswers, construct, equal, make_model, make_task, wrap_module
-from lengthwise.automata import Transducer
+from lengthwise.automata import Semiautomaton, Transducer
+from lengthwise.automata.lookup import StateLookup
+from lengthwise.automata.tree_machine import tree_machine
 from lengthwise.certification.common_machine import common_machine
 from lengthwise.certification.equality import Equality
 from lengthwise.certification.twins import Agreement
+from lengthwise.certification.unknown import placeholder_task
 from lengthwise.conventions import IGNORE
 from lengthwise.models.base import RecurrentModel, SequenceModel
-from lengthwise.models.machine import TransducerModel
+from lengthwise.models.machine import Scores, TransducerModel, TreeMachineModel
 from lengthwise.ops.answers import answers_of
 
 pytestmark = pytest.mark.usefixtures("fewer_strings")
@@ -164,6 +169,90 @@ def test_a_table_is_proved_only_if_nothing_else_changes_its_answers() -> None:
     assert equal(table, lying).equal is None
     hooked.register_forward_hook(lambda module, inputs, logits: logits.flip(-1) if logits.shape[1] > 500 else None)
     assert equal(hooked, table).equal is None
+
+
+def tamper_with_machine(table: TransducerModel) -> None:
+    """The table answers whether a string ends in abb, and its field names the language of bb."""
+    table.machine = make_task("regex", pattern="(a|b)*bb").transducer
+
+
+def tamper_with_look_up(table: TransducerModel) -> None:
+    other = make_task("regex", pattern="(a|b)*bb").transducer
+    table._lookup = StateLookup(other.semiautomaton, other.start)
+
+
+def tamper_with_entries(table: TransducerModel) -> None:
+    table._lookup._visited[table._lookup.width][:] = 0
+
+
+def tamper_with_method(table: TransducerModel) -> None:
+    table.readout.forward = MethodType(Scores.forward, table.readout)
+
+
+def tamper_with_scores(table: TransducerModel) -> None:
+    table.readout.scores += torch.tensor([0.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [tamper_with_machine, tamper_with_look_up, tamper_with_entries, tamper_with_method, tamper_with_scores],
+)
+def test_a_table_with_any_attribute_of_another_is_not_proved(tamper: Callable[[TransducerModel], None]) -> None:
+    net, table = construct("rnn", ENDS).model, TransducerModel(ENDS.transducer, ENDS.classes)
+    with torch.no_grad():
+        assert common_machine((net, table.eval()), ENDS, seed=0)[0].level == "proved"
+        tamper(table)
+        for other in (net, TransducerModel(table.machine, ENDS.classes).eval()):
+            assert common_machine((other, table), ENDS, seed=0)[0].level == "tested"
+
+
+def test_a_hook_of_all_modules_leaves_no_table_proved() -> None:
+    tables = [TransducerModel(PARITY.transducer, PARITY.classes) for _ in range(2)]
+    hook = torch.nn.modules.module.register_module_forward_hook(lambda part, inputs, logits: None)
+    try:
+        assert equal(*tables).level == "tested"
+    finally:
+        hook.remove()
+    assert equal(*tables).level == "proved"
+
+
+def test_tables_are_matched_by_the_ids_of_symbols() -> None:
+    """The first table answers whether a string ends in its second symbol, which is called a in the second table."""
+    last = Semiautomaton(np.array([[0, 1], [0, 1]]), ("a", "b"))
+    swapped = Semiautomaton(last.table, ("b", "a"))
+    first, second = (Transducer(one, 0, np.array([0, 1])) for one in (last, swapped))
+    first_ends = Transducer(swapped, 0, np.array([1, 0]))
+    for kind in (TransducerModel, lambda machine, classes: TreeMachineModel(tree_machine(machine), classes)):
+        tables = [kind(machine, ("no", "yes")) for machine in (first, second, first_ends)]
+        for symbols in (None, "xy"):
+            assert equal(tables[0], tables[1], symbols=symbols).level == "proved"
+            assert equal(tables[0], tables[2], symbols=symbols).counterexample is not None
+
+
+def ring(size: int, num_symbols: int, accepted: int) -> TransducerModel:
+    """Return a table that accepts the strings whose length is `accepted`, up to multiples of `size`."""
+    table = np.stack([(np.arange(size) + 1) % size] * num_symbols, 1)
+    machine = Semiautomaton(table, tuple(map(str, range(num_symbols))))
+    return TransducerModel(Transducer(machine, 0, np.arange(size) == accepted), ("no", "yes")).eval()
+
+
+@pytest.mark.parametrize(("size", "num_symbols"), [(6_000, 2), (300, 400)])
+def test_tables_are_compared_at_any_size(size: int, num_symbols: int) -> None:
+    names = placeholder_task(tuple(map(str, range(num_symbols))), ("no", "yes"))
+    tables = [ring(size, num_symbols, accepted) for accepted in (size - 1, size - 1, size - 2)]
+    claim, error = common_machine((tables[0], tables[1]), names, seed=0)
+    assert (claim.level, claim.num_states, error) == ("proved", size, None)
+    claim, error = common_machine((tables[0], tables[2]), names, seed=0)
+    assert (claim.level, len(error)) == ("tested", size - 2)
+
+
+def test_a_table_that_is_too_large_for_a_task_gives_a_reason() -> None:
+    names = placeholder_task(tuple(map(str, range(400))), ("0", "1"))
+    table, net = ring(300, 400, accepted=299), make_model("gru", names, d_model=2).eval()
+    with torch.no_grad():
+        claim, error = common_machine((table, net), names, seed=0)
+    assert (claim.level, error) == ("tested", None)
+    assert "expected at most 100,000 entries" in claim.reason
 
 
 def test_a_table_without_an_answer_gives_the_first_class() -> None:
