@@ -28,7 +28,7 @@ from lengthwise.evaluation.length_curve import prefix_answers
 from lengthwise.extraction.answer_table import machine_of_answers
 from lengthwise.extraction.base import reader_of
 from lengthwise.models.base import RecurrentModel, SequenceModel
-from lengthwise.models.machine import TransducerModel, TreeMachineModel, as_model
+from lengthwise.models.machine import MachineModel, TransducerModel, TreeMachineModel, as_model
 from lengthwise.ops.answers import answers_of
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask
@@ -188,12 +188,15 @@ def _candidates(
 def _table_of(net: SequenceModel, symbols: tuple[str, ...]) -> Table | None:
     """Return the machine of a table, or None for other nets and if anything else may change the answers.
 
-    Symbols count by their ids, and get the given names. The answers are those of the logits, also in states without an
+    Symbols count by their ids, and get the given names. The logits determine the answers, also in states without an
     answer.
     """
-    if type(net) not in (TransducerModel, TreeMachineModel) or _global_forward_hooks or _global_forward_pre_hooks:
+    # An instance of a subclass may answer differently.
+    if not isinstance(net, MachineModel) or type(net) not in (TransducerModel, TreeMachineModel):
         return None
-    # Every attribute must be that of a new table: another machine, look-up, read-out, method or hook may answer.
+    if _global_forward_hooks or _global_forward_pre_hooks:
+        return None
+    # Every attribute must equal a new table's: another machine, look-up, read-out, method or hook may answer.
     try:
         fresh = as_model(_renamed(net.machine, net.machine.symbols), net.classes).eval()
         if not _are_same(net, fresh):

@@ -90,7 +90,8 @@ def equal(
         seed: the seed that draws the strings.
 
     Raises:
-        ValueError: the nets differ in their numbers of symbols or of answers, or one of them cannot be certified.
+        ValueError: the nets differ in their numbers of symbols or of answers, a name is missing or superfluous, or a
+            net cannot be certified.
 
     Example:
         >>> from lengthwise import construct, make_task
