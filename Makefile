@@ -33,7 +33,7 @@ test-cpus: $(VENV)/.ready-test
 # The slow tests that train the nets of README, pages and notebooks as long as these state, and compare what they print:
 # about four CPU minutes, nearly half of them for the tutorial.
 test-printed: $(VENV)/.ready-test
-	$(PYTEST) -m slow -k "python or doubt or compared or demo" tests/test_examples.py tests/test_notebooks.py tests/test_learning.py
+	$(PYTEST) -m slow -k "python or doubt or compared or lesson or demo" tests/test_examples.py tests/test_notebooks.py tests/test_learning.py
 
 # What trains, or needs an extra that the default tests do without: clusters of Ray, trackers, data sets. And 200
 # examples of each property instead of 15.

@@ -12,12 +12,15 @@ def code_cells(path: Path) -> list[dict[str, Any]]:
     return [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
 
 
-def run_cells(path: Path, change: Callable[[str], str]) -> list[tuple[object, str]]:
+def run_cells(
+    path: Path, change: Callable[[str], str], names: dict[str, Any] | None = None
+) -> list[tuple[object, str]]:
     """Run all cells, each changed before; what is shown, and as what: rich where an object can do that.
 
-    An error in a cell is raised.
+    An error in a cell is raised. `names` gets the variables of the cells.
     """
-    names: dict[str, Any] = {"__name__": "__main__"}
+    names = {} if names is None else names
+    names["__name__"] = "__main__"
     results = []
     for number, cell in enumerate(code_cells(path)):
         tree = ast.parse(change("".join(cell["source"])))

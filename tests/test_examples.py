@@ -340,7 +340,7 @@ def test_no_document_states_a_time_or_a_size_that_nothing_prints() -> None:
 
 def test_links_of_the_documents_lead_somewhere() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+    for document in [*ROOT.glob("*.md"), *(ROOT / "examples").glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         for link in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
             is_api = document.parent == DOCS and link.startswith("api/")  # by docs/api_pages.py; `make docs` checks
             is_made = f"docs/{link}: |" in makefile  # by `make docs`
