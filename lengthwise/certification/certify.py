@@ -14,7 +14,7 @@ from lengthwise.certification.kernels import kernel_report
 from lengthwise.certification.methods.base import Prover, Unproved, provers_of, task_extraction
 from lengthwise.certification.parts import Level
 from lengthwise.certification.proof_file import with_verdict
-from lengthwise.certification.searches import run_searches
+from lengthwise.certification.searches import Outcome, run_searches
 from lengthwise.certification.subject import check_made_by_settings, checked_subject
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import READERS, Reader, reader_of
@@ -102,12 +102,20 @@ def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | No
                 return _attempt(builder, reader, radius, staged, is_right=outcome.wrong is None)
             except (ValueError, Diverged) as problem:  # states that do not close, too many classes, or an overflow
                 reasons.append(f"with radius {radius:.3g}: {problem}")
-    if outcome.wrong is None:  # nothing else refutes this net, so strings are tried that samples hardly ever contain
-        outcome = search_families(model, task, seed)
-    if outcome.wrong is not None:
-        shrunk = shrunk_error(model, task, outcome.wrong, max_pairs=MAX_PAIRS_READ if reader is None else None)
-        return builder.refuted(shrunk, "as found", found_by=outcome.found_by)
-    return _prove_without_reader(builder, _first_and_last(reasons) if reasons else _why_unread(model))
+    certificate = _graded_alone(builder, outcome, reader)
+    if certificate is None or certificate.level != "refuted":
+        # Nothing refutes this net, or only in a batch, so strings are tried that samples hardly ever contain.
+        certificate = _graded_alone(builder, search_families(model, task, seed), reader) or certificate
+    return certificate or _prove_without_reader(builder, _first_and_last(reasons) if reasons else _why_unread(model))
+
+
+def _graded_alone(builder: CertificateBuilder, outcome: Outcome, reader: Reader[Any] | None) -> Certificate | None:
+    """Return the certificate for a wrong string of a search, once the model has read it alone; None without one."""
+    if outcome.wrong is None:
+        return None
+    max_pairs = MAX_PAIRS_READ if reader is None else None
+    shrunk = shrunk_error(builder.model, builder.task, outcome.wrong, max_pairs=max_pairs)
+    return builder.refuted(shrunk, "as found", found_by=outcome.found_by)
 
 
 def _prove_without_reader(builder: CertificateBuilder, reason: str) -> Certificate:

@@ -1,16 +1,19 @@
 """Models that answer a string in one way and not in another, or that change as they are read."""
 
+import numpy as np
 import pytest
 import torch
 from last_symbol import LastSymbol
 from slow_nets import slow_net
 
 import lengthwise.certification.traces as traces_module
+from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.verify import check
 from lengthwise.models.base import RecurrentModel, make_model
+from lengthwise.models.machine import TransducerModel
 from lengthwise.models.rnn import RNN
 
 pytestmark = pytest.mark.usefixtures("fewer_strings")
@@ -71,6 +74,23 @@ def test_prefixes_that_are_answered_otherwise_are_a_doubt(kind: type[WrongPrefix
         f"a string of {kind.POSITION + 1} symbols is answered wrongly in a batch, or as a prefix of others, but co"
     )
     assert certificate.reason.startswith(expected)
+
+
+class WrongInLongBatches(TransducerModel):
+    """Errs on strings of 120 symbols or more that are not alone."""
+
+    def last(self, inputs):
+        logits = super().last(inputs)
+        return -logits if len(inputs) > 1 and inputs.shape[1] >= 120 else logits
+
+
+def test_an_error_of_batches_does_not_hide_an_error_that_attacks_find() -> None:
+    """After 45 a in a row, the answer is wrong also alone."""
+    table = np.array([[min(run + 1, 45), 0] for run in range(46)])
+    machine = Transducer(Semiautomaton(table, TASK.symbols), 0, np.array([1, *[0] * 44, 1]))
+    certificate = certify(WrongInLongBatches(machine, TASK.classes), TASK)
+    assert certificate.level == "refuted"
+    assert certificate.counterexample.string == ("a",) * 45
 
 
 class Counts(RNN):
