@@ -31,7 +31,7 @@ test-cpus: $(VENV)/.ready-test
 	ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 $(PYTEST) -m "not slow and not gpu" $(NUMERICS)
 
 # The slow tests that train the nets of README, pages and notebooks as long as these state, and compare what they print:
-# about four CPU minutes, nearly half of them for the tutorial.
+# about five CPU minutes, more than a third of them for the tutorial.
 test-printed: $(VENV)/.ready-test
 	$(PYTEST) -m slow -k "python or doubt or compared or lesson or demo" tests/test_examples.py tests/test_notebooks.py tests/test_learning.py
 
