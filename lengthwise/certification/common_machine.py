@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 import torch
@@ -194,7 +195,7 @@ def _table_of(net: SequenceModel, symbols: tuple[str, ...]) -> Table | None:
     # An instance of a subclass may answer differently.
     if not isinstance(net, MachineModel) or type(net) not in (TransducerModel, TreeMachineModel):
         return None
-    if _global_forward_hooks or _global_forward_pre_hooks:
+    if _have_hooks():
         return None
     # Every attribute must equal a new table's: another machine, look-up, read-out, method or hook may answer.
     try:
@@ -221,6 +222,8 @@ def _are_same(value: Any, other: Any) -> bool:
         return torch.equal(value.double(), other.double())
     if isinstance(value, np.ndarray):
         return value.dtype == other.dtype and np.array_equal(value, other)
+    if isinstance(value, ref):  # torch's recurrences keep references to their weights
+        return _are_same(value(), other())
     if isinstance(value, dict):
         return value.keys() == other.keys() and all(_are_same(value[key], other[key]) for key in value)
     if isinstance(value, list | tuple):
@@ -230,6 +233,31 @@ def _are_same(value: Any, other: Any) -> bool:
     # Results that one of both has cached are computed for the other. A replaced method does not equal the other's.
     names = vars(value).keys() | vars(other).keys()
     return all(_are_same(getattr(value, name), getattr(other, name)) for name in names)
+
+
+def are_identical(net: SequenceModel, other: SequenceModel) -> bool:
+    """Return whether two nets have the same class, equal attributes and the same bits in all parameters and buffers.
+
+    Then they compute the same answers, if their answers depend on the string alone.
+    """
+    tensors, others = ([*one.parameters(), *one.buffers()] for one in (net, other))
+    try:
+        return not _have_hooks() and _are_same(net, other) and all(map(_have_same_bits, tensors, others))
+    except (AttributeError, RuntimeError, TypeError, ValueError):  # attributes of unknown kinds cannot be compared
+        return False
+
+
+def _have_hooks() -> bool:
+    """Return whether hooks of all modules may change answers."""
+    return bool(_global_forward_hooks or _global_forward_pre_hooks)
+
+
+def _have_same_bits(one: Tensor, other: Tensor) -> bool:
+    # 0 and -0 are equal numbers, but 1 / 0 and 1 / -0 are not.
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    first, second = (tensor.detach().cpu().reshape(-1).view(torch.uint8) for tensor in (one, other))
+    return torch.equal(first, second)
 
 
 def _first_difference(table: Table, machine: Transducer) -> tuple[str, ...] | None:

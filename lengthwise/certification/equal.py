@@ -10,7 +10,7 @@ import torch
 
 from lengthwise.certification.attacks.attack import search_families
 from lengthwise.certification.attacks.grading import margins_of
-from lengthwise.certification.common_machine import Claim, Nets, common_machine
+from lengthwise.certification.common_machine import Claim, Nets, are_identical, common_machine
 from lengthwise.certification.counterexample import String, grade, max_enumerated_length, shortest_error, shrunk_error
 from lengthwise.certification.equality import Difference, Equality
 from lengthwise.certification.parts import Shortest
@@ -73,11 +73,12 @@ def equal(
     The nets may be of different kinds, and no task is needed. Symbols and answers are matched by their ids.
 
     1. Both nets answer all short strings, and then the strings of `attack`, in which words are repeated.
-    2. A machine is read off the answers or the states of the nets, and both nets are certified for this machine
-       (`certify`). If both levels are ``proved``, the float32 nets give the same answer to every string. With
+    2. If both nets have the same class, settings and weights, bit for bit, they are equal: level ``proved``.
+    3. Otherwise, a machine is read off the answers or the states of the nets, and both nets are certified for this
+       machine (`certify`). If both levels are ``proved``, the float32 nets give the same answer to every string. With
        ``bounded``, this holds up to a length. With ``extracted``, both nets followed the machine wherever they were
        observed, which is not a proof.
-    3. Without a proof for all lengths, both nets answer random and structured strings of 40, 500 and 10,000 symbols.
+    4. Without a proof for all lengths, both nets answer random and structured strings of 40, 500 and 10,000 symbols.
 
     A difference counts only if the nets give different answers when each reads the string alone. Parts of the string
     are then left out as long as the nets still differ.
@@ -130,6 +131,9 @@ def _compare(pair: Pair) -> Equality:
     string = shortest_error(twins, pair.same_task)
     if string is not None and (difference := _difference(pair, string, "of all strings")):
         return Equality(level="refuted", counterexample=difference, decided_by="all short strings", **about)
+    # Only after the short strings, which show whether a net's answer to a string changes from one reading to the next.
+    if are_identical(*pair.nets):
+        return Equality(level="proved", decided_by="the same class, settings and weights, bit for bit", **about)
     # Structured strings refute most unequal nets within two seconds, and a proof may take a minute.
     outcome, claim = search_families(twins, pair.same_task, pair.seed), Claim()
     if outcome.wrong is None:

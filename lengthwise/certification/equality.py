@@ -104,7 +104,8 @@ class Equality(Part):
             return "different", f"on {in_powers(difference.string)}, {', '.join(answers)}"
         machine = counted(self.num_states or 0, "state")
         if self.level == "proved":
-            return "equal", f"both nets, as they round, are proved to give the same answer to every string ({machine})"
+            how = "they are identical" if self.num_states is None else machine
+            return "equal", f"both nets, as they round, are proved to give the same answer to every string ({how})"
         if self.level == "bounded":
             length = f"every string of up to {self.up_to:,} symbols"
             return "equal", f"both nets, as they round, are proved to give the same answer to {length} ({machine})"
