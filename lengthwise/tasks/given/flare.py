@@ -1,5 +1,6 @@
 """The splits of FLaRe: folders with a file of strings and a file of labels."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from math import isfinite
@@ -36,7 +37,7 @@ def rows_of_flare(folder: Path) -> Iterator[Row]:
     others = {
         name: (label, check, numbered_lines(folder / name))
         for name, (label, check) in _OTHERS.items()
-        if (folder / name).exists()
+        if os.path.lexists(folder / name)  # a broken link is an error, and not a missing file
     }
     counts = {"0": 0, "1": 0}
     pairs = zip_longest(numbered_lines(folder / STRINGS), numbered_lines(folder / LABELS))

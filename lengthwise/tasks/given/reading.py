@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from lengthwise.files import open_file, strict_json_loads
+from lengthwise.files import exists, open_file, strict_json_loads
 from lengthwise.registry import nearest
 from lengthwise.tasks.given.columns import Columns
 from lengthwise.tasks.given.examples import Examples, Row, Supervision, examples_from
@@ -51,10 +51,10 @@ def read_examples(
     columns that are not used.
 
     Raises:
-        ValueError: the file is missing, of another kind, or not UTF-8; a column is missing, or contains weights; a row
-            lacks its label, or with `supervision="prefix"` a label for each symbol; there are fewer classes than
-            `min_classes`; a line or a string is longer than `MAX_LINE` or `MAX_STRING`; or there are more than
-            `MAX_ROWS`, `MAX_SYMBOLS` or `MAX_LABELS` in total.
+        ValueError: the file is missing, of another kind, or not UTF-8; a column is missing, or contains weights; a
+            column or separator is given for a format without it; a row lacks its label, or with `supervision="prefix"`
+            a label for each symbol; there are fewer classes than `min_classes`; a line or a string is longer than
+            `MAX_LINE` or `MAX_STRING`; or there are more than `MAX_ROWS`, `MAX_SYMBOLS` or `MAX_LABELS` in total.
 
     Example:
         >>> read_examples([("ab", "in"), ("ba", "out")]).symbols
@@ -71,16 +71,26 @@ def read_examples(
     split = partial(_split, separator=separator)
     columns = Columns(string, label)
     if isinstance(source, str | Path):
-        rows = _rows_of_file(Path(source), columns, checks_first=supervision == "last")
+        rows = _rows_of_file(Path(source), columns, separator, checks_first=supervision == "last")
     elif hasattr(source, "columns"):
         rows = _rows_of_frame(source, columns)
     elif isinstance(source, Iterable):
+        _reject_arguments("pairs", string=string, label=label)
         # An array becomes a list, because its items are of NumPy's types and not Python's.
         rows = enumerate(source.tolist() if isinstance(source, np.ndarray) else source, 1)
     else:
         raise ValueError(f"examples: expected a file, a data frame or pairs, got a {type(source).__name__}")
     examples = examples_from(_split_rows(rows, split, supervision), supervision, min_classes=min_classes)
     return replace(examples, counts=examples.counts._replace(unused_columns=tuple(columns.unused)))
+
+
+def _reject_arguments(source: object, **arguments: str | None) -> None:
+    """Raise a ValueError if one of these arguments is given, because the format of the source has no use for it."""
+    for argument, value in arguments.items():
+        if value is not None:
+            raise ValueError(
+                f"{argument}: expected no value for {source}, whose format sets it, got {value!r}; leave it out"
+            )
 
 
 Pairs = Iterable[tuple[int, Any]]
@@ -164,22 +174,24 @@ def _name(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip("\r\n")
 
 
-def _rows_of_file(path: Path, columns: Columns, *, checks_first: bool) -> Pairs:
+def _rows_of_file(path: Path, columns: Columns, separator: str, *, checks_first: bool) -> Pairs:
     """Yield the rows of any kind of file; `checks_first` rejects a first row that seems to be a header."""
+    if not exists(path):
+        raise ValueError(
+            f"{path}: expected a file of examples, got no such file; give its path from the current folder"
+        )
+    kind = path.suffix.lower()
+    if path.is_dir() or kind in UNNAMED:
+        _reject_arguments(path, separator=separator or None, string=columns.string, label=columns.label)
     if path.is_dir():
         yield from rows_of_flare(path)
         return
-    kind = path.suffix.lower()
     if kind not in KINDS:
         way_out = "write one object a line, as .jsonl" if kind == ".json" else "save its rows as one of these"
         raise ValueError(f"{path}: expected a file of examples ({', '.join(KINDS)}), got suffix {kind!r}; {way_out}")
     try:
         checked = {"checks_first": checks_first} if kind in TABLES else {}
         yield from KINDS[kind](path, columns, **checked)
-    except FileNotFoundError:
-        raise ValueError(
-            f"{path}: expected a file of examples, got no such file; give its path from the current folder"
-        ) from None
     except UnicodeDecodeError as problem:
         raise ValueError(f"{path}: expected text in UTF-8, got other bytes at {problem.start:,}; convert it") from None
     except (OSError, csv.Error) as problem:
@@ -358,6 +370,9 @@ def _rows_of_frame(frame: Any, columns: Columns) -> Pairs:
 
 TABLES = (".csv", ".tsv")
 """Suffixes of files whose first row may be a header."""
+
+UNNAMED = (".dat", ".txt")
+"""Suffixes of files that have no names of columns, and one fixed separator."""
 
 KINDS: Mapping[str, Callable[..., Pairs]] = {
     ".csv": partial(_rows_of_table, delimiter=","),

@@ -153,6 +153,29 @@ def test_every_fault_is_named_with_file_and_line(
     assert str(refused.value).startswith(str(folder))
 
 
+def test_a_broken_link_is_not_a_missing_file(tmp_path: Path) -> None:
+    folder = split_folder(tmp_path / "train", {"num-edits.txt": None})
+    (folder / "num-edits.txt").symlink_to(tmp_path / "none")
+    with pytest.raises(ValueError, match=r"num-edits\.txt: expected a file, got none under this name; restore it"):
+        read_examples(folder)
+
+
+@pytest.mark.parametrize("argument", ["separator", "string", "label"])
+@pytest.mark.parametrize("name", ["split", "a.txt", "a.dat"])
+def test_arguments_without_a_use_are_rejected(name: str, argument: str, tmp_path: Path) -> None:
+    split_folder(tmp_path / "split")
+    (tmp_path / "a.txt").write_text("ab\tTRUE\nba\tFALSE\n")
+    (tmp_path / "a.dat").write_text("+ 1 0\n- 0\n")
+    read_examples(tmp_path / name)
+    with pytest.raises(ValueError, match=rf"^{argument}: expected no value for .*{name}, .* got 'x'; leave it out$"):
+        read_examples(tmp_path / name, **{argument: "x"})
+
+
+def test_a_missing_path_is_not_a_wrong_suffix(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nope: expected a file of examples, got no such file; give its path"):
+        read_examples(tmp_path / "nope")
+
+
 def test_a_lone_carriage_return_does_not_end_a_line(tmp_path: Path) -> None:
     """A lone carriage return in both files would else shift strings against labels."""
     with pytest.raises(ValueError, match="line 1: expected"):
