@@ -5,7 +5,7 @@ import os
 import platform
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from math import isfinite
@@ -61,6 +61,13 @@ def exists(path: Path) -> bool:
     except ValueError:  # a name with a zero byte
         return False
     return True
+
+
+def check_new(paths: Iterable[Path]) -> None:
+    """Raise a ValueError if one of the paths exists, even as a broken link."""
+    for path in paths:
+        if os.path.lexists(path):
+            raise ValueError(f"{path}: expected a new file, got one that exists; name another folder")
 
 
 def _missing_or_unreadable(path: Path, error: OSError) -> FileNotFoundError | UnreadableFile:

@@ -12,7 +12,7 @@ from jaxtyping import Bool
 
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.sampling import StringSampler
-from lengthwise.files import write_by_rename
+from lengthwise.files import check_new, write_by_rename
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.given.flare import LABELS, NEXT_SYMBOLS, NUM_EDITS, STRINGS
 
@@ -88,7 +88,10 @@ def flare_splits(language: DFA, *, seed: int = 0, splits: Sequence[Split] = SPLI
 
 
 def write_flare(folder: Path, language: DFA, *, seed: int = 0, splits: Sequence[Split] = SPLITS) -> None:
-    """Write the splits of `flare_splits` in FLaRe's files, which `read_examples` reads; errors are as there.
+    """Write the splits of `flare_splits` in FLaRe's files, which `read_examples` reads.
+
+    Raises:
+        ValueError: a file exists already; otherwise as for `flare_splits`.
 
     Example:
         >>> from tempfile import mkdtemp
@@ -99,6 +102,8 @@ def write_flare(folder: Path, language: DFA, *, seed: int = 0, splits: Sequence[
         >>> read_examples(folder).counts.num_rows
         100
     """
+    names = (STRINGS, LABELS, NUM_EDITS, NEXT_SYMBOLS)
+    check_new(folder / split.folder / name for split in splits for name in names)
     live = _Continuations(language)
     for split, examples in flare_splits(language, seed=seed, splits=splits).items():
         target = folder / split.folder

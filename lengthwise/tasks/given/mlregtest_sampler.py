@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lengthwise.automata.dfa import DFA
-from lengthwise.files import write_by_rename
+from lengthwise.files import check_new, write_by_rename
 from lengthwise.randomness import generator_for
 
 SHORT, LONG = range(20, 30), range(31, 51)
@@ -86,7 +86,7 @@ def write_mlregtest(folder: Path, name: str, language: DFA, *, largest: str = "S
     `largest` is the largest size; the smaller sizes are parts of it.
 
     Raises:
-        ValueError: the size is unknown; otherwise as for `mlregtest_splits`.
+        ValueError: the size is unknown, or a file exists already; otherwise as for `mlregtest_splits`.
 
     Example:
         >>> from tempfile import mkdtemp
@@ -98,15 +98,16 @@ def write_mlregtest(folder: Path, name: str, language: DFA, *, largest: str = "S
     """
     if largest not in SIZES:
         raise ValueError(f"largest: expected {', '.join(SIZES)}, got {largest!r}; choose one of them")
+    sizes = {key: size for key, size in SIZES.items() if size <= SIZES[largest]}
+    check_new(folder / key / f"{name}_{split}.txt" for key in sizes for split in SPLITS)
     splits = mlregtest_splits(language, SIZES[largest], seed=seed)
-    for folder_name, size in SIZES.items():
-        if size <= SIZES[largest]:
-            target = folder / folder_name
-            target.mkdir(parents=True, exist_ok=True)
-            for split, groups in splits.items():
-                rows = rows_of(groups, language.symbols, SIZES[largest] // size)
-                lines = [f"{''.join(string)}\t{label}\n" for string, label in rows]
-                write_by_rename(target / f"{name}_{split}.txt", "".join(lines).encode())
+    for key, size in sizes.items():
+        target = folder / key
+        target.mkdir(parents=True, exist_ok=True)
+        for split, groups in splits.items():
+            rows = rows_of(groups, language.symbols, SIZES[largest] // size)
+            lines = [f"{''.join(string)}\t{label}\n" for string, label in rows]
+            write_by_rename(target / f"{name}_{split}.txt", "".join(lines).encode())
 
 
 class _Drawing(NamedTuple):

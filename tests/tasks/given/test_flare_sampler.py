@@ -108,6 +108,13 @@ def test_files_are_read_back_and_depend_on_the_seed_alone(tmp_path: Path) -> Non
         assert read_examples(folder).counts.num_rows == split.num_strings
 
 
+def test_existing_files_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("mine")
+    with pytest.raises(ValueError, match=r"labels\.txt: expected a new file, got one that exists; name another folder"):
+        write_flare(tmp_path, flare("parity"), splits=[TRAIN])
+    assert [path.name for path in tmp_path.iterdir()] == ["labels.txt"]
+
+
 def test_the_published_sizes_are_the_defaults() -> None:
     assert [split.num_strings for split in SPLITS] == [10_000, 1_000, 1_000, 5_010, 1_000]
     assert [split.max_length for split in SPLITS] == [40, 40, 80, 500, 40]
