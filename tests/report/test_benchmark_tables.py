@@ -108,6 +108,7 @@ def test_every_format_has_the_numbers_and_says_whose_they_are(tmp_path: Path) ->
         assert "99.9 (.1)" in texts[suffix]
         assert "A: percent." in texts[suffix]
         assert CLAIMS in texts[suffix]
+        assert "Ours." in texts[suffix]
 
 
 def test_a_file_of_another_format_is_rejected(tmp_path: Path) -> None:

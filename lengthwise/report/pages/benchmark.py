@@ -63,10 +63,10 @@ def _json(report: BenchmarkReport) -> str:
 
 
 def _latex(report: BenchmarkReport) -> str:
-    notes = " ".join(report.notes)
+    notes, protocol = " ".join(report.notes), " ".join(report.protocol)
+    captions = {part: f"{report.title}{f': {part}' if part else ''} (scale {report.scale})" for part in report.tables}
     tables = [
-        latex_table(table, f"{report.title}{f': {part}' if part else ''} (scale {report.scale}). {notes}".rstrip())
-        for part, table in report.tables.items()
+        latex_table(table, f"{captions[part]}. {notes}".rstrip(), protocol) for part, table in report.tables.items()
     ]
     return "\n\n".join(tables) + "\n"
 

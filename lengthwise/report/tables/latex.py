@@ -7,8 +7,8 @@ from lengthwise.display import printable
 from lengthwise.report.tables.table import Table, shared_text
 
 
-def latex_table(table: Table, caption: str = "") -> str:
-    r"""Return a `table` environment: rules of booktabs, a caption above, and the columns shared by all rows below.
+def latex_table(table: Table, caption: str = "", note: str = "") -> str:
+    r"""Return a `table` environment: rules of booktabs, a caption above, and below it shared columns and a note.
 
     Columns of numbers are aligned on the right. The names of the table are escaped (`escaped`).
 
@@ -27,7 +27,8 @@ def latex_table(table: Table, caption: str = "") -> str:
         \end{table}
     """
     columns = "".join("r" if all(map(_NUMBER.fullmatch, column)) else "l" for column in zip(*table.lines, strict=True))
-    shared = f"\n\n\\smallskip\nThe same in every row: {escaped(shared_text(table.shared))}." * bool(table.shared)
+    shared = [f"The same in every row: {shared_text(table.shared)}."] if table.shared else []
+    below = "".join(f"\n\n\\smallskip\n{escaped(text)}" for text in (*shared, *filter(None, [note])))
     return "\n".join(
         [
             "\\begin{table}\n\\centering",
@@ -36,7 +37,7 @@ def latex_table(table: Table, caption: str = "") -> str:
             _line(table.header),
             "\\midrule",
             *map(_line, table.lines),
-            f"\\bottomrule\n\\end{{tabular}}{shared}",
+            f"\\bottomrule\n\\end{{tabular}}{below}",
             "\\end{table}",
         ]
     )
