@@ -1,7 +1,8 @@
 """The command that measures models by published protocols."""
 
 import os
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -41,7 +42,8 @@ class RunOptions:
         int | None,
         Parameter(
             converter=whole_number,
-            help="Stop when finished runs have taken this many CPU seconds; the same command continues.",
+            help="Stop when training has taken this many CPU seconds, counted at checkpoints and ends of runs. "
+            "Measurements and their certificates do not count. The same command continues.",
         ),
     ] = None
 
@@ -102,7 +104,7 @@ def bench(
         check_benchmark_file(file)
         check_writable(file)
     entrants = [] if model is None else _entrants(_models_of(model), benchmark)
-    command = " ".join(["lengthwise bench", name, *(["--model", model] if model else [])])
+    command = shlex.join(["lengthwise", "bench", name, *(["--model", model] if model else [])])
     request = _Request(benchmark, size, [row for row in rows.split(",") if row.strip()], pages, command)
     report, code = _measure(request, entrants, _Sweep(options, _Budget(options.budget, options.runs)), console)
     for file in out:
@@ -163,26 +165,42 @@ def _measure(
 
 
 class _Budget:
-    """The CPU seconds of the runs that this command finished, and their limit."""
+    """The CPU seconds that runs have recorded during this command, also diverged and failed runs, and their limit."""
 
     def __init__(self, limit: int | None, runs: Path) -> None:
         self._limit, self._runs = limit, runs
-        self._seconds: dict[str, float] = {}
+        self._before: dict[str, float] = {}
+        self._ended: dict[str, float] = {}
+        self._begun: set[str] = set()
 
-    def ignore(self, outcomes: "Sequence[Outcome]") -> None:
-        """Do not count runs that are finished already."""
-        self._seconds.update({outcome.spec.id: 0.0 for outcome in outcomes if outcome.result is not None})
+    def ignore(self, run_ids: Iterable[str]) -> None:
+        """Do not count the seconds that these runs took before this command."""
+        for run_id in run_ids:
+            # A run of two sweeps keeps its first number, because this command may have trained it in the first sweep.
+            self._before.setdefault(run_id, self._recorded(run_id))
 
     def count(self, progress: "Progress") -> None:
-        """Count a run that has ended."""
-        from lengthwise.runs.folder import RunFolder
-
-        if progress.phase == "done" and (result := RunFolder(self._runs / progress.run_id).read_result()):
-            self._seconds.setdefault(progress.run_id, result.training.cpu_seconds + result.evaluation_seconds)
+        """Count a run from now on."""
+        self._begun.add(progress.run_id)
+        if progress.phase == "done":
+            self._ended[progress.run_id] = self._recorded(progress.run_id)
 
     def is_spent(self) -> bool:
         """Return whether no further run may begin."""
-        return self._limit is not None and sum(self._seconds.values()) >= self._limit
+        if self._limit is None:
+            return False
+        # Another thread counts, so the set is copied. Diverged and failed runs never report that they are done.
+        now = {run_id: self._ended.get(run_id) or self._recorded(run_id) for run_id in list(self._begun)}
+        taken = sum(max(0.0, seconds - self._before.get(run_id, 0.0)) for run_id, seconds in now.items())
+        return taken >= self._limit
+
+    def _recorded(self, run_id: str) -> float:
+        from lengthwise.runs.folder import RunFolder
+
+        try:
+            return RunFolder(self._runs / run_id).read_status().cpu_seconds
+        except ValueError:  # a damaged file, which executing the run replaces
+            return 0.0
 
 
 class _Sweep(NamedTuple):
@@ -200,7 +218,7 @@ class _Sweep(NamedTuple):
 
         specs, plans = experiment.specs, experiment.plans
         pool_options = PoolOptions(self.options.workers)
-        self.budget.ignore(finished(specs, self.options.runs, plans))
+        self.budget.ignore(spec.id for spec in specs)
 
         def listener(progress: "Progress") -> None:
             self.budget.count(progress)
@@ -270,12 +288,13 @@ def _report(request: _Request, measured: "Sequence[Measured]") -> "BenchmarkRepo
 
     benchmark = request.benchmark
     score = max if benchmark.score == "best" else fmean
+    rows = ["--rows", ",".join(request.rows)] if request.rows else []
     tables, notes = benchmark_tables(measured, benchmark.published, score, benchmark.published_part)
     return BenchmarkReport(
         title=benchmark.title,
         source=benchmark.source,
         scale=request.scale,
-        command=f"{request.command} --scale {request.scale}",
+        command=f"{request.command} {shlex.join([*rows, '--scale', request.scale])}",
         tables=tables,
         notes=notes,
         protocol=benchmark.protocol,
@@ -300,11 +319,17 @@ def _entrants(names: Sequence[str], benchmark: "Benchmark") -> "list[Entrant]":
     from lengthwise.studies.leaderboard.experiments.leaderboard import RATES, Entrant
 
     columns = {entrant.model: entrant.column for entrant in benchmark.entrants}
+    taken = {entrant.column for entrant in benchmark.entrants} | {model for _, model in benchmark.published}
     for name in names:
         if name in columns:
             raise ValueError(
                 f"model: expected a model that is not in the benchmark, got {name}, the column {columns[name]!r}; "
                 f"`lengthwise reproduce {benchmark.experiment} --column {columns[name]!r}` runs its cells"
+            )
+        if name in taken:
+            raise ValueError(
+                f"model: expected a name that is not in the benchmark's table, got {name}; register your model under "
+                "another name"
             )
     return [Entrant(name, name, {}, RATES[0]) for name in names]
 
@@ -315,16 +340,16 @@ def _announce(
     """Print the number of runs, the file of recorded results, and the recorded models that the page will not show."""
     columns = dict.fromkeys(cell.column for cell in planned.cells)
     console.print_line(f"{', '.join(columns)}: {counted(len(planned.specs), 'run')}")
-    if before:
+    own, on_page = ({spec.model_name for spec in experiment.specs} for experiment in (planned, whole))
+    others = {str(result.spec["model"]["name"]) for result in before} - own
+    if others & on_page:
         console.print_line(f"the other models' results come from {records}")
-    else:
+    elif not others:
         console.print_line(f"{records} has no records of other models, so the page shows only these")
-    on_page = {spec.model_name for spec in whole.specs}
-    others = sorted({str(result.spec["model"]["name"]) for result in before} - on_page)
-    if others:
+    if hidden := sorted(others - on_page):
         console.print_line(
-            f"these models are recorded in {records}, but the page shows only models of one file: {', '.join(others)}; "
-            "put all into one file"
+            f"these models are recorded in {records}, but not shown on the page: {', '.join(hidden)}; to show them, "
+            "put all models into one file, and name it with --model"
         )
 
 

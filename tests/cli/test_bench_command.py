@@ -3,24 +3,28 @@
 import csv
 import importlib
 import inspect
-import math
 import os
 import pickle
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command import exit_code
 
 from lengthwise.cli import progress
-from lengthwise.cli.benchmarking import _Budget
+from lengthwise.cli.benchmarking import _announce, _Budget, _entrants
+from lengthwise.cli.streams import Output
 from lengthwise.models.base import MODELS
 from lengthwise.registry import EXTENSIONS, load_extensions
 from lengthwise.runs.execute import Interrupted
+from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.progress import Progress
 from lengthwise.runs.records import read_records
+from lengthwise.runs.result import RunStatus
+from lengthwise.studies.benchmarks.benchmark import BENCHMARKS
 from lengthwise.studies.leaderboard.experiments import leaderboard
 
 MINE = '''
@@ -81,7 +85,8 @@ def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, m
         MODELS._members.pop(name.replace("my-", "other-"), None)
     printed = capsys.readouterr().out
     assert "is on record" not in printed
-    assert f"but the page shows only models of one file: {name}; put all into one file" in printed
+    assert "the other models' results come from" not in printed
+    assert f"but not shown on the page: {name}; to show them, put all models into one file" in printed
     file = tmp_path / "file"
     file.touch()
     assert exit_code("bench", "leaderboard", "--model", str(mine), "--scale", "smoke", "--pages", str(file)) == 2
@@ -133,6 +138,46 @@ def test_a_model_that_cannot_join_is_rejected_in_one_sentence(tmp_path: Path, mo
         monkeypatch.setenv(EXTENSIONS, "")
         assert exit_code("bench", "leaderboard", "--model", given, "--pages", str(tmp_path)) == 2
         assert capsys.readouterr().err.startswith(f"lengthwise: {sentence}")
+
+
+def test_a_model_with_the_name_of_a_line_of_the_table_is_rejected() -> None:
+    for name in ("RNN", "PD-SSM"):
+        with pytest.raises(ValueError, match=f"^model: expected a name that is not in .*, got {name}; register your"):
+            _entrants([name], BENCHMARKS["leaderboard"]())
+
+
+@pytest.mark.parametrize(
+    ("recorded", "sentence"),
+    [
+        ([], "f has no records of other models, so the page shows only these\n"),
+        (["gru"], "f has no records of other models, so the page shows only these\n"),
+        (["gru", "lstm"], "the other models' results come from f\n"),
+        (["his"], "these models are recorded in f, but not shown on the page: his; to show them, put all"),
+    ],
+)
+def test_the_origin_of_other_results_is_named_if_there_are_any(recorded: list[str], sentence: str, capsys) -> None:
+    benchmark = BENCHMARKS["pd-ssm"]()
+    own = _entrants(["gru"], benchmark)
+    before = [SimpleNamespace(spec={"model": {"name": name}}) for name in recorded]
+    whole = benchmark.make([*benchmark.entrants, *own], "smoke")
+    _announce(benchmark.make(own, "smoke"), whole, Path("f"), before, Output())
+    first, *rest = capsys.readouterr().out.splitlines(keepends=True)
+    assert first.startswith("gru: ")
+    assert "".join(rest).startswith(sentence)
+
+
+def test_a_budget_counts_recorded_seconds_of_this_command_even_in_diverged_runs(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    folder, budget = RunFolder(tmp_path / "run"), _Budget(5, tmp_path)
+    folder.write_status(RunStatus(cpu_seconds=3.0))
+    budget.ignore(["run"])
+    budget.count(Progress("run", "training", 1, 9))
+    folder.write_status(RunStatus(status="diverged", cpu_seconds=7.9))
+    assert not budget.is_spent()
+    folder.write_status(RunStatus(status="diverged", cpu_seconds=8.0))
+    assert budget.is_spent()
+    budget.ignore(["run"])
+    assert budget.is_spent(), "a second sweep does not reset the count"
 
 
 def test_a_file_is_named_where_its_name_alone_is_given(mine: Path, monkeypatch, capsys) -> None:
@@ -213,7 +258,7 @@ def test_the_model_of_the_page_is_measured_within_a_budget_and_written(tmp_path:
     file.write_text(code.replace('"mine"', f'"{name}"'))
     monkeypatch.setenv(EXTENSIONS, "")
     monkeypatch.setattr(leaderboard, "RATES", (1e-2,))
-    table, papers = tmp_path / "table.csv", tmp_path / "papers.bib"
+    table, papers, text = (tmp_path / each for each in ("table.csv", "papers.bib", "table.md"))
     own = ("bench", "pd-ssm", "--model", str(file), "--rows", "parity", "--scale", "smoke", "--workers", "1")
     own = (*own, "--runs", str(tmp_path / "runs"), "--pages", str(tmp_path / "pages"))
     try:
@@ -221,17 +266,14 @@ def test_the_model_of_the_page_is_measured_within_a_budget_and_written(tmp_path:
         printed = capsys.readouterr()
         assert "the budget is spent; the same command continues" in printed.out
         assert "the learning rate is chosen when all 1 runs have ended" in printed.err
-        assert exit_code(*own, "--out", str(table), "--out", str(papers)) == 0
+        assert exit_code(*own, "--out", str(table), "--out", str(papers), "--out", str(text)) == 0
         lines = list(csv.DictReader(table.read_text().splitlines()))
         assert [(line["model"], line["Parity"]) for line in lines if line["from"] == "[1]"][-1] == ("PD-SSM", "99.9")
         assert (lines[-1]["model"], lines[-1]["runs"], lines[-1]["from"]) == (name, "1", "scale smoke")
         assert papers.read_text().startswith("@inproceedings{terzic2025structured,")
+        assert f"lengthwise bench pd-ssm --model {file} --rows parity --scale smoke\n" in text.read_text()
         (result,) = read_records(tmp_path / "pages/records/bench-pd-ssm-smoke.jsonl.gz")
-        seconds = result.training.cpu_seconds + result.evaluation_seconds
-        budget = _Budget(math.floor(seconds), tmp_path / "runs")
-        assert budget.is_spent() == (seconds < 1)
-        budget.count(Progress(result.run_id, "done", 20, 20))
-        assert budget.is_spent()
+        assert _Budget(1, tmp_path / "runs")._recorded(result.run_id) == result.training.cpu_seconds > 0
         assert not _Budget(None, tmp_path).is_spent()
     finally:
         MODELS._members.pop(name, None)
