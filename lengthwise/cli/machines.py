@@ -147,7 +147,11 @@ def _diff_nets(first: Path, second: Path, min_level: str | None, seed: int, as_j
         write_lines(f"{name}: {sentence}" for name, sentence in lines)
     if result.reaches(minimum):
         return 0
-    return 1 if result.equal is False else say(f"--min-level: expected {minimum} or higher, got {result.level}", 1)
+    if result.equal is False:
+        return 1
+    if min_level is None:
+        return say(f"not decided; `--min-level {result.level}` exits with code 0 at this level", 1)
+    return say(f"--min-level: expected {minimum} or higher, got {result.level}", 1)
 
 
 def _taken(sources: Sequence[str], given: "Sequence[Given]") -> list[str]:
@@ -272,9 +276,19 @@ def combine(
             result = language if result is None else OPERATORS[word](result, language)
     assert result is not None
     lines = _write(labeled_dfa(result.minimize()), out)
-    unanswered = [source for source, one in zip(sources, given, strict=True) if not one.answers_empty]
-    write_lines([*lines, *(f"not covered: {_empty_string(source)}" for source in unanswered)])
+    for source, one in dict(zip(sources, given, strict=True)).items():
+        lines += _assumed(source, one)
+    write_lines(lines)
     return 0
+
+
+def _assumed(source: str, given: "Given") -> list[str]:
+    """Return lines about the answers that are taken for accept and reject, and the strings without an answer."""
+    lines = [f"taken: {taken} in {source}"] if (taken := _taken_of(given.labeled)) else []
+    # A machine that does not answer the empty string has one state for this, which has its own line.
+    if num_states := given.compared.num_unanswered - (not given.answers_empty):
+        lines.append(f"no answer: in {counted(num_states, 'state')} of {source}; strings that lead there are rejected")
+    return lines if given.answers_empty else [*lines, f"not covered: {_empty_string(source)}"]
 
 
 def _steps(terms: Sequence[str]) -> list[tuple[str, bool, str]]:

@@ -61,6 +61,17 @@ def test_combine_takes_labels_of_logs_and_names_the_string_that_a_net_does_not_a
     printed(capsys, "compile", "a*b", "--to", "rnn", "--out", "net")
     out = printed(capsys, "combine", "not", "net", "--out", "c.dot")[1]
     assert out.endswith("\nnot covered: the empty string, which net does not answer\n")
+    assert "no answer: " not in out
+
+
+def test_combine_prints_what_it_assumes_about_answers(capsys) -> None:
+    content = {"symbols": ["a"], "start": 0, "table": [[1], [2], [0]], "outputs": [0, -100, 1]}
+    Path("p.json").write_text(json.dumps({**content, "classes": ["FAIL", "OK"]}))
+    out = printed(capsys, "combine", "not", "p.json", "and", "p.json", "--out", "c.dot")[1]
+    assert out.splitlines()[2:] == [
+        "taken: OK as accept, FAIL as reject in p.json",
+        "no answer: in 1 state of p.json; strings that lead there are rejected",
+    ]
 
 
 @pytest.mark.parametrize(

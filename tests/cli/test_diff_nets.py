@@ -63,7 +63,9 @@ def test_an_undecided_comparison_ends_with_code_1_unless_a_lower_level_is_enough
     assert exit_code("diff", "parity", "ends") == 1
     printed = capsys.readouterr()
     assert printed.out.startswith("not decided: ")
-    assert "lengthwise: --min-level: expected bounded or higher, got extracted" in printed.err
+    assert printed.err.endswith("lengthwise: not decided; `--min-level extracted` exits with code 0 at this level\n")
+    assert exit_code("diff", "parity", "ends", "--min-level", "bounded") == 1
+    assert "lengthwise: --min-level: expected bounded or higher, got extracted" in capsys.readouterr().err
     assert exit_code("diff", "parity", "ends", "--min-level", "extracted", "--json") == 0
     assert json.loads(capsys.readouterr().out)["equal"] is None
 
