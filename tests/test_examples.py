@@ -291,6 +291,8 @@ def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_workflow_has_commands_and_options_that_exist() -> None:
     (workflow,) = blocks("yaml", (DOCS / "command-line.md").read_text(encoding="utf-8"))
     commands = re.findall(r"- run: lengthwise (.*)", workflow)
+    # Only the folder of a learned machine shows whether the empty string has an answer.
+    assert "diff learned machines/login.dot" in commands
     assert {command.split()[0] for command in commands} == {"certify", "learn", "diff"}
     for command in commands:
         app.parse_args(shlex.split(command), exit_on_error=False, print_error=False)
@@ -313,6 +315,17 @@ def test_hosts_of_the_page_about_export_run(language: str, tool: str, suffix: st
     steps = [line.split() for line in blocks("text", page)[0].splitlines()]
     expected = [f"{symbol} {names[answer]}" for symbol, answer in steps]
     assert printed.splitlines() == [*expected, names[steps[-1][1]]]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")
+def test_unknown_words_are_noticed_by_the_c_of_the_page_about_export(tmp_path: Path) -> None:
+    export("(a|b)*abb", "c", tmp_path / "ends.h")
+    code = blocks("c", (DOCS / "export.md").read_text(encoding="utf-8"))[1]
+    words = "".join(f' || next_state(&state, "{word}") != {returned}' for word, returned in (("a", 0), ("c", -1), ("b", 0)))
+    host = f"{code}\nint main(void) {{ uint8_t state = ENDS_START; return state != ENDS_START{words}; }}\n"
+    (tmp_path / "host.c").write_text(host, encoding="utf-8")
+    subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "host.c", "-o", "host"], cwd=tmp_path, check=True)
+    subprocess.run([str(tmp_path / "host")], check=True)
 
 
 def test_make_targets_of_the_readme_exist() -> None:
