@@ -12,7 +12,7 @@ from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import certificate_of
 from lengthwise.files import write_by_rename
 from lengthwise.formats.base import FORMATS, Format
-from lengthwise.formats.notes import notes_on
+from lengthwise.formats.notes import NO_EMPTY_ANSWER, notes_on
 from lengthwise.runs.machine_sources import Given, given_machines
 from lengthwise.version import __version__
 
@@ -41,6 +41,7 @@ class MachineText(Export):
             _check_is_of(given, certified[1], source)
         certificate = "none" if certified is None else str(certified[0])
         about = (f"written by lengthwise {__version__}", f"certificate: {certificate}")
+        about += () if given.answers_empty else (NO_EMPTY_ANSWER,)
         content = cls.kind.write_annotated(machine, notes_on(machine, out.stem, about))
         write_by_rename(out, content.encode())
         size = f"{machine.machine.num_states} states, {len(machine.symbols)} symbols"

@@ -12,6 +12,9 @@ from lengthwise.automata.labeled import LabeledMachine
 NUM_TESTS = 20
 """The number of strings with answers in the notes."""
 
+NO_EMPTY_ANSWER = "the answer to the empty string has no meaning"
+"""The sentence about nets' machines, and about machines learned without a label of the empty string."""
+
 
 class Notes(NamedTuple):
     """A name for the machine, sentences about it, and strings with their answers (an empty text for no answer)."""

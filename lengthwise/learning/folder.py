@@ -9,7 +9,9 @@ from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.certification.certificate import CERTIFICATE, Certificate
 from lengthwise.constructions.base import Construction
 from lengthwise.files import write_by_rename, write_json
+from lengthwise.formats.dot import DOT
 from lengthwise.formats.files import write_machine
+from lengthwise.formats.notes import NO_EMPTY_ANSWER, Notes
 from lengthwise.runs.compiled import DESCRIPTION, save_compiled
 
 CONTRADICTED = "contradicted.csv"
@@ -40,3 +42,6 @@ def save_learned(
         write_by_rename(folder / CERTIFICATE, certificate.to_text().encode())
     for kind in ("json", "dot", *(["svg"] if labeled.machine.num_states <= MAX_DRAWN else [])):
         write_machine(labeled, folder / f"machine.{kind}", mealy=mealy and kind == "dot")
+    if not mealy and not numbers["answers_empty"]:
+        notes = Notes("machine", (NO_EMPTY_ANSWER,), ())
+        write_by_rename(folder / "machine.dot", DOT.write_annotated(labeled, notes).encode())

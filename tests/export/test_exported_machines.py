@@ -281,6 +281,7 @@ def test_texts_say_the_certificate_and_are_read_back(name: str, certified: Path,
     assert f"certificate: proved, digest {digest}\n" in capsys.readouterr().out
     text = path.read_text(encoding="utf-8")
     assert f"certificate: proved, digest {digest}" in text
+    assert "the answer to the empty string has no meaning" in text
     assert str(certified.parent) not in text
     if issubclass(kind, ReadableFormat):
         again = kind.read(text)

@@ -77,6 +77,9 @@ def test_the_empty_string_is_answered_as_it_is_labeled(
         assert difference(read, truth) is None
     assert difference(labeled_dfa(dfa_from_regex(learned.expression("yes"), "ab")), truth) is None
     check(Certificate.read(tmp_path / "certificate.json"))
+    drawn = (tmp_path / "machine.dot").read_text()
+    learned._replace(answers_empty=False).save(tmp_path)
+    assert (tmp_path / "machine.dot").read_text() == f"// the answer to the empty string has no meaning\n{drawn}"
 
 
 @pytest.mark.parametrize("exact", [False, True])
