@@ -321,7 +321,9 @@ def test_hosts_of_the_page_about_export_run(language: str, tool: str, suffix: st
 def test_unknown_words_are_noticed_by_the_c_of_the_page_about_export(tmp_path: Path) -> None:
     export("(a|b)*abb", "c", tmp_path / "ends.h")
     code = blocks("c", (DOCS / "export.md").read_text(encoding="utf-8"))[1]
-    words = "".join(f' || next_state(&state, "{word}") != {returned}' for word, returned in (("a", 0), ("c", -1), ("b", 0)))
+    words = "".join(
+        f' || next_state(&state, "{word}") != {returned}' for word, returned in (("a", 0), ("c", -1), ("b", 0))
+    )
     host = f"{code}\nint main(void) {{ uint8_t state = ENDS_START; return state != ENDS_START{words}; }}\n"
     (tmp_path / "host.c").write_text(host, encoding="utf-8")
     subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "host.c", "-o", "host"], cwd=tmp_path, check=True)
