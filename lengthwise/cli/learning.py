@@ -168,6 +168,11 @@ def _learn_from_program(options: SystemOptions, command: str, out: Path, as_json
     if options.max_states is None or not options.symbols:
         lacking = "--symbols" if options.max_states else "--max-states"
         raise ValueError(f"{lacking}: expected a value with --system, got none; give one")
+    if "," in options.symbols and " " not in options.symbols:
+        raise ValueError(
+            f"--symbols: expected characters, or words with spaces between them, got a comma in {options.symbols!r}; "
+            "separate words by blanks, or all characters if the comma is one"
+        )
     from lengthwise.learning.program import Program
     from lengthwise.learning.systems import learn_system
 

@@ -24,6 +24,9 @@ from lengthwise.validation import check_function, texts_of, truncate, whole_numb
 MAX_STATES, MAX_ANSWERS = 100, 256
 """The largest number of states without a given bound, and the largest number of different answers."""
 
+MAX_ANSWER_LENGTH = 100
+"""The largest number of characters of an answer, as a text."""
+
 DEFAULT_SYMBOLS, MAX_SYMBOLS = 500_000, 15_000_000
 """The limits of the symbols in all strings of a conformance test, for the default bound and for a given one.
 
@@ -61,8 +64,9 @@ def task_from_function(
     The machine is found by L* and the W-method. It equals `f` on all strings if a machine of at most `max_states`
     states computes `f`, counting the states that strings of one symbol or more reach. The task's `note` states this
     bound and the number of calls. The default bound is the largest one whose test strings have at most 500,000 symbols
-    in all. Each further state multiplies the number of test strings by the number of symbols. `f` is also called on the
-    given `strings`, in case an answer is rare. `title` names the task; the default is the name of the function.
+    in all. Each further state multiplies the number of test strings by the number of symbols, so a smaller `max_states`
+    also means fewer calls of a slow `f`. `f` is also called on the given `strings`, in case an answer is rare. `title`
+    names the task; the default is the name of the function.
 
     Raises:
         ValueError: more than `max_states` (by default 100) states are needed, so `f` may have no finite machine; the
@@ -186,6 +190,13 @@ class _Teacher:
                 f"{self.quoted(string)}; return answers of one type"
             )
         self.kind = kind
+        # Numbers of over 333 bits have over 100 digits, and Python refuses to print those with over 4,300.
+        text = "" if kind is int and int(label).bit_length() > 333 else str(label)
+        if not text.isprintable() or not 1 <= len(text) <= MAX_ANSWER_LENGTH:
+            raise ValueError(
+                f"f: expected answers of at most {MAX_ANSWER_LENGTH} characters, all printable, got "
+                f"{truncate(repr(text)) if text else 'a longer number'} for {self.quoted(string)}; return others"
+            )
         if label not in self.labels and len(self.labels) == MAX_ANSWERS:
             raise ValueError(
                 f"f: expected at most {MAX_ANSWERS} different answers, got more, the last one "
@@ -238,10 +249,10 @@ class _Teacher:
     def task(self, machine: Transducer, *, title: str, note: str) -> RegularTask:
         """Return the task of a machine, whose outputs are numbers of answers."""
         if len(self.labels) < 2:
-            only = ", ".join(map(repr, self.labels)) or "None"
+            answers = [*map(repr, self.labels), *(["None"] if IGNORE in self.known.values() else [])]
             raise ValueError(
-                f"f: expected at least two different answers, got {only} at all {self.num_calls:,} calls; give a "
-                "string with another answer (strings)"
+                f"f: expected at least two different answers other than None, got {' or '.join(answers)} at all "
+                f"{self.num_calls:,} calls; give a string with another answer (strings)"
             )
         order = sorted(self.labels)
         if self.kind is bool and IGNORE not in self.known.values():

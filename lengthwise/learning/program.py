@@ -74,14 +74,12 @@ class Program:
 
     def reset(self) -> None:
         """Return the program to its start."""
-        self._sent = []
         self._answer_to(RESET)
 
     def step(self, symbol: str) -> str:
         """Send a symbol, and return the line that the program prints."""
         if symbol == RESET or not symbol.isprintable():
             raise ValueError(f"symbols: expected printable texts other than {RESET}, got {symbol!r}; rename it")
-        self._sent.append(symbol)
         return self._answer_to(symbol)
 
     def close(self) -> None:
@@ -114,6 +112,7 @@ class Program:
         # A surplus line, printed before the next symbol is sent, would be taken for the answer to that symbol.
         if self._unread or (self._selector.select(0) and self._read()):
             raise self._surplus()
+        self._sent = [] if line == RESET else [*self._sent, line]
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(f"{line}\n".encode())

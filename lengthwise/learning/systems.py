@@ -19,6 +19,7 @@ from lengthwise.constructions.base import Construction
 from lengthwise.conventions import IGNORE
 from lengthwise.display import counted, spelled
 from lengthwise.learning.folder import save_learned
+from lengthwise.learning.program import Program
 from lengthwise.tasks.base import RegularTask
 from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.validation import check_function, texts_of, truncate, whole_number
@@ -138,8 +139,9 @@ def learn_system(
     needed, the test ends with a smaller number of states.
 
     Raises:
-        ValueError: the system gives different outputs to one string, or an output without a printable text; its
-            outputs show more than `max_states`; or `max_steps` are not enough for a system as small as the hypothesis.
+        ValueError: the system raises an error, gives different outputs to one string, or an output without a printable
+            text; its outputs show more than `max_states`; or `max_steps` are not enough for a system as small as the
+            hypothesis.
 
     Example:
         >>> class Switch:
@@ -201,6 +203,7 @@ class _Queries:
         self._begin: Callable[[], object] = getattr(system, names[0])
         self._step: Callable[[str], object] = system.step
         self._end: Callable[[], object] = system.post if len(names) == 3 else lambda: None
+        self._is_program = isinstance(system, Program)
         self._symbols, self.max_steps = symbols, max_steps
         self.classes: dict[str, int] = {}
         self.num_strings = self.num_steps = 0
@@ -230,7 +233,7 @@ class _Queries:
         self._begin()
         try:
             for index, symbol in enumerate(string):
-                output = self._class_of(self._step(self._symbols[symbol]))
+                output = self._class_of(self._output(string[: index + 1]))
                 known = self._after.setdefault((node, symbol), len(self._outputs))
                 if known == len(self._outputs):
                     self._outputs.append(output)
@@ -241,6 +244,19 @@ class _Queries:
         finally:
             self._end()
         return answers
+
+    def _output(self, string: String) -> object:
+        """Return the system's output to a string of which it has read all but the last symbol."""
+        try:
+            return self._step(self._symbols[string[-1]])
+        except Exception as error:
+            if self._is_program:  # whose errors are sentences
+                raise
+            names = [self._symbols[symbol] for symbol in string]
+            raise ValueError(
+                f"system: expected an output to the string {spelled(names, self._symbols)}, got "
+                f"{type(error).__name__} ({truncate(str(error))}); return an output to every symbol in every state"
+            ) from error
 
     def _class_of(self, output: object) -> int:
         name = str(output)

@@ -41,7 +41,9 @@ def test_machines_of_the_stated_size_are_recovered(machine: Transducer, extra: i
         return None if outputs[state] == -1 else outputs[state]
 
     if len(answers) < 2:
-        with pytest.raises(ValueError, match=r"^f: expected at least two different answers, got .* calls; give a str"):
+        with pytest.raises(
+            ValueError, match=r"^f: expected at least two different answers other than None, got .* calls"
+        ):
             task_from_function(f, "ab", max_states=size + extra)
         return
     task = task_from_function(f, "ab", max_states=size + extra)
@@ -151,6 +153,22 @@ def balanced(text: str) -> bool:
             {},
             r"^f: expected the same answer to '.*' at each call, got",
         ),
+        (
+            lambda text: True if text[0] == "(" else None,
+            {},
+            r"^f: expected at least two different answers other than None, got True or None at all",
+        ),
+        (
+            lambda text: text + "\n",
+            {},
+            r"^f: expected answers of at most 100 .*, all printable, got '[()]\\n' for",
+        ),
+        (
+            lambda text: "x" * 101,
+            {},
+            r"^f: expected answers of at most 100 characters, .* got 'x+' for '[()]'; return",
+        ),
+        (lambda text: 10**9999, {}, r"^f: expected answers of at most 100 characters, .* got a longer number for"),
         ("()", {}, r"^f: expected a function, got '\(\)'; give one"),
         (ends_in_abb, {"max_states": 0}, r"^max_states: expected a whole number from 1 to 1,000,000,000, got 0; give"),
     ],

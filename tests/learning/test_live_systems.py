@@ -108,6 +108,11 @@ class Drifting(Lock):
     def reset(self) -> None: ...
 
 
+class Jammed(Lock):
+    def step(self, symbol: str) -> str:
+        return {"a": "closed"}[symbol]
+
+
 class Silent(Lock):
     def step(self, symbol: str) -> str:
         return ""
@@ -120,6 +125,11 @@ class Silent(Lock):
             Drifting("ab"),
             "ab",
             "system: expected one output to the string .*b, got '.*' and later '.*'; its reset must",
+        ),
+        (
+            Jammed("ab"),
+            "ab",
+            r"^system: expected an output to the string .*b, got KeyError \('b'\); return an",
         ),
         (Silent("ab"), "ab", "system: expected outputs with a printable text, got ''; return a word"),
         (Lock("ab"), "aba", "symbols: expected one or more that differ from one another, without blanks"),
@@ -223,6 +233,10 @@ def test_the_command_learns_from_a_program(device: str, tmp_path: Path, monkeypa
         (["--system", "cat", "--exact"], "--exact: expected none with --system, got True; leave it out"),
         (["x.csv", "--max-states", "3"], "--max-states: expected none without --system, got 3; leave it out"),
         (["--system", "cat", "--max-states", "3"], "--symbols: expected a value with --system, got none; give one"),
+        (
+            ["--system", "cat", "--symbols", "CONNECT,DATA", "--max-states", "3"],
+            "--symbols: expected characters, or words with spaces between them, got a comma in 'CONNECT,DATA'; ",
+        ),
         (["--system", "cat", "--symbols", "ab"], "--max-states: expected a value with --system, got none; give one"),
         (
             ["--system", "cat", "--symbols", "ab", "--max-states", "3", "--timeout", "0"],
@@ -276,6 +290,7 @@ LINE = "print(line.strip())"
         (f"{LINE} if line != 'b\\n' else sys.exit(3)", r"got the end of the program \(exit code 3\), after ab; print"),
         ("os.close(1); time.sleep(9)", r"got the end of the program \(it only closed its output\), after RESET"),
         (f"{LINE}; {LINE}", "expected one line of output for each line of input, got another: b'RESET"),
+        (f"{LINE}; line != 'b\\n' or {LINE}", r"got another: b'b\\n', after ab; print one line"),
         ("sys.stdout.buffer.write(b'\\xff\\n')", r"expected text in UTF-8, got b'\\xff', after RESET"),
         ("print('x' * 20_000)", "expected a line of at most 10,000 bytes, got a longer one, after RESET"),
     ],
