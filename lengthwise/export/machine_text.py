@@ -40,8 +40,8 @@ class MachineText(Export):
         if certified is not None:
             _check_is_of(given, certified[1], source)
         certificate = "none" if certified is None else str(certified[0])
-        about = (f"written by lengthwise {__version__}", f"certificate: {certificate}")
-        about += () if given.answers_empty else (NO_EMPTY_ANSWER,)
+        about = [f"written by lengthwise {__version__}", f"certificate: {certificate}"]
+        about += [] if given.answers_empty else [NO_EMPTY_ANSWER]
         content = cls.kind.write_annotated(machine, notes_on(machine, out.stem, about))
         write_by_rename(out, content.encode())
         size = f"{machine.machine.num_states} states, {len(machine.symbols)} symbols"
