@@ -72,10 +72,10 @@ def equal(
 
     The nets may be of different kinds, and no task is needed. Symbols and answers are matched by their ids.
 
-    1. Both nets answer all short strings, and then the strings of `attack`, in which words are repeated.
-    2. If both nets have the same class, settings and weights, bit for bit, they are equal: level ``proved``.
-    3. Otherwise, a machine is read off the answers or the states of the nets, and both nets are certified for this
-       machine (`certify`). If both levels are ``proved``, the float32 nets give the same answer to every string. With
+    1. Both nets answer all short strings. Nets with the same class, settings and weights, bit for bit, are then equal.
+    2. Both nets answer the strings of `attack`, in which words are repeated.
+    3. A machine is read off the answers or the states of the nets, and both nets are certified for this machine
+       (`certify`). If both levels are ``proved``, the float32 nets give the same answer to every string. With
        ``bounded``, this holds up to a length. With ``extracted``, both nets followed the machine wherever they were
        observed, which is not a proof.
     4. Without a proof for all lengths, both nets answer random and structured strings of 40, 500 and 10,000 symbols.
@@ -91,8 +91,7 @@ def equal(
         seed: the seed that draws the strings.
 
     Raises:
-        ValueError: the nets differ in their numbers of symbols or of answers, a name is missing or superfluous, or a
-            net cannot be certified.
+        ValueError: the numbers of symbols, answers or names differ, or a net cannot be certified.
 
     Example:
         >>> from lengthwise import construct, make_task
@@ -102,8 +101,7 @@ def equal(
         >>> print(result)
         different: on bb, the first net answers no, the second net answers yes
 
-    Source: ours. Equivalence of machines by their product: Hopcroft and Karp, "A linear algorithm for testing
-        equivalence of finite automata" (1971).
+    Source: ours; machines are compared as by Hopcroft and Karp (1971), see `first_difference`.
     """
     started = time.process_time()
     check_is_model(net)
