@@ -19,6 +19,11 @@ the paper's own sizes and steps. Experiments that are not from a paper reject `p
 SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (128, 8)), structured=((20, 4),))
 
 
+def with_certificates(plan: EvaluationPlan, scale: Scale) -> EvaluationPlan:
+    """Return the plan, or at scale `smoke` the smoke plan, with a certificate of each net."""
+    return (SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True})
+
+
 class Printed(NamedTuple):
     """An entry as a paper prints it, with the paper's protocol in a sentence.
 

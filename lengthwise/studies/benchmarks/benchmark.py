@@ -128,8 +128,9 @@ def protocol_specs(
 ) -> tuple[RunSpec, ...]:
     """Return the runs of a model on a task: AdamW at the model's learning rate, with the protocol's settings `train`.
 
-    A model without a rate learns by its likelihood, with the number of steps and the lengths of the leaderboard,
-    changed by `likelihood`. `train` contains the steps of the scale, and `supervision`.
+    Unless `train` differs, all legal lengths are equally frequent. A model without a rate learns by its likelihood,
+    with the number of steps and the lengths of the leaderboard, changed by `likelihood`. `train` contains the steps of
+    the scale, and `supervision`.
     """
     model: Settings = {"task": language.fields, "model": entrant.settings}
     # `ScaledSpecs` rejects scale `paper`, whose steps `train` already contains.
@@ -138,7 +139,8 @@ def protocol_specs(
         preset, changes = LIKELIHOOD[train["supervision"]]
         return specs(language.task, {**model, "train": merge(changes, likelihood or {})}, preset=preset)
     optimizer: Settings = {"name": "adamw", "learning_rate": entrant.rate, "weight_decay": 0.0}
-    given = {**model, "train": merge({"optimizer": optimizer}, train)}
+    usual: Settings = {"optimizer": optimizer, "lengths": "legal", "length_sampling": "uniform"}
+    given = {**model, "train": merge(usual, train)}
     return specs(language.task, given, preset="recurrent")
 
 

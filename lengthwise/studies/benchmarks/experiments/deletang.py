@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Printed, Scale
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Printed, Scale, with_certificates
 from lengthwise.runs.spec import RunSpec, Settings
 from lengthwise.studies.benchmarks.benchmark import (
     BENCHMARKS,
@@ -77,7 +77,7 @@ def deletang_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment
             for row in ROWS
             for entrant in entrants
         ],
-        plan=SMOKE_PLAN.model_copy(update={"certificate": True}) if scale == "smoke" else plan,
+        plan=with_certificates(plan, scale),
         is_matrix=True,
     )
 
@@ -89,8 +89,6 @@ def _specs(entrant: Entrant, row: str, scale: Scale) -> tuple[RunSpec, ...]:
         "steps": steps,
         "batch_size": batch_size,
         "min_length": 1,
-        "lengths": "legal",
-        "length_sampling": "uniform",
         "supervision": supervision,
     }
     rates = RATES[scale] if entrant.rate is not None else (None,)

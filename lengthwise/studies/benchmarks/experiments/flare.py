@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lengthwise.automata.flare import PROBLEMS
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, Scoring, check_is_not_paper
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, Scoring, check_is_not_paper, with_certificates
 from lengthwise.runs.spec import Settings
 from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, Benchmark, entrants_of, protocol_specs, references
 from lengthwise.studies.languages import Language
@@ -34,8 +34,6 @@ def flare_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     train: Settings = {
         "steps": STEPS,
         "batch_size": BATCH_SIZE,
-        "lengths": "legal",
-        "length_sampling": "uniform",
         "supervision": "last",
     }
     plan = EvaluationPlan(dense=(1, 500), dense_strings=10, long=((10_000, 16),), certificate=True)
@@ -48,7 +46,7 @@ def flare_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             for language in ROWS
             for entrant in entrants
         ],
-        plan=SMOKE_PLAN.model_copy(update={"certificate": True}) if scale == "smoke" else plan,
+        plan=with_certificates(plan, scale),
         scoring=Scoring(measure="legal"),
         is_matrix=True,
     )

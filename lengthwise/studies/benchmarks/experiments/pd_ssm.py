@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, with_certificates
 from lengthwise.runs.spec import Settings
 from lengthwise.studies.benchmarks.benchmark import (
     BENCHMARKS,
@@ -48,8 +48,6 @@ def pd_ssm_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
         "steps": steps,
         "batch_size": batch_size,
         "min_length": 3,
-        "lengths": "legal",
-        "length_sampling": "uniform",
         "supervision": "last",
     }
     plan = EvaluationPlan(dense=(41, 256), dense_strings=64, long=((10_000, 16),), certificate=True)
@@ -67,7 +65,7 @@ def pd_ssm_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             for language in ROWS
             for entrant in entrants
         ],
-        plan=SMOKE_PLAN.model_copy(update={"certificate": True}) if scale == "smoke" else plan,
+        plan=with_certificates(plan, scale),
         is_matrix=True,
     )
 

@@ -12,6 +12,7 @@ from lengthwise.experiment import (
     ScaledSpecs,
     Scoring,
     at_smoke_scale,
+    with_certificates,
     with_seeds,
 )
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
@@ -289,5 +290,5 @@ def ours(scale: Scale = "small") -> Experiment:
         cells=[
             Cell(row, "", specs(task.name, {}, preset="machine"), task.published["Ours"]) for row, task in TASKS.items()
         ],
-        plan=SMOKE_PLAN.model_copy(update={"certificate": True}) if scale == "smoke" else plan,
+        plan=with_certificates(plan, scale),
     )

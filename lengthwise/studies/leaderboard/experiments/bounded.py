@@ -1,7 +1,7 @@
 """Transformers of one and two layers that are proved right up to a length, or refuted."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs, with_certificates
 from lengthwise.runs.spec import Settings
 
 _OCCURRENCES: dict[str, tuple[str, Settings]] = {
@@ -73,5 +73,5 @@ def proved(scale: Scale = "small") -> Experiment:
             for count, name, specs in rows
             for positions in _POSITIONS
         ],
-        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+        plan=with_certificates(plan, scale),
     )

@@ -4,7 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs, Scoring
+from lengthwise.experiment import (
+    EXPERIMENTS,
+    SMOKE_PLAN,
+    Cell,
+    Experiment,
+    Scale,
+    ScaledSpecs,
+    Scoring,
+    with_certificates,
+)
 from lengthwise.models.base import MODELS
 from lengthwise.registry import is_of_package
 from lengthwise.runs.spec import RunSpec, Settings
@@ -187,7 +196,7 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             for language in ROWS
             for entrant in entrants
         ],
-        plan=SMOKE_PLAN.model_copy(update={"certificate": True}) if scale == "smoke" else plan,
+        plan=with_certificates(plan, scale),
         is_matrix=True,
     )
 

@@ -1,7 +1,7 @@
 """Transformers with position encodings on every regular task: their accuracy at and beyond training lengths."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs, with_certificates
 from lengthwise.layers.positions.base import POSITIONS
 from lengthwise.runs.spec import Settings
 from lengthwise.studies.languages import LANGUAGES
@@ -46,6 +46,6 @@ def positions(scale: Scale = "small") -> Experiment:
             for name in POSITIONS
             if name != "local"
         ],
-        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+        plan=with_certificates(plan, scale),
         is_matrix=True,
     )

@@ -3,7 +3,7 @@
 from lengthwise.automata.monoid import bounded_monoid
 from lengthwise.automata.random_languages import random_language
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs, with_certificates
 from lengthwise.runs.spec import Settings
 
 NUM_STATES, NUM_SYMBOLS, BLOCK = 6, 2, 64
@@ -73,6 +73,6 @@ def random_languages(scale: Scale = "small") -> Experiment:
             "one-hot vectors. It has ten times as many states as the languages' automata.",
         ),
         cells=[Cell(f"{NUM_STATES} states, {NUM_SYMBOLS} symbols", "", tuple(runs))],
-        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+        plan=with_certificates(plan, scale),
         main=("row", "runs", "mean", "interval", "lowest", "solved", "proved", "chance"),
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Printed, Scale, ScaledSpecs
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Printed, Scale, ScaledSpecs, with_certificates
 from lengthwise.runs.spec import RunSpec, Settings
 from lengthwise.studies.groups import SHEAR, TURN, UNSOLVABLE_LINEAR, linear_group
 from lengthwise.studies.languages import Language
@@ -121,7 +121,7 @@ def state_tracking(scale: Scale = "small") -> Experiment:
             if (row in COMPARED) == compared
             for cell in _cells(alphabet, row, fields, scale)
         ],
-        plan=SMOKE_PLAN.model_copy(update={"certificate": True}) if scale == "smoke" else plan,
+        plan=with_certificates(plan, scale),
         is_matrix=True,
     )
 

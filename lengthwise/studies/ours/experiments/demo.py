@@ -1,7 +1,7 @@
 """The demo: six nets that are trained at lengths up to 40 until they are proved right at every length."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs, with_certificates
 from lengthwise.runs.spec import Settings
 
 _TASKS: dict[str, tuple[str, Settings]] = {
@@ -26,5 +26,5 @@ def demo(scale: Scale = "small") -> Experiment:
         cells=[
             Cell(row, "", specs(task, {"task": fields}, preset="likelihood")) for row, (task, fields) in _TASKS.items()
         ],
-        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+        plan=with_certificates(plan, scale),
     )

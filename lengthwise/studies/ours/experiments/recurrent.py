@@ -1,7 +1,7 @@
 """Ordinary recurrent networks that are trained to be provable."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs, with_certificates
 
 _TASKS = {
     "Parity": ("parity", {}),
@@ -32,7 +32,7 @@ def proved(scale: Scale = "small") -> Experiment:
         cells=[
             Cell(row, "", specs(task, {"task": fields}, preset="contracting")) for row, (task, fields) in _TASKS.items()
         ],
-        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+        plan=with_certificates(plan, scale),
     )
 
 
@@ -55,5 +55,5 @@ def bounded(scale: Scale = "small") -> Experiment:
             "right angles.",
         ),
         cells=[Cell("Parity", "", specs("parity", {}, preset="reflecting"))],
-        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+        plan=with_certificates(plan, scale),
     )

@@ -1,7 +1,7 @@
 """The time until a net is proved right at every length."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs, Scoring
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs, Scoring, with_certificates
 from lengthwise.runs.spec import Settings
 from lengthwise.studies.groups import UNSOLVABLE_LINEAR
 from lengthwise.studies.languages import LANGUAGES
@@ -76,6 +76,6 @@ def tasks(scale: Scale = "small") -> Experiment:
         cells=[
             Cell(row, "", specs(task, {"task": fields}, preset="likelihood")) for row, (task, fields) in _TASKS.items()
         ],
-        plan=(SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True}),
+        plan=with_certificates(plan, scale),
         scoring=Scoring(measure="attempts"),
     )
