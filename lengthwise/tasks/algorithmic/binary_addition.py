@@ -1,6 +1,7 @@
 """Binary addition: the digits of a sum, the least significant first."""
 
 from statistics import fmean
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from lengthwise.conventions import IGNORE
 from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
 from lengthwise.tasks.base import TASKS
 
-PLUS = 2
+SIGN = 2
 """The id of the letter between the numbers; 0 and 1 are digits."""
 
 END = 2
@@ -21,8 +22,42 @@ MAX_EXACT_LENGTH = 16
 """The longest string whose baseline is exact. For longer strings the baseline is 1/2, too high by at most 0.0042."""
 
 
+class TwoBinaryNumbers(StringAnswerTask):
+    """Two binary numbers with `sign` between them, drawn as in `BinaryAddition`, and the digits of their result."""
+
+    sign: ClassVar[str]
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """Return the digits and the sign."""
+        return ("0", "1", self.sign)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Return the digits and the end."""
+        return ("0", "1", "end")
+
+    def is_legal_length(self, length: int) -> bool:
+        """Return whether the length has room for two digits and the sign."""
+        return length >= 3
+
+    def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
+        """Draw both numbers until neither is 0, and put the sign between them."""
+        sizes = torch.randint(1, length - 1, (count, 1), generator=generator)
+        where = torch.arange(length)
+        strings = torch.zeros(count, length, dtype=torch.int64)
+        is_left = torch.ones(count, dtype=torch.bool)
+        # Both numbers are drawn again, which keeps each of them uniform among the numbers that are not 0.
+        while is_left.any():
+            drawn = torch.randint(2, (int(is_left.sum()), length), generator=generator)
+            strings[is_left] = drawn
+            first, second = (strings * (where < sizes)).any(1), (strings * (where > sizes)).any(1)
+            is_left = ~(first & second)
+        return torch.where(where == sizes, SIGN, strings)
+
+
 @TASKS.register("binary-addition")
-class BinaryAddition(StringAnswerTask):
+class BinaryAddition(TwoBinaryNumbers):
     """The digits of x + y, the least significant first, then ``end``, queried one by one (`StringAnswerTask`).
 
     A string is ``x+y``, and both numbers begin with their least significant digits. The number of digits of the first
@@ -38,33 +73,7 @@ class BinaryAddition(StringAnswerTask):
     Differs from the source: in the ways that `StringAnswerTask` lists.
     """
 
-    @property
-    def letters(self) -> tuple[str, ...]:
-        """Return the digits and the plus."""
-        return ("0", "1", "+")
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the digits and the end."""
-        return ("0", "1", "end")
-
-    def is_legal_length(self, length: int) -> bool:
-        """Return whether the length has room for two digits and the plus."""
-        return length >= 3
-
-    def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Draw both numbers until neither is 0, and put the plus between them."""
-        sizes = torch.randint(1, length - 1, (count, 1), generator=generator)
-        where = torch.arange(length)
-        strings = torch.zeros(count, length, dtype=torch.int64)
-        is_left = torch.ones(count, dtype=torch.bool)
-        # Both numbers are drawn again, which keeps each of them uniform among the numbers that are not 0.
-        while is_left.any():
-            drawn = torch.randint(2, (int(is_left.sum()), length), generator=generator)
-            strings[is_left] = drawn
-            first, second = (strings * (where < sizes)).any(1), (strings * (where > sizes)).any(1)
-            is_left = ~(first & second)
-        return torch.where(where == sizes, PLUS, strings)
+    sign: ClassVar[str] = "+"
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
         """Return the digits of each sum and the end, which together are never longer than the string.
@@ -75,7 +84,7 @@ class BinaryAddition(StringAnswerTask):
         """
         length = strings.shape[1]
         where = torch.arange(length)
-        is_plus = strings == PLUS
+        is_plus = strings == SIGN
         sizes = is_plus.to(torch.int64).argmax(1, keepdim=True)
         of_second = where + sizes + 1
         digits = strings.masked_fill(is_plus, 0)

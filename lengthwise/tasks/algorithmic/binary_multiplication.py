@@ -7,13 +7,12 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
-from lengthwise.tasks.algorithmic.binary_addition import BinaryAddition
+from lengthwise.tasks.algorithmic.binary_addition import TwoBinaryNumbers
 from lengthwise.tasks.base import TASKS
-from lengthwise.tasks.base_rates import CountedTask
 
 
 @TASKS.register("binary-multiplication")
-class BinaryMultiplication(BinaryAddition):
+class BinaryMultiplication(TwoBinaryNumbers):
     """The digits of x * y, the least significant first, then ``end``, queried one by one (`StringAnswerTask`).
 
     A string is ``x*y``, drawn as in `BinaryAddition`.
@@ -29,10 +28,7 @@ class BinaryMultiplication(BinaryAddition):
 
     num_counted: ClassVar[int] = 1 << 12  # products are computed one by one, which is slow
 
-    @property
-    def letters(self) -> tuple[str, ...]:
-        """Return the digits and the times."""
-        return ("0", "1", "*")
+    sign: ClassVar[str] = "*"
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
         """Return the digits of each product and the end, computed by Python's integers."""
@@ -44,7 +40,3 @@ class BinaryMultiplication(BinaryAddition):
                 digits = f"{product:b}"[::-1] if product else ""
                 row[: len(digits) + 1] = torch.tensor([*map(self.classes.index, digits), self.classes.index("end")])
         return answers
-
-    def baseline(self, length: int) -> float:
-        """Return the share of the likeliest answer among 4,096 problems (standard error at most 0.008)."""
-        return CountedTask.baseline(self, length)

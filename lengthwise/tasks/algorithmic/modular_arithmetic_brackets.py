@@ -22,8 +22,26 @@ FIRST, AFTER_FIRST, SECOND, AFTER_SECOND = 0, 1, 2, 3
 """What an open bracket expects next: an operand, an operator, the second operand, or its end."""
 
 
+class ModularTask(StringAnswerTask):
+    """A remainder modulo `modulus`, of strings of digits and signs; the letters of `signs` follow the digits."""
+
+    signs: ClassVar[tuple[str, ...]]
+
+    modulus: Annotated[int, Field(ge=2, le=10)] = 5
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """Return the digits and the signs."""
+        return (*self.classes, *self.signs)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Return the remainders, which are also the digits."""
+        return tuple("0123456789"[: self.modulus])
+
+
 @TASKS.register("modular-arithmetic-brackets")
-class ModularArithmeticBrackets(StringAnswerTask):
+class ModularArithmeticBrackets(ModularTask):
     """The value modulo `modulus` of an expression with brackets, queried at its end (`StringAnswerTask`).
 
     An expression is a digit d, ``-d``, ``(d)``, ``(-d)``, or ``(e+f)``, ``(e-f)`` or ``(e*f)`` for expressions e and f.
@@ -43,18 +61,7 @@ class ModularArithmeticBrackets(StringAnswerTask):
     """
 
     num_counted: ClassVar[int] = 1 << 12  # expressions are read letter by letter, which is slow
-
-    modulus: Annotated[int, Field(ge=2, le=10)] = 5
-
-    @property
-    def letters(self) -> tuple[str, ...]:
-        """Return the digits and the signs."""
-        return (*self.classes, *SIGNS)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the remainders."""
-        return tuple("0123456789"[: self.modulus])
+    signs: ClassVar[tuple[str, ...]] = SIGNS
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
         """Draw expressions with the three operators."""

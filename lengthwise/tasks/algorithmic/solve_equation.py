@@ -1,15 +1,13 @@
 """Solve equation: the value of the unknown digit in an expression with brackets."""
 
-from typing import Annotated
+from typing import ClassVar
 
 import torch
 from jaxtyping import Int64
-from pydantic import Field
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
-from lengthwise.tasks.algorithmic.modular_arithmetic_brackets import draw_expressions, evaluate
-from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
+from lengthwise.tasks.algorithmic.modular_arithmetic_brackets import ModularTask, draw_expressions, evaluate
 from lengthwise.tasks.base import TASKS
 
 NUM_OPERATORS = 2
@@ -20,7 +18,7 @@ SIGNS = ("+", "-", "(", ")", "x", "=")
 
 
 @TASKS.register("solve-equation")
-class SolveEquation(StringAnswerTask):
+class SolveEquation(ModularTask):
     """The digit x that solves an equation modulo `modulus`, queried at its end (`StringAnswerTask`).
 
     An equation is an expression as in `ModularArithmeticBrackets` with + and - only, in which x hides one digit, then
@@ -38,17 +36,7 @@ class SolveEquation(StringAnswerTask):
     Differs from the source: the answer is given after a query.
     """
 
-    modulus: Annotated[int, Field(ge=2, le=10)] = 5
-
-    @property
-    def letters(self) -> tuple[str, ...]:
-        """Return the digits and the signs."""
-        return (*self.classes, *SIGNS)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the digits."""
-        return tuple("0123456789"[: self.modulus])
+    signs: ClassVar[tuple[str, ...]] = SIGNS
 
     def is_legal_length(self, length: int) -> bool:
         """Return whether the length suffices for an unknown, ``=`` and a value."""
