@@ -103,9 +103,7 @@ class ConformanceTest:
             for level in levels:
                 if level and start not in self._leaves:
                     continue
-                for middle in product(range(self._num_symbols), repeat=level):
-                    for suffix in self._suffixes:
-                        yield start + middle + suffix
+                yield from extended_strings([start], self._suffixes, self._num_symbols, level)
 
     def num_symbols(self, level: int) -> int:
         """Return the number of symbols in all strings of a level together."""

@@ -314,6 +314,12 @@ def check_words(alphabet: Sequence[str]) -> None:
         seen.add(symbol)
 
 
+def check_symbols(alphabet: Sequence[str]) -> None:
+    """Raise a ValueError unless the symbols are distinct single characters or, if one is longer, distinct words."""
+    check = check_words if any(len(symbol) > 1 for symbol in alphabet) else check_characters
+    check(alphabet)
+
+
 def explore(
     symbols: Sequence[str], start: State, step: Callable[[State, str], State]
 ) -> tuple[Semiautomaton, list[State]]:

@@ -11,7 +11,7 @@ from lengthwise.automata.conformance import ConformanceTest, String
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.lstar import learn_by_lstar
-from lengthwise.automata.semiautomaton import check_characters, check_words
+from lengthwise.automata.semiautomaton import check_symbols
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 from lengthwise.display import printable
@@ -105,8 +105,7 @@ class _Teacher:
 
     def __init__(self, f: Callable[[Any], Any], alphabet: str | Sequence[str], max_states: int | None) -> None:
         self.symbols = texts_of("alphabet", alphabet)
-        check = check_words if any(len(symbol) > 1 for symbol in self.symbols) else check_characters
-        check(self.symbols)
+        check_symbols(self.symbols)
         if not self.symbols:
             raise ValueError(
                 "alphabet: expected at least one symbol, got none; list the symbols that the function reads"

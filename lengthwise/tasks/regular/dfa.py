@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from lengthwise.automata import DFA
 from lengthwise.automata.answers import acceptor_index
 from lengthwise.automata.labeled import LabeledMachine
-from lengthwise.automata.semiautomaton import check_characters, check_words
+from lengthwise.automata.semiautomaton import check_symbols
 from lengthwise.display import printable
 from lengthwise.formats.files import read_machine
 from lengthwise.tasks.base import TASKS
@@ -95,7 +95,6 @@ class DFALanguage(RecognitionTask):
     @model_validator(mode="after")
     def _can_be_learned(self) -> "DFALanguage":
         check_title(self.title, self.note)
-        check_symbols = check_words if any(len(symbol) > 1 for symbol in self.alphabet) else check_characters
         check_symbols(self.alphabet)
         # This check comes before `language`, which minimizes the table.
         if len(self.transitions) > min(MAX_GIVEN_STATES, MAX_TRANSITIONS // len(self.alphabet or "a")):
