@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from jaxtyping import Int64
 from torch import Tensor, nn
-from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.lookup import StateLookup, TreeLookup
@@ -22,6 +21,7 @@ from lengthwise.certification.certify import certificate_of
 from lengthwise.certification.counterexample import max_enumerated_length
 from lengthwise.certification.equivalence import first_ungraded
 from lengthwise.certification.methods.base import highest_level
+from lengthwise.certification.methods.usual_parts import has_global_hooks
 from lengthwise.certification.parts import CLAIMS, Level, reaches
 from lengthwise.conventions import Diverged
 from lengthwise.display import counted
@@ -195,7 +195,7 @@ def _table_of(net: SequenceModel, symbols: tuple[str, ...]) -> Table | None:
     # An instance of a subclass may answer differently.
     if not isinstance(net, MachineModel) or type(net) not in (TransducerModel, TreeMachineModel):
         return None
-    if _have_hooks():
+    if has_global_hooks():
         return None
     # Every attribute must equal a new table's: another machine, look-up, read-out, method or hook may answer.
     try:
@@ -242,14 +242,9 @@ def are_identical(net: SequenceModel, other: SequenceModel) -> bool:
     """
     tensors, others = ([*one.parameters(), *one.buffers()] for one in (net, other))
     try:
-        return not _have_hooks() and _are_same(net, other) and all(map(_have_same_bits, tensors, others))
+        return not has_global_hooks() and _are_same(net, other) and all(map(_have_same_bits, tensors, others))
     except (AttributeError, RuntimeError, TypeError, ValueError):  # attributes of unknown kinds cannot be compared
         return False
-
-
-def _have_hooks() -> bool:
-    """Return whether hooks of all modules may change answers."""
-    return bool(_global_forward_hooks or _global_forward_pre_hooks)
 
 
 def _have_same_bits(one: Tensor, other: Tensor) -> bool:

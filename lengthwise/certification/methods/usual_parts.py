@@ -33,7 +33,7 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     # A hook may replace the inputs or the result of a part, which no weight and no setting shows.
     if any(module._forward_hooks or module._forward_pre_hooks for module in modules):
         raise ValueError("model: expected forward passes without hooks, got a hook; remove it")
-    if _global_forward_hooks or _global_forward_pre_hooks:
+    if has_global_hooks():
         raise ValueError("model: expected forward passes without hooks, got a global hook; remove it")
     # A compiled graph may fuse operations, and so round in ways that the bounds do not count.
     if any(module._compiled_call_impl is not None for module in modules):
@@ -50,6 +50,11 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     if own:
         raise ValueError(f"model: expected one part of each name, got two called {min(own)}; remove one")
     _check_tensors(modules)
+
+
+def has_global_hooks() -> bool:
+    """Return whether hooks of all modules may change inputs or results."""
+    return bool(_global_forward_hooks or _global_forward_pre_hooks)
 
 
 def check_bias(weight: Tensor, bias: Tensor | None) -> None:
