@@ -40,8 +40,11 @@ def save_learned(
         construction, certificate = net
         save_compiled(construction, folder)
         write_by_rename(folder / CERTIFICATE, certificate.to_text().encode())
-    for kind in ("json", "dot", *(["svg"] if labeled.machine.num_states <= MAX_DRAWN else [])):
-        write_machine(labeled, folder / f"machine.{kind}", mealy=mealy and kind == "dot")
-    if not mealy and not numbers["answers_empty"]:
+    for kind in ("json", *(["svg"] if labeled.machine.num_states <= MAX_DRAWN else [])):
+        write_machine(labeled, folder / f"machine.{kind}")
+    dot = folder / "machine.dot"
+    if mealy or numbers["answers_empty"]:
+        write_machine(labeled, dot, mealy=mealy)
+    else:
         notes = Notes("machine", (NO_EMPTY_ANSWER,), ())
-        write_by_rename(folder / "machine.dot", DOT.write_annotated(labeled, notes).encode())
+        write_by_rename(dot, DOT.write_annotated(labeled, notes).encode())
