@@ -105,8 +105,8 @@ def exponent(sizes: Sequence[int], times: Sequence[float]) -> float | None:
 def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
     """The page: a row for each work, at its largest size."""
     rows, missed = [], []
-    for work in WORKS:
-        if not (own := [m for m in measurements if m.title == work.title and m.peer == name_of_any(work)]):
+    for work in filter(is_installed, WORKS):
+        if not (own := [m for m in measurements if m.title == work.title and m.peer == name_of(work)]):
             continue
         last = own[-1]
         slopes = [exponent([m.size for m in own], times) for times in ([m.theirs for m in own], [m.ours for m in own])]
@@ -139,11 +139,6 @@ def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
         provenance(where),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def name_of_any(work: Work) -> str:
-    """The name of a peer, whether it is installed or not."""
-    return name_of(work) if is_installed(work) else ""
 
 
 def save(measurements: Sequence[Measurement]) -> list[Path]:

@@ -27,6 +27,13 @@ def exit_code(*arguments: str) -> int:
     return stopped.value.code
 
 
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit code of `lengthwise ARGUMENTS`, with what it printed to standard output and to standard error."""
+    code = exit_code(*arguments)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
 class Command:
     """`lengthwise ARGUMENTS` in a folder, in a process group of its own, as a terminal or a scheduler would start it.
 

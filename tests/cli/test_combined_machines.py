@@ -4,18 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from command import exit_code
+from command import exit_code, printed
 
 
 @pytest.fixture(autouse=True)
 def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = exit_code(*arguments)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def test_expressions_over_words_have_a_prefix_and_are_written_as_they_are_read(capsys) -> None:

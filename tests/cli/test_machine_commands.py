@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from command import exit_code
+from command import exit_code, printed
 
 from lengthwise.files import write_by_rename
 from lengthwise.formats.files import suffixes
@@ -14,12 +14,6 @@ from lengthwise.formats.files import suffixes
 @pytest.fixture(autouse=True)
 def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = exit_code(*arguments)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def test_diff_says_equal_or_gives_the_shortest_string(capsys) -> None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from command import exit_code
+from command import printed
 
 LOGS = """digraph { __start0 [shape=none]; __start0 -> q0;
 q0 [shape=record, label="{q0|%s}"]; q1 [shape=record, label="{q1|%s}"];
@@ -16,12 +16,6 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, answers in (("logs", ("OK", "FAIL")), ("colors", ("green", "red"))):
         Path(f"{name}.dot").write_text(LOGS % answers)
-
-
-def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = exit_code(*arguments)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 def test_labels_of_logs_are_taken_for_accept_and_reject_and_the_output_says_so(capsys) -> None:
