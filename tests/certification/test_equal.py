@@ -235,7 +235,8 @@ def ring(size: int, num_symbols: int, accepted: int) -> TransducerModel:
     """Return a table that accepts the strings whose length is `accepted`, up to multiples of `size`."""
     table = np.stack([(np.arange(size) + 1) % size] * num_symbols, 1)
     machine = Semiautomaton(table, tuple(map(str, range(num_symbols))))
-    return TransducerModel(Transducer(machine, 0, np.arange(size) == accepted), ("no", "yes")).eval()
+    outputs = (np.arange(size) == accepted).astype(np.int64)
+    return TransducerModel(Transducer(machine, 0, outputs), ("no", "yes")).eval()
 
 
 @pytest.mark.parametrize(("size", "num_symbols"), [(6_000, 2), (300, 400)])
