@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from lengthwise.layers.positions.base import PositionEncoding
 from lengthwise.models.base import SequenceModel, make_model
 from lengthwise.tasks import make_task
 from lengthwise.tasks.base import RegularTask
@@ -32,8 +33,9 @@ def attending_net(gap: float, task: RegularTask = OCCURS, **config: Any) -> Sequ
     # A norm makes each of the two numbers of size 1 the root of half the width.
     scaled = (WIDTH / 2) ** 0.5
     for head in range(num_heads):
-        layer.query_key_value.bias[head * size] = gap * size**0.5 / 2 / scaled
-        layer.query_key_value.weight[WIDTH + head * size, 0] = 1.0
+        number = scored_number(model, head)
+        layer.query_key_value.bias[number] = gap * size**0.5 / 2 / scaled
+        layer.query_key_value.weight[WIDTH + number, 0] = 1.0
         layer.query_key_value.weight[2 * WIDTH + head * size, 0] = 1.0 / scaled
         layer.output.weight[2, head * size] = 1.0
         layer.output.weight[3, head * size] = -1.0
@@ -41,7 +43,22 @@ def attending_net(gap: float, task: RegularTask = OCCURS, **config: Any) -> Sequ
         table *= scaled
     out = task.classes.index("out")
     model.readout[1].weight[out, 2] = model.readout[1].weight[1 - out, 3] = 1.0
+    hush(model.read_in.positions)
     return model.eval()
+
+
+def hush(positions: PositionEncoding) -> None:
+    """Set the parameters of an encoding to numbers with which scores hardly depend on distances."""
+    for name, parameter in positions.named_parameters():
+        if "limit" not in name:
+            # KERPLE limits its numbers from below.
+            parameter.zero_()
+
+
+def scored_number(model: SequenceModel, head: int) -> int:
+    """Return the number of a head that is not 0 in queries and keys; rotary positions hardly turn the last pair."""
+    size = WIDTH // model.config.num_heads
+    return head * size + (size - 2 if model.config.positions == "rotary" else 0)
 
 
 def deeper_net(gap: float, task: RegularTask = OCCURS, **config: Any) -> SequenceModel:
@@ -56,8 +73,9 @@ def deeper_net(gap: float, task: RegularTask = OCCURS, **config: Any) -> Sequenc
         linear.weight.zero_()
         linear.bias.zero_()
     for head in range(num_heads):
-        layer.query_key_value.bias[head * size] = gap * size**0.5 / 2
-        layer.query_key_value.weight[WIDTH + head * size, 2] = 1.0
+        number = scored_number(model, head)
+        layer.query_key_value.bias[number] = gap * size**0.5 / 2
+        layer.query_key_value.weight[WIDTH + number, 2] = 1.0
         layer.query_key_value.weight[2 * WIDTH + head * size, 2] = 1.0
         layer.output.weight[4, head * size] = 1.0
         layer.output.weight[5, head * size] = -1.0

@@ -19,8 +19,8 @@ The checker assumes:
 - The certificate's model settings and these weights are the net's, and its transducer is the task's. All settings are
   printed, and `net` is a digest of settings and weights.
 - The net computes the formulas below in float32 or float64, rounded to nearest, in any order of summation.
-- An elementwise function (tanh, exp, erf, 1/sqrt) is off by at most `FUNCTION` units of its largest value. Certificates
-  contain a measurement of this error on the processor that made them (`kernels`).
+- An elementwise function (tanh, exp, erf, log1p, a power, 1/sqrt) is off by at most `FUNCTION` units of its largest
+  value. Certificates contain a measurement of this error on the processor that made them (`kernels`).
 - An exponential inside attention is off by at most `ATTENTION` units of its value. Attention over t keys multiplies its
   sums by at most t / `CHUNK` + 1 such exponentials.
 - exp(0) is 1, and exp(x) is 0 for x below `LOG_OF_ZERO`.
@@ -504,7 +504,7 @@ def transformer_shapes(net: Net) -> Shapes:
     width, heads = net.settings["d_model"], net.settings["num_heads"]
     demand(width % heads == 0, f"model: expected num_heads that divides {width}, got {heads}")
     shapes: Shapes = {"read_in.embedding.weight": (net.num_symbols, width)}
-    shapes |= {"read_in.positions.table": (heads, NUM_BUCKETS)} if net.settings["positions"] == "t5" else {}
+    shapes |= encoding_shapes(net)
     shapes |= norm_shapes("read_in.norm", width) if "read_in" not in net.settings else {}
     for i in range(net.settings["num_layers"]):
         for part, size, num_in in (
@@ -514,6 +514,26 @@ def transformer_shapes(net: Net) -> Shapes:
             shapes |= linear_shapes(f"layers.{i}.{part}", size, num_in)
         shapes |= norm_shapes(f"layers.{i}.norms.0", width) | norm_shapes(f"layers.{i}.norms.1", width)
     return shapes | norm_shapes("readout.0", width) | linear_shapes("readout.1", net.num_classes, width)
+
+
+def encoding_shapes(net: Net) -> Shapes:
+    """Return the shapes of the parameters of a transformer's encoding of positions."""
+    width, heads, num_layers = (net.settings[name] for name in ("d_model", "num_heads", "num_layers"))
+    positions, prefix = net.settings["positions"], "read_in.positions"
+    demand(positions != "rotary" or width // heads % 2 == 0, "model: expected heads of an even number of units")
+    shapes: Shapes = {}
+    if positions == "t5":
+        shapes |= {f"{prefix}.table": (heads, NUM_BUCKETS)}
+    elif positions.startswith("kerple"):
+        shapes |= {f"{prefix}.p": (heads,), f"{prefix}.a": (heads,)}
+    elif positions == "xl":
+        shapes |= {f"{prefix}.u": (heads, width // heads), f"{prefix}.v": (heads, width // heads)}
+        shapes |= {f"{prefix}.maps.{i}.weight": (width, width) for i in range(num_layers)}
+    elif positions == "fire":
+        for name in (f"{prefix}.layers.{i}" for i in range(num_layers)):
+            shapes |= {f"{name}.c": (), f"{name}.limit": ()} | linear_shapes(f"{name}.net.0", NUM_RELUS, 1)
+            shapes |= linear_shapes(f"{name}.net.2", heads, NUM_RELUS)
+    return shapes
 
 
 def wrapped_shapes(net: Net) -> Shapes:
@@ -552,6 +572,7 @@ def head_parts(net: Net) -> list[tuple[str, str]]:
 
 
 NUM_BUCKETS = 32
+NUM_RELUS = 32
 EPSILON = 1e-5
 HEAD = r"(Linear|LayerNorm(\(eps=\d+(\.\d+)?(e-\d\d?)?\))?|ReLU|Tanh|Sigmoid|Dropout|Identity)"
 
@@ -626,7 +647,7 @@ KINDS: dict[str, Kind] = {
             "d_model": integer(1),
             "num_heads": integer(1),
             "num_layers": integer(1, 16),
-            "positions": one_of("none", "alibi", "t5"),
+            "positions": one_of("none", "alibi", "t5", "kerple-log", "kerple-power", "fire", "rotary", "xl"),
             "learned_positions": one_of(0),
             "initialization": one_of("torch", "gpt2"),  # of the first weights, which training replaces
             "read_in": one_of("plain", is_optional=True),
@@ -1782,6 +1803,9 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
     # The range is compared first, so that no difference overflows.
     are_rising = (lengths >= 1).all() and (lengths <= max_length).all() and (np.diff(lengths) > 0).all()
     demand(are_rising and lengths[-1] == max_length, "expected lengths that rise to the largest length")
+    if net.settings["positions"] == "fire":  # a later query divides by its own position
+        limit = min(float(fire_limit(net, i)) for i in range(num_layers))
+        demand(max_length - 1 <= limit, f"expected positions up to FIRE's limit {limit:g}, got {max_length - 1:,}")
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
     pairs = np.array([(x, p) for x in range(net.num_symbols) for p in np.unique(sets["table"][:, x])])
     layers = [layer_bounds(sets, i, num_layers, pairs) for i in range(num_layers)]
@@ -1885,23 +1909,7 @@ def heads_of(net: Net, i: int, inputs: Form, max_length: int) -> Heads:
     demand_limit(num_kinds**2 * num_heads * max_length, MAX_ELEMENTS, "scores")
     mapped = as_one_axis([query_key_value(net, i, of_kind(inputs, kind, -3)) for kind in range(num_kinds)])
     query, key, value = (mapped.part(start, start + width).by_head(num_heads) for start in (0, width, 2 * width))
-    flat = key.each(lambda a: np.moveaxis(a.reshape(*a.shape[:-4], rows, *a.shape[-2:]), -2, -3))  # [H, K M, E]
-    lowest, highest = [], []
-    for kind in range(num_kinds):
-        own = of_kind(query, kind, -4).each(lambda a: np.moveaxis(a[..., 0, :, :, :], -2, -3))  # [H, M, E]
-        # (c + v)(c' + v') = c c' + c v' + v (c' + v'), summed over E.
-        center, size = (x @ y.swapaxes(1, 2) for x, y in ((own.center, flat.center), (own.size, flat.size)))
-        radius = np.abs(own.center) @ flat.radius.swapaxes(1, 2) + own.radius @ flat.size.swapaxes(1, 2)
-        # Some kernels multiply query and key by the root of the scale first. Each of these two products rounds, and so
-        # do the two roots: four more roundings of each term. Eight are allowed, and one for each of the E + 1 sums.
-        scores = between(center - radius, center + radius).rounded(size, width // num_heads + 1 + 8)
-        low, high = (end.reshape(num_heads, num_pieces, num_kinds, num_pieces) for end in scores.ends)
-        lowest.append(low.min((1, 3)).T)
-        highest.append(high.max((1, 3)).T)
-    scores = between(np.array(lowest)[..., None], np.array(highest)[..., None]).scaled((width // num_heads) ** -0.5)
-    if net.settings["positions"] != "none":
-        bias = between(biases(net, max_length)[None, None])
-        scores = scores.plus(bias.rounded(bias.size, 1))
+    scores = scores_of(net, i, query, key, max_length)
     # A score that overflows makes the softmax NaN, whatever the other scores are.
     is_finite = np.isfinite(scores.radius).all() and np.isfinite(value.radius).all()
     demand(is_finite, "expected scores and values that float32 can represent")
@@ -1947,16 +1955,142 @@ def directed_enclosures(value: Form) -> tuple[Array, Array]:
     return center, basis * (((high - low) / 2) + basis.shape[-1] * lost)[..., None, :]
 
 
-def biases(net: Net, max_length: int) -> Array:
-    """Return the biases of scores at distances 0, 1, ... [H, T]: ALiBi's slopes times distances, or T5's table."""
-    distances = np.arange(max_length)
-    if net.settings["positions"] == "alibi":
-        return np.asarray(-np.array(alibi_slopes(net.settings["num_heads"]))[:, None] * distances)
-    # Distance n is in bucket n below 16, and otherwise in bucket 16 + floor(16 log_8(n / 16)), at most 31. Integers
-    # decide this without rounding: b <= 16 log_8(n / 16) means 2^(64 + 3 b) <= n^16.
-    limits = [next(n for n in range(16, 129) if n**16 >= 2 ** (64 + 3 * b)) for b in range(1, 16)]
-    buckets = np.where(distances < 16, distances, 16 + np.searchsorted(limits, distances, side="right"))
-    return np.asarray(net.weights["read_in.positions.table"][:, buckets])
+def scores_of(net: Net, i: int, query: Form, key: Form, max_length: int) -> Form:
+    """Return the scores [K, K, H, T] of queries and keys [K, M, H, E] at distances 0, 1, ... T - 1, for layer i.
+
+    Without positions, T is 1.
+    """
+    positions, head_dim = net.settings["positions"], query.center.shape[-1]
+    # Some kernels multiply query and key by the root of the scale first. Each of these two products rounds, and so do
+    # the two roots: four more roundings of each term. Eight are allowed, and one for each of the E + 1 sums.
+    units = head_dim + 1 + 8
+    if positions == "rotary":
+        return rotated(query, key, max_length, units).scaled(head_dim**-0.5)
+    by_distance = between(np.zeros((1, 1, 1, 1)))
+    if positions == "xl":
+        u, v = (between(net.weights[f"read_in.positions.{name}"][None, None]) for name in "uv")
+        relative = vectors_of_distances(net, i, max_length)
+        demand_limit(query.center.size * max_length, MAX_ELEMENTS, "products of queries and distances")
+        by_distance = products(query.plus(v), relative, units).each(lambda a: np.swapaxes(a, -1, -2)[..., None, :, :])
+        by_distance, query = by_distance.scaled(head_dim**-0.5), query.plus(u)
+    elif positions != "none":
+        bias = biases(net, i, max_length)
+        by_distance = bias.rounded(bias.size, 1).each(lambda a: a[..., None, None, :, :])
+    return products(query, key, units).scaled(head_dim**-0.5).each(lambda a: a[..., None]).plus(by_distance)
+
+
+def products(query: Form, key: Form, units: int) -> Form:
+    """Return intervals [K, N, H] of the products of queries [K, M, H, E] and keys [N, O, H, E], over all pieces."""
+    (num_kinds, num_pieces), (num_keys, num_key_pieces) = query.center.shape[:2], key.center.shape[:2]
+    rows = num_keys * num_key_pieces
+    flat = key.each(lambda a: np.moveaxis(a.reshape(*a.shape[:-4], rows, *a.shape[-2:]), -2, -3))  # [H, N O, E]
+    lowest, highest = [], []
+    for kind in range(num_kinds):
+        own = of_kind(query, kind, -4).each(lambda a: np.moveaxis(a[..., 0, :, :, :], -2, -3))  # [H, M, E]
+        # (c + v)(c' + v') = c c' + c v' + v (c' + v'), summed over E.
+        center, size = (x @ y.swapaxes(1, 2) for x, y in ((own.center, flat.center), (own.size, flat.size)))
+        radius = np.abs(own.center) @ flat.radius.swapaxes(1, 2) + own.radius @ flat.size.swapaxes(1, 2)
+        sums = between(center - radius, center + radius).rounded(size, units)
+        low, high = (end.reshape(len(end), num_pieces, num_keys, num_key_pieces) for end in sums.ends)
+        lowest.append(low.min((1, 3)).T)
+        highest.append(high.max((1, 3)).T)
+    return between(np.array(lowest), np.array(highest))
+
+
+def rotated(query: Form, key: Form, max_length: int, units: int) -> Form:
+    """Return the products [K, K, H, T] of rotated queries and keys, of which pair m turns by n 10000^(-2m/E).
+
+    As complex numbers, a query a + bi and a key c + di at distance n give Re((a + bi)(c - di) e^(ix)) with the angle x
+    of n. This is (ac + bd) cos x + (ad - bc) sin x, and ad - bc is the product of (a, b) and (d, -c).
+    """
+    distances, head_dim = np.arange(max_length), query.center.shape[-1]
+    low = high = size = np.zeros(1)
+    for m in range(head_dim // 2):
+        one, other = (form.part(2 * m, 2 * m + 2) for form in (query, key))
+        turned = between(*(np.stack(ends, -1) for ends in turned_ends(other)))
+        x = distances * 10_000.0 ** (-2 * m / head_dim)
+        for keys, wave in ((other, np.cos(x)), (turned, np.sin(x))):
+            # One unit is more than enough for these sums in float64.
+            ends = [end[..., None] * wave for end in products(one, keys, 1).ends]
+            low, high = low + np.minimum(*ends), high + np.maximum(*ends)
+        # A rotated pair is two numbers of size |a| + |b| at most.
+        largest = one.size.sum(-1).max(1)[:, None] * other.size.sum(-1).max(1)
+        size = size + 2 * largest[..., None]
+    # A rotated number rounds by three units of |a| + |b|: its cosine or sine, the products, and their sum. Query and
+    # key are rotated, so six units precede the product. Two more cover the angles, which float64 computes to 1e-11.
+    return between(low, high).rounded(np.broadcast_to(size, low.shape), units + 8)
+
+
+def turned_ends(pairs: Form) -> Iterator[tuple[Array, Array]]:
+    """Yield the lower ends and the upper ends of (d, -c) for pairs (c, d)."""
+    low, high = pairs.ends
+    yield low[..., 1], -high[..., 0]
+    yield high[..., 1], -low[..., 0]
+
+
+def vectors_of_distances(net: Net, i: int, max_length: int) -> Form:
+    """Return Transformer-XL's vectors of distances in layer i, [T, 1, H, E]: a linear map of sines, then cosines."""
+    width, num_heads = net.settings["d_model"], net.settings["num_heads"]
+    demand_limit(max_length * width * width, MAX_ELEMENTS, "multiplications for vectors of distances")
+    angles = np.arange(max_length)[:, None] * 10_000.0 ** (-2 * np.arange((width + 1) // 2) / width)
+    waves = between(np.concatenate([np.sin(angles), np.cos(angles)], 1)[:, :width])
+    mapped = total(net.weights, (waves.rounded(waves.size, 1), f"read_in.positions.maps.{i}.{{}}"))
+    return mapped.by_head(num_heads).each(lambda a: a[..., None, :, :])
+
+
+def biases(net: Net, i: int, max_length: int) -> Form:
+    """Return the biases [H, T] of layer i's scores at distances 0, 1, ... T - 1, for queries up to position T - 1."""
+    positions, distances = net.settings["positions"], np.arange(max_length)
+    if positions == "alibi":
+        return between(-np.array(alibi_slopes(net.settings["num_heads"]))[:, None] * distances)
+    if positions == "t5":
+        # Distance n is in bucket n below 16, and otherwise in bucket 16 + floor(16 log_8(n / 16)), at most 31. Integers
+        # decide this without rounding: b <= 16 log_8(n / 16) means 2^(64 + 3 b) <= n^16.
+        limits = [next(n for n in range(16, 129) if n**16 >= 2 ** (64 + 3 * b)) for b in range(1, 16)]
+        buckets = np.where(distances < 16, distances, 16 + np.searchsorted(limits, distances, side="right"))
+        return between(net.weights["read_in.positions.table"][:, buckets])
+    if positions == "fire":
+        return fire_biases(net, i, distances)
+    # KERPLE: -p ln(1 + a n), or -a n^p. Both parameters are positive.
+    p, a = (limited(net, name) for name in "pa")
+    if positions == "kerple-log":
+        return a.times(between(distances[None])).monotone(np.log1p).times(p).scaled(-1.0)
+    # n^p rises with p for n >= 1, and is 0 for n = 0.
+    low, high = (distances.astype(np.float64) ** end for end in p.ends)
+    return between(low, high).rounded(high, FUNCTION).times(a).scaled(-1.0)
+
+
+def limited(net: Net, name: str) -> Form:
+    """Return KERPLE's parameter x + (limited x - x) of each head, [H, 1]; limits are 0.01, and 2 for a power.
+
+    Within the limits, the difference is 0. Outside, the limit, the difference and the sum round.
+    """
+    numbers = net.weights[f"read_in.positions.{name}"].astype(np.float64)[:, None]
+    is_power = net.settings["positions"] == "kerple-power" and name == "p"
+    near = np.clip(numbers, 0.01, 2.0 if is_power else None)
+    off = np.where(near == numbers, 0.0, 4 * UNIT * (np.abs(numbers) + near))
+    return between(near - off, near + off)
+
+
+def fire_biases(net: Net, i: int, distances: Array) -> Form:
+    """Return f(psi(n) / (psi(L) + 1e-6)) for psi(x) = ln(1 + |c x|) and a net f with one layer of ReLUs.
+
+    The denominator has L as long as the query's position is at most L, which `check_attention` demands.
+    """
+    name = f"read_in.positions.layers.{i}"
+    c = between(np.abs(net.weights[f"{name}.c"].astype(np.float64))[None])
+    above, below = (c.times(between(x)).monotone(np.log1p) for x in (distances, fire_limit(net, i)[None]))
+    # No exact number here is negative, and 1e-6 is far above the rounding errors of a denominator near 0.
+    lowest, highest = below.plus(between(np.array([1e-6]))).ends
+    ratio = between(np.maximum(above.ends[0], 0) / highest, above.ends[1] / lowest)
+    inputs = ratio.rounded(ratio.size, 1).each(lambda a: a[..., None])
+    hidden = total(net.weights, (inputs, f"{name}.net.0.{{}}")).relu()
+    return total(net.weights, (hidden, f"{name}.net.2.{{}}")).each(lambda a: np.swapaxes(a, -1, -2))
+
+
+def fire_limit(net: Net, i: int) -> Array:
+    """Return FIRE's limit L = |512 l| of layer i, which is exact, because 512 is a power of two."""
+    return np.abs(512 * net.weights[f"read_in.positions.layers.{i}.limit"].astype(np.float64))
 
 
 def alibi_slopes(num_heads: int) -> list[float]:

@@ -35,6 +35,7 @@ from lengthwise.certification.sweeps import (
 )
 from lengthwise.devices import check_arithmetic
 from lengthwise.ops.intervals import ULPS
+from lengthwise.ops.sinusoids import position_angles
 
 WIDTHS = (2, 3, 4, 5, 8, 16, 17, 31, 32, 64)
 """The widths of softmax and norms, below and above the length of a CPU's vectors."""
@@ -126,6 +127,9 @@ def measurements() -> dict[str, Measurement]:
         # Each range ends where the result no longer changes, or where it overflows.
         "exp": _elementwise(torch.exp, np.exp, _result_size, _below_overflow),
         "log": _elementwise(torch.log, np.log, _log_size, _positive),
+        "log1p": _elementwise(torch.log1p, np.log1p, _result_size, _positive),
+        "power of a distance": _power_errors,
+        "sine and cosine": _wave_errors,
         "sigmoid": _elementwise(torch.sigmoid, sigmoid, _result_size, _symmetric(104.0)),
         "tanh": _elementwise(torch.tanh, np.tanh, _result_size, _symmetric(20.0)),
         "erf": _elementwise(torch.erf, _erf, _result_size, _symmetric(6.0)),
@@ -217,6 +221,25 @@ def _tanh_gelu(x: Array) -> Array:
 
 def _softplus(x: Array) -> Array:
     return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _power_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
+    """Yield errors of n^p for distances n and the exponents 0.01 ... 2 of KERPLE."""
+    numbers = torch.arange(1, 4097).to(dtype)
+    drawn = torch.from_numpy(generator().uniform(0.01, 2, 8)).to(dtype)
+    exponents = torch.cat([drawn, torch.tensor([0.01, 0.5, 1, 2], dtype=dtype)])[:, None]
+    right = wide(numbers) ** wide(exponents)
+    yield MeasuredError(error(numbers**exponents, right, right), ULPS)
+
+
+def _wave_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
+    """Yield errors, relative to 1, of waves that are computed in float64: as a sine, a cosine, and a complex number."""
+    angles = position_angles(4096, 8)
+    turns = torch.polar(torch.ones_like(angles), angles)
+    for wave, results in ((np.sin, (angles.sin(), turns.imag)), (np.cos, (angles.cos(), turns.real))):
+        right = wave(wide(angles))
+        for result in results:
+            yield MeasuredError(error(result.to(dtype), right, np.ones_like(right)), ULPS)
 
 
 def _logits(width: int, dtype: torch.dtype) -> Iterator[Tensor]:

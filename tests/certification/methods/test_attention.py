@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from attending_net import OCCURS, attending_net
+from attending_net import OCCURS, WIDTH, attending_net
 from automaton_strategies import all_strings
 from proved_nets import accepts, proof_of, prove
 
@@ -17,6 +17,7 @@ from lengthwise.certification import checker, traces
 from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.confirm import confirm
 from lengthwise.certification.machine_model import machine_model
+from lengthwise.certification.methods.attention import distances
 from lengthwise.certification.methods.attention.masses import Blocks, mass_bounds, pairs_of, paths_of
 from lengthwise.certification.methods.attention.pieces import Pieces, head_of, margins_in, narrowed
 from lengthwise.certification.methods.attention.prover import AttentionProver
@@ -24,7 +25,6 @@ from lengthwise.certification.methods.attention.scores import (
     Heads,
     Values,
     heads_of,
-    layers_of,
     states_of_symbols,
 )
 from lengthwise.certification.methods.base import highest_level, task_extraction
@@ -34,7 +34,7 @@ from lengthwise.models.base import SequenceModel, make_model
 from lengthwise.ops.intervals import Intervals
 from lengthwise.tasks import make_task
 
-POSITIONS = ("none", "alibi", "t5")
+POSITIONS = tuple(distances.names())
 OCCURS_EXTRACTION = mask_unsupervised(task_extraction(OCCURS.reference), OCCURS.reference)
 
 
@@ -48,7 +48,7 @@ def drawn_net(positions: str, *, seed: int = 0, num_heads: int = 2) -> SequenceM
 
 def first_heads(model: SequenceModel, max_length: int) -> Heads:
     """The bounds of the first layer, for strings over two symbols."""
-    return heads_of(model, layers_of(model)[0], states_of_symbols(model, 2), max_length)
+    return heads_of(model, 0, states_of_symbols(model, 2), max_length)
 
 
 def masses_of(model: SequenceModel, strings: torch.Tensor) -> torch.Tensor:
@@ -160,8 +160,6 @@ def test_no_bound_covers_the_error_of_a_net_with_noise(positions: str, seed: int
     """Noise on all weights grows by bisection until a short string is wrong; the net just before that is tried too."""
     generator = torch.Generator().manual_seed(seed)
     right = attending_net(6.0, positions=positions, num_heads=2)
-    if positions == "t5":
-        right.read_in.positions.table.zero_()
     noise = [torch.randn(parameter.shape, generator=generator) for parameter in right.parameters()]
 
     def moved(size: float) -> SequenceModel:
@@ -195,19 +193,32 @@ def test_a_proof_is_not_that_of_another_net_or_length() -> None:
     assert not accepts(proof, arrays=proof.arrays | weights)
 
 
-@pytest.mark.parametrize("heads", [pytest.param(1, marks=pytest.mark.slow), 2])
-@pytest.mark.parametrize("positions", ["alibi", "t5"])
+@pytest.mark.sampled(3)  # each is a second or two
+@pytest.mark.parametrize("heads", [2, 1])
+@pytest.mark.parametrize("positions", [name for name in POSITIONS if name != "none"])
 def test_proofs_with_positions_are_accepted_and_belong_to_their_heads(positions: str, heads: int) -> None:
     model = attending_net(5.0, positions=positions, num_heads=heads)
-    if positions == "t5":
-        model.read_in.positions.table.copy_(torch.arange(32.0 * heads).sin().view(heads, 32) / 2)
+    move_heads(model)
     proof = prove(model, OCCURS)
     assert accepts(proof)
     if heads == 2:
         swapped = {name: proof.arrays[name][:, :, :, ::-1] for name in ("sets.low", "sets.high")}
         assert not accepts(proof, arrays=proof.arrays | swapped)
-    others = [name for name in POSITIONS if name not in (positions, "t5")] if positions != "t5" else []
-    assert not any(accepts(proof, model=proof.certificate["model"] | {"positions": name}) for name in others)
+    # Other encodings without parameters, and with the same parameters, give other scores.
+    without = ("none", "alibi", "rotary")
+    others = {"kerple-log": ["kerple-power"], "kerple-power": ["kerple-log"]} | dict.fromkeys(without, without)
+    for name in others.get(positions, ()):
+        belongs = accepts(proof, model=proof.certificate["model"] | {"positions": name})
+        assert belongs == (name == positions), name
+
+
+def move_heads(model: SequenceModel) -> None:
+    """Make the scores of heads differ, and depend on distances, by a fraction of their gap."""
+    generator = torch.Generator().manual_seed(0)
+    for name, parameter in model.read_in.positions.named_parameters():
+        if "limit" not in name:
+            parameter += 0.3 * torch.rand(parameter.shape, generator=generator)
+    model.layers[0].query_key_value.bias[WIDTH // 2 : WIDTH] *= 0.9  # of the second head's queries
 
 
 @pytest.mark.parametrize("num_heads", [1, 2, 3, 6, 8])
@@ -217,7 +228,9 @@ def test_the_checker_has_the_biases_of_the_net(num_heads: int) -> None:
         weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
         settings = {"positions": positions, "num_heads": num_heads}
         expected = model.read_in.positions.by_distance(torch.arange(300)).detach().double().numpy()
-        assert np.allclose(checker.biases(checker.Net("", settings, weights, 2, 2), 300), expected, rtol=1e-15)
+        biases = checker.biases(checker.Net("", settings, weights, 2, 2), 0, 300)
+        assert np.allclose(biases.center, expected, rtol=1e-15)
+        assert not biases.radius.any()
 
 
 def test_scores_that_may_overflow_are_rejected() -> None:
@@ -232,7 +245,10 @@ def test_scores_that_may_overflow_are_rejected() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "reason"),
-    [({"readout": "tied"}, "linear read-out"), ({"positions": "sinusoidal"}, "positions none, alibi or t5|parts")],
+    [
+        ({"readout": "tied"}, "linear read-out"),
+        ({"positions": "sinusoidal"}, "expected (only parts|positions none, )"),
+    ],
 )
 def test_what_has_no_bounds_is_not_proved(settings: dict[str, str], reason: str) -> None:
     model = make_model("transformer", OCCURS, d_model=8, num_heads=1, num_layers=1, **settings)

@@ -14,17 +14,18 @@ from proved_nets import Proof, accepts, prove
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification import checker
 from lengthwise.certification.builder import mask_unsupervised
-from lengthwise.certification.methods.attention import pieces, prover
+from lengthwise.certification.methods.attention import distances, pieces, prover
+from lengthwise.certification.methods.attention.distances import scores_of
 from lengthwise.certification.methods.attention.masses import Blocks, Pairs, mass_bounds
 from lengthwise.certification.methods.attention.pieces import Pieces, head_of, state_in, states_after
 from lengthwise.certification.methods.attention.prover import AttentionProver, Search
-from lengthwise.certification.methods.attention.scores import heads_of, scores_of
+from lengthwise.certification.methods.attention.scores import heads_of
 from lengthwise.certification.methods.base import task_extraction
 from lengthwise.models.base import SequenceModel, make_model
 from lengthwise.ops.intervals import Intervals
 from lengthwise.tasks import make_task
 
-POSITIONS = ("none", "alibi", "t5")
+POSITIONS = tuple(distances.names())
 OCCURS_EXTRACTION = mask_unsupervised(task_extraction(OCCURS.reference), OCCURS.reference)
 LENGTH = 7
 
@@ -97,19 +98,20 @@ def test_states_and_masses_of_all_short_strings_lie_within_bounds(positions: str
 @cache
 def proved(positions: str, num_heads: int) -> Proof:
     model = deeper_net(5.0, positions=positions, num_heads=num_heads)
-    if positions == "t5":
-        model.read_in.positions.table.copy_(torch.arange(32.0 * num_heads).sin().view(num_heads, 32) / 4)
+    for name, parameter in model.read_in.positions.named_parameters():
+        if "limit" not in name:
+            parameter.copy_(torch.arange(float(parameter.numel())).sin().view(parameter.shape) / 8)
     return prove(model, OCCURS)
 
 
-@pytest.mark.sampled(2)  # each takes a second or two
+@pytest.mark.sampled(4)  # each takes a second or two
 @pytest.mark.parametrize("num_heads", [1, 2])
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_proofs_are_accepted_and_no_bound_can_be_moved(positions: str, num_heads: int) -> None:
     """A bound below a mass that some string has is rejected, in either layer, and so are bounds of another layer."""
     proof = proved(positions, num_heads)
     assert accepts(proof)
-    assert proof.certificate["max_length"] >= 20
+    assert proof.certificate["max_length"] >= 15
     # After "1", then "0", then "1": in state 0 and 1 of the machine, by the transducer itself.
     table, start = proof.arrays["sets.table"], int(proof.arrays["sets.start"])
     string = [1, 0, 1]
@@ -181,14 +183,13 @@ def test_bounds_hold_for_inputs_values_and_masses_drawn_from_their_sets(
     enclosures = Intervals(center - radius, center + radius)
     weights = {name: tensor.float().numpy() for name, tensor in model.state_dict().items()}
     net = checker.Net("", model.config.model_dump() | {"positions": positions}, weights, 2, 2)
-    heads = heads_of(model, layer, enclosures, LENGTH)
+    heads = heads_of(model, 1, enclosures, LENGTH)
     checked = checker.heads_of(net, 1, checker.between(enclosures.low.numpy(), enclosures.high.numpy()), LENGTH)
     kind, piece = torch.arange(100) % num_kinds, torch.arange(100) % num_pieces
     states = center[kind, piece] + radius[kind, piece] * (2 * drawn(100, 8).round() - 1)  # corners
     query, key, value = layer._heads(layer.query_key_value(layer.norms[0](states))[:, None], 3)
-    scores = torch.einsum("ahse,bhse->abh", query, key) * query.shape[-1] ** -0.5
-    if positions != "none":
-        scores = scores + model.read_in.positions.by_distance(torch.arange(1)).double()[:, 0]
+    attention = model.read_in.positions.attention(query.new_zeros(1, 1, 8))[1]
+    scores = attention.scores(query.repeat_interleave(100, 0), key.repeat(100, 1, 1, 1)).view(100, 100, num_heads)
     pairs = kind[:, None], kind[None]
     assert inside(*(end[..., 0][pairs] for end in (heads.scores.low, heads.scores.high)), scores)
     assert inside(*(torch.from_numpy(end)[..., 0][pairs] for end in checked.scores.ends), scores)

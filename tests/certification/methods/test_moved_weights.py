@@ -60,14 +60,12 @@ def planted(right: SequenceModel, generator: torch.Generator) -> tuple[SequenceM
 @pytest.mark.slow  # bisection and bounds of 500 nets take minutes
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("num_layers", [1, 2])
-@pytest.mark.parametrize("positions", ["none", "t5"])
+@pytest.mark.parametrize("positions", ["none", "t5", "kerple-log", "rotary"])
 def test_no_bound_covers_a_moved_weight(positions: str, num_layers: int, seed: int, monkeypatch) -> None:
     monkeypatch.setattr(pieces, "NUM_ROUNDS", 4)
     monkeypatch.setattr(checker, "HALVINGS", 4)
     monkeypatch.setattr(prover, "MAX_LENGTH", MAX_LENGTH + 4)
     right = (attending_net if num_layers == 1 else deeper_net)(5.0, positions=positions, num_heads=2)
-    if positions == "t5":
-        right.read_in.positions.table.zero_()
     generator, num_planted, num_bounded = torch.Generator().manual_seed(seed), 0, 0
     while num_planted < NUM_FAULTS:
         if fault := planted(right, generator):

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.methods.attention import distances
 from lengthwise.certification.methods.attention.evidence import AttentionEvidence
 from lengthwise.certification.methods.attention.masses import (
     Blocks,
@@ -17,7 +18,7 @@ from lengthwise.certification.methods.attention.masses import (
     paths_of,
 )
 from lengthwise.certification.methods.attention.pieces import NUM_ROUNDS, Halved, Pieces, halved, head_of, states_after
-from lengthwise.certification.methods.attention.scores import POSITIONS, Heads, heads_of, layers_of, states_of_symbols
+from lengthwise.certification.methods.attention.scores import Heads, heads_of, layers_of, states_of_symbols
 from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.certification.parts import Level
 from lengthwise.conventions import IGNORE
@@ -65,8 +66,9 @@ class AttentionProver(Prover):
 
     @classmethod
     def reaches(cls, model: Transformer) -> Level:
-        names = [encoding.name for encoding in POSITIONS]
-        return "bounded" if model.config.positions in names and model.config.readout == "linear" else "tested"
+        return (
+            "bounded" if model.config.positions in distances.names() and model.config.readout == "linear" else "tested"
+        )
 
     @torch.no_grad()
     def prove(self, model: Transformer, extraction: Extraction) -> AttentionEvidence:
@@ -74,9 +76,9 @@ class AttentionProver(Prover):
         assert isinstance(machine, Transducer)
         search = Search(model, machine)
         first, last = 1, 1
-        while first <= MAX_LENGTH and search.is_proved(first, last):
-            first, last = last + 1, min(2 * last, MAX_LENGTH)
-        for _ in range(NUM_BISECTIONS if first <= MAX_LENGTH else 0):
+        while first <= search.max_length and search.is_proved(first, last):
+            first, last = last + 1, min(2 * last, search.max_length)
+        for _ in range(NUM_BISECTIONS if first <= search.max_length else 0):
             middle = (first + last) // 2
             if middle >= last:
                 break
@@ -103,7 +105,8 @@ class Search:
         self.pairs = [pairs_of(machine, is_first=index == 0) for index in range(len(self.layers))]
         if len(self.layers) > 1:
             _check_products(len(self.pairs[1].last), model.config.num_heads)
-        self.first = self._heads(0, states_of_symbols(model, len(machine.symbols)), MAX_LENGTH)
+        self.max_length = distances.max_length_of(model.read_in.positions, MAX_LENGTH)
+        self.first = self._heads(0, states_of_symbols(model, len(machine.symbols)), self.max_length)
         self.blocks: list[tuple[int, int]] = []
         self.masses: list[list[Masses]] = [[] for _ in self.layers]
         self.results: list[Halved] = []
@@ -129,7 +132,7 @@ class Search:
         return True
 
     def _heads(self, index: int, states: Intervals, max_length: int) -> tuple[Heads, Paths]:
-        heads, pairs = heads_of(self.model, self.layers[index], states, max_length), self.pairs[index]
+        heads, pairs = heads_of(self.model, index, states, max_length), self.pairs[index]
         _check_size(pairs, heads.scores.low.shape)
         return heads, paths_of(heads, pairs)
 

@@ -9,19 +9,13 @@ import torch.nn.functional as F
 from jaxtyping import Float64
 from torch import Tensor, nn
 
+from lengthwise.certification.methods.attention import distances
 from lengthwise.certification.methods.usual_parts import check_usual
-from lengthwise.layers.positions.alibi import ALiBi
-from lengthwise.layers.positions.base import PositionEncoding
-from lengthwise.layers.positions.bias import DistanceBias
-from lengthwise.layers.positions.none import NoPositions
-from lengthwise.layers.positions.t5 import T5Bias
+from lengthwise.layers.positions.base import PositionSizes
 from lengthwise.layers.read_in import SymbolReadIn
 from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.models.transformer import Transformer
 from lengthwise.ops.intervals import SMALLEST, UNIT, Intervals
-
-POSITIONS: tuple[type[PositionEncoding], ...] = (NoPositions, ALiBi, T5Bias)
-"""The encodings that have bounds: a score depends on two symbols and their distance, and on nothing else."""
 
 MIN_KEYS_PER_CHUNK = 64
 """The smallest number of keys after which a kernel may rescale its sums. Torch's kernel takes 512 keys at a time."""
@@ -93,11 +87,11 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     if config.readout != "linear":
         raise ValueError(f"model: expected a transformer with a linear read-out, got readout={config.readout!r}")
     kinds: set[type[nn.Module]] = {SymbolReadIn, nn.Embedding, nn.LayerNorm, nn.Identity, nn.Linear}
-    check_usual(model, kinds | {nn.ModuleList, nn.Sequential, TransformerLayer, *POSITIONS})
+    check_usual(model, kinds | distances.KINDS | {nn.Sequential, TransformerLayer, *distances.SCORES})
     read_in = model.read_in
     assert isinstance(read_in, SymbolReadIn)
-    if type(read_in.positions) not in POSITIONS:
-        raise ValueError(f"model: expected positions none, alibi or t5, got {config.positions!r}")
+    sizes = PositionSizes(config.d_model, config.num_heads, config.num_layers, read_in.positions.sizes.max_positions)
+    distances.check_encoding(read_in.positions, sizes)
     layers = []
     for layer in model.layers:
         assert isinstance(layer, TransformerLayer)
@@ -123,24 +117,20 @@ def states_of_symbols(model: Transformer, num_symbols: int) -> Intervals:
 
 
 @torch.no_grad()
-def heads_of(model: Transformer, layer: TransformerLayer, states: Intervals, max_length: int) -> Heads:
+def heads_of(model: Transformer, index: int, states: Intervals, max_length: int) -> Heads:
     """Return the tables of a layer for strings of up to `max_length` symbols, given its inputs [K, M, D].
 
     Raises:
         ValueError: a score may overflow in float32.
     """
+    layer = model.layers[index]
+    assert isinstance(layer, TransformerLayer)
     norm, maps = layer.norms[0], layer.query_key_value
     assert isinstance(norm, nn.LayerNorm)
-    positions = model.read_in.positions
     width = states.low.shape[-1]
     mapped = states.normed(norm).linear(maps.weight, maps.bias)
     query, key, value = (_by_head(part, layer.num_heads) for part in mapped.split([width] * 3))
-    scores = scores_of(query, key)[..., None]
-    if isinstance(positions, DistanceBias):
-        bias = Intervals.around(positions.by_distance(torch.arange(max_length)).double())
-        # The bias is rounded to float32, and so is its sum with the score.
-        bias = bias.rounded(bias.size)
-        scores = Intervals(scores.low + bias.low, scores.high + bias.high).rounded(scores.size + bias.size, 2)
+    scores = distances.scores_by_distance(model.read_in.positions, index, query, key, max_length)
     if not bool(scores.size.isfinite().all() & value.size.isfinite().all()):
         raise ValueError("model: expected scores and values that float32 represents, got some that may overflow")
     return Heads(scores, values_of(value), states)
@@ -158,30 +148,6 @@ def values_of(pieces: Intervals) -> Values:
     center = middle[:, :, 0] + (basis @ ((low + high) / 2)[..., None])[..., 0]
     slack = 1e-12 * (pieces.size.amax((2, 3)) + SMALLEST)
     return Values(center, basis * ((high - low) / 2 + slack[..., None])[..., None, :])
-
-
-def scores_of(query: Intervals, key: Intervals) -> Intervals:
-    """Return the scores [K, K, H] of queries and keys [K, M, H, E], over all of their pieces."""
-    num_kinds, num_pieces, _, head_dim = query.low.shape
-    other = tuple(_by_piece(end) for end in (key.center, key.radius, key.size))
-    kinds = []
-    for kind in range(num_kinds):  # all at once would need K M x K M numbers
-        own = query[kind : kind + 1]
-        one = tuple(_by_piece(end) for end in (own.center, own.radius, own.size))
-        # (c + v)(c' + v') = c c' + c v' + v (c' + v'), number by number. A kernel may scale queries and keys before the
-        # product, or scores after it, and takes the terms in any order.
-        center = one[0] @ other[0].mT
-        radius = one[0].abs() @ other[1].mT + one[1] @ other[2].mT
-        scores = Intervals(center - radius, center + radius).rounded(one[2] @ other[2].mT, head_dim + 8)
-        low, high = (end.unflatten(2, (num_kinds, num_pieces)) for end in (scores.low, scores.high))
-        kinds.append(Intervals(low.amin((1, 3)).mT, high.amax((1, 3)).mT))
-    scores = Intervals.stacked(kinds)
-    return Intervals(scores.low * head_dim**-0.5, scores.high * head_dim**-0.5)
-
-
-def _by_piece(numbers: Float64[Tensor, "K M H E"]) -> Float64[Tensor, "H N E"]:
-    """Return the numbers of each head, with one row for each piece of any kind."""
-    return numbers.flatten(0, 1).transpose(0, 1)
 
 
 def _by_head(part: Intervals, num_heads: int) -> Intervals:

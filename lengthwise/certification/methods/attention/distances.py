@@ -1,0 +1,238 @@
+"""Scores of attention as functions of two kinds of positions and their distance, with bounds, for each encoding."""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from jaxtyping import Float, Float64, Int64
+from torch import Tensor, nn
+
+from lengthwise.layers.positions.alibi import ALiBi
+from lengthwise.layers.positions.base import PositionEncoding, PositionSizes
+from lengthwise.layers.positions.bias import DistanceBias
+from lengthwise.layers.positions.fire import EPSILON, FIRE, INITIAL_LIMIT, FIREBias
+from lengthwise.layers.positions.kerple import FLOOR, KerpleLog, KerplePower
+from lengthwise.layers.positions.none import NoPositions
+from lengthwise.layers.positions.rotary import RotaryPositions
+from lengthwise.layers.positions.t5 import T5Bias
+from lengthwise.layers.positions.transformer_xl import TransformerXLPositions
+from lengthwise.ops.intervals import ULPS, UNIT, Intervals
+from lengthwise.ops.sinusoids import distance_sinusoids, position_angles
+
+KINDS: frozenset[type[nn.Module]] = frozenset({nn.ModuleList, nn.Sequential, nn.Linear, nn.ReLU, FIREBias})
+"""The parts that encodings consist of."""
+
+
+def check_encoding(positions: PositionEncoding, sizes: PositionSizes) -> None:
+    """Reject an encoding whose scores have no bounds, or whose plain attributes differ from the model's settings."""
+    if type(positions) not in SCORES:
+        raise ValueError(f"model: expected positions {', '.join(names())}, got {positions.name!r}")
+    parts = [positions, *(positions.layers if isinstance(positions, FIRE) else ())]
+    if any(part.sizes != sizes for part in parts):  # they determine slopes and angles, but no weight shows them
+        raise ValueError("model: expected an encoding of positions with the model's sizes, got other sizes")
+    for layer in parts[1:]:
+        assert isinstance(layer, FIREBias)
+        if [type(part) for part in layer.net] != [nn.Linear, nn.ReLU, nn.Linear]:
+            raise ValueError("model: expected FIRE's biases from a linear map, a ReLU and a linear map, got others")
+
+
+def names() -> list[str]:
+    """Return the names of the encodings that have bounds."""
+    return [encoding.name for encoding in SCORES]
+
+
+def max_length_of(positions: PositionEncoding, max_length: int) -> int:
+    """Return the largest length, up to `max_length`, for which scores depend on distances alone.
+
+    FIRE measures distances relative to the query's position if this exceeds its limit L, so the last query is at L.
+    """
+    limits = [_limit_of(layer) for layer in positions.modules() if isinstance(layer, FIREBias)]
+    return min([max_length, *(int(min(max_length, float(limit))) + 1 for limit in limits)])
+
+
+def scores_by_distance(
+    positions: PositionEncoding, index: int, query: Intervals, key: Intervals, max_length: int
+) -> Intervals:
+    """Return the scores [K, K, H, T] of layer `index` for queries and keys [K, M, H, E] at distances 0 ... T - 1.
+
+    Without positions, the last axis has length 1.
+    """
+    return SCORES[type(positions)](positions, index, query, key, torch.arange(max_length))
+
+
+def products_of(query: Intervals, key: Intervals, units: int) -> Intervals:
+    """Return the products [K, N, H] of queries [K, M, H, E] and keys [N, O, H, E], over all of their pieces.
+
+    They have `units` rounding errors, relative to the sum of the sizes of their terms.
+    """
+    (num_kinds, num_pieces), (num_keys, num_key_pieces) = query.low.shape[:2], key.low.shape[:2]
+    other = tuple(_by_piece(end) for end in (key.center, key.radius, key.size))
+    kinds = []
+    for kind in range(num_kinds):  # all at once would need K M x N O numbers
+        own = query[kind : kind + 1]
+        one = tuple(_by_piece(end) for end in (own.center, own.radius, own.size))
+        # (c + v)(c' + v') = c c' + c v' + v (c' + v'), number by number.
+        center = one[0] @ other[0].mT
+        radius = one[0].abs() @ other[1].mT + one[1] @ other[2].mT
+        products = Intervals(center - radius, center + radius).rounded(one[2] @ other[2].mT, units)
+        low, high = (end.view(len(end), num_pieces, num_keys, num_key_pieces) for end in (products.low, products.high))
+        kinds.append(Intervals(low.amin((1, 3)).mT, high.amax((1, 3)).mT))
+    return Intervals.stacked(kinds)
+
+
+def scores_of(query: Intervals, key: Intervals) -> Intervals:
+    """Return the scores q . k / sqrt(E), [K, N, H]."""
+    head_dim = query.low.shape[-1]
+    # A kernel may scale queries and keys before the product, or scores after it, and takes the terms in any order.
+    return _times(products_of(query, key, head_dim + 8), head_dim**-0.5)
+
+
+def _without_positions(
+    positions: PositionEncoding, index: int, query: Intervals, key: Intervals, distance: Int64[Tensor, " T"]
+) -> Intervals:
+    return scores_of(query, key)[..., None]
+
+
+def _rotated(
+    positions: PositionEncoding, index: int, query: Intervals, key: Intervals, distance: Int64[Tensor, " T"]
+) -> Intervals:
+    """Return Re(q conj(k) e^(i n w)), summed over the pairs of numbers of a head, as complex numbers q and k.
+
+    So each pair (a, b) of a query and (c, d) of a key adds (a c + b d) cos(n w) + (a d - b c) sin(n w).
+    """
+    head_dim = query.low.shape[-1]
+    angles = position_angles(len(distance), head_dim)
+    center = radius = size = torch.zeros((), dtype=torch.float64)
+    for pair in range(head_dim // 2):
+        one, other = (states[..., 2 * pair : 2 * pair + 2] for states in (query, key))
+        # The key (d, -c) gives a d - b c.
+        turned = Intervals.joined([other[..., 1:], _times(other[..., :1], -1)])
+        waves = angles[:, pair].cos(), angles[:, pair].sin()
+        for keys, wave in zip((other, turned), waves, strict=True):
+            products = products_of(one, keys, 1)[..., None]
+            center = center + products.center * wave
+            radius = radius + products.radius * wave.abs()
+        # A rotated number is at most |a| + |b|, and there are two.
+        sizes = one.size.sum(-1).amax(1)[:, None] * other.size.sum(-1).amax(1)
+        size = size + 2 * sizes[..., None]
+    # A rotated number rounds by three units of |a| + |b|: its cosine or sine, the products, and their sum. Query and
+    # key are rotated, so six units precede the product. Two more cover the angles, which float64 computes to 1e-11.
+    # The product and its scale round as in `scores_of`.
+    scores = Intervals(center - radius, center + radius).rounded(size.expand_as(center), head_dim + 8 + 8)
+    return _times(scores, head_dim**-0.5)
+
+
+def _relative(
+    positions: PositionEncoding, index: int, query: Intervals, key: Intervals, distance: Int64[Tensor, " T"]
+) -> Intervals:
+    """Return ((q + u) . k + (q + v) . W R_n) / sqrt(E)."""
+    assert isinstance(positions, TransformerXLPositions)
+    linear = positions.maps[index]
+    assert isinstance(linear, nn.Linear)
+    sinusoids = Intervals.around(distance_sinusoids(len(distance), positions.sizes.d_model))
+    sinusoids = sinusoids.rounded(sinusoids.size)  # to float32
+    mapped = sinusoids.linear(linear.weight.double(), None if linear.bias is None else linear.bias.double())
+    relative = Intervals(*(end.unflatten(-1, positions.u.shape)[:, None] for end in (mapped.low, mapped.high)))
+    u, v = (Intervals.around(vector.double()) for vector in (positions.u, positions.v))
+    by_distance = scores_of(query + v, relative)  # K T H
+    return scores_of(query + u, key)[..., None] + Intervals(by_distance.low.mT, by_distance.high.mT)[:, None]
+
+
+def _biased(
+    bias_of: Callable[[PositionEncoding, int, Int64[Tensor, " T"]], Intervals],
+    positions: PositionEncoding,
+    index: int,
+    query: Intervals,
+    key: Intervals,
+    distance: Int64[Tensor, " T"],
+) -> Intervals:
+    bias = bias_of(positions, index, distance)
+    # The bias is rounded to float32, and so is its sum with the score.
+    return scores_of(query, key)[..., None] + bias.rounded(bias.size)
+
+
+def _definition(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
+    """Return biases [H, T] that the net looks up, or computes in float64."""
+    assert isinstance(positions, DistanceBias)
+    return Intervals.around(positions.by_distance(distance).double())
+
+
+def _kerple_log(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
+    """Return -p ln(1 + a n)."""
+    assert isinstance(positions, KerpleLog)
+    p, a = _limited(positions.p), _limited(positions.a)
+    return _times(p * (a * Intervals.around(distance.double())).monotone(torch.log1p), -1)
+
+
+def _kerple_power(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
+    """Return -a n^p."""
+    assert isinstance(positions, KerplePower)
+    p, a = _limited(positions.p, 2.0), _limited(positions.a)
+    # n^p rises with p for n >= 1, and is 0 for n = 0.
+    powers = Intervals(distance.double() ** p.low, distance.double() ** p.high)
+    return _times(a * powers.rounded(powers.high, ULPS), -1)
+
+
+def _limited(numbers: Float[Tensor, " H"], maximum: float | None = None) -> Intervals:
+    """Return KERPLE's numbers x + (limited x - x), [H, 1], which are exact within the limits and rounded outside."""
+    exact = numbers.double()[:, None]
+    limited = exact.clamp(FLOOR, maximum)
+    # The difference and the sum round, and so do the limits themselves, in float32.
+    radius = torch.where(limited == exact, 0.0, 2 * UNIT * (exact.abs() + limited))
+    return Intervals(limited - radius, limited + radius)
+
+
+def _fire(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
+    """Return f(psi(n) / (psi(L) + 1e-6)) with psi(x) = ln(1 + |c x|), for queries up to position L."""
+    assert isinstance(positions, FIRE)
+    layer = positions.layers[index]
+    assert isinstance(layer, FIREBias)
+    size = layer.c.double().abs()
+
+    def psi(numbers: Float64[Tensor, " N"]) -> Intervals:
+        products = Intervals.around(size * numbers)
+        return products.rounded(products.size).monotone(torch.log1p)
+
+    limit = _limit_of(layer)[None]
+    below = psi(limit) + Intervals.around(torch.full_like(limit, EPSILON))
+    above = psi(distance.double())
+    # No number is negative, but with slack the lower ends may be.
+    ratio = Intervals(above.low.clamp(min=0) / below.high, above.high / below.low)
+    state = ratio.rounded(ratio.size)[..., None]
+    first, _, last = layer.net
+    assert isinstance(first, nn.Linear)
+    assert isinstance(last, nn.Linear)
+    hidden = state.linear(first.weight.double(), first.bias.double()).relu()
+    biases = hidden.linear(last.weight.double(), last.bias.double())
+    return Intervals(biases.low.mT, biases.high.mT)
+
+
+def _limit_of(layer: FIREBias) -> Float64[Tensor, ""]:
+    """Return FIRE's limit L, which float32 represents exactly, because its factor is a power of two."""
+    return (INITIAL_LIMIT * layer.limit.double()).abs()
+
+
+def _times(values: Intervals, factor: float) -> Intervals:
+    """Return the intervals times a number, without rounding errors."""
+    ends = values.low * factor, values.high * factor
+    return Intervals(*(ends if factor > 0 else ends[::-1]))
+
+
+def _by_piece(numbers: Float64[Tensor, "K M H E"]) -> Float64[Tensor, "H N E"]:
+    """Return the numbers of each head, with one row for each piece of any kind."""
+    return numbers.flatten(0, 1).transpose(0, 1)
+
+
+Table = Callable[[PositionEncoding, int, Intervals, Intervals, Int64[Tensor, " T"]], Intervals]
+
+SCORES: dict[type[PositionEncoding], Table] = {
+    NoPositions: _without_positions,
+    ALiBi: partial(_biased, _definition),
+    T5Bias: partial(_biased, _definition),
+    KerpleLog: partial(_biased, _kerple_log),
+    KerplePower: partial(_biased, _kerple_power),
+    FIRE: partial(_biased, _fire),
+    RotaryPositions: _rotated,
+    TransformerXLPositions: _relative,
+}
+"""The encodings that have bounds: a score depends on two kinds and their distance, and on nothing else."""
