@@ -27,7 +27,7 @@ class Line(NamedTuple):
     hang: int | None = None
 
     def wrapped(self, width: int) -> list[str]:
-        """Return the lines of at most `width` characters, if no word is longer."""
+        """Return the text in lines of at most `width` characters; a longer word is a line of its own."""
         if self.hang is None:
             return [self.text]
         indent = " " * self.hang

@@ -41,7 +41,8 @@ def check_attribute(kind: str, key: str, value: str, line: int) -> None:
     """Check that an attribute of a graph, a node or an edge is known.
 
     Raises:
-        ValueError: it is not known; an edge points backward; or an edge has a weight other than a length for drawings.
+        ValueError: the attribute is unknown; an edge points backward; or an edge's weight, which only affects
+            drawings, is not a whole number.
 
     Example:
         >>> check_attribute("edge", "weight", "2", 1)

@@ -142,7 +142,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         return type(self.core) in CORES and describe_parts(self.embedding, self.core, self.readout[1]) == self.config
 
     def check_parts(self) -> None:
-        """Raise a ValueError unless the parts match the configuration and fit together; weights may have changed."""
+        """Raise a ValueError unless the parts match the configuration and fit together; any weights are accepted."""
         if not self.matches_config:
             way_out = unwrap_hint("core", self.core) or "wrap the new parts"
             raise ValueError(f"model: expected the parts that it was wrapped with, got others; {way_out}")

@@ -198,7 +198,7 @@ class _SparseRecurrence(torch.autograd.Function):
 
 
 class RowSums:
-    """Sums over all positions that have the same row of the tables; `rows` are [T, B], flattened."""
+    """Sums over all positions that use the same row of the tables; `rows` is [T, B], flattened."""
 
     def __init__(self, rows: Int64[Tensor, " P"], num_rows: int) -> None:
         self.rows, self.num_rows = rows, num_rows

@@ -148,7 +148,7 @@ class Attempts(NamedTuple):
         return sum(attempt.steps for attempt in self.finished)
 
     def to_notes(self) -> dict[str, str]:
-        """Return the notes for a checkpoint of the next attempt; empty before the first attempt is over."""
+        """Return the notes for a checkpoint of the next attempt: an empty dictionary until an attempt is finished."""
         # Attempts are saved in the checkpoint itself. In another file, they could disagree with its weights after a
         # crash.
         return {"attempts": json.dumps([attempt.model_dump() for attempt in self.finished])} if self.finished else {}

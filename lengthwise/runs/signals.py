@@ -24,10 +24,10 @@ class Interrupted(RuntimeError):
 
 @contextmanager
 def stop_on_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[StopRequested]:
-    """Turn the first of `STOP_SIGNALS` into a request to stop between steps; a second signal interrupts at once.
+    """Turn the first stop signal into a request to stop between steps; a second signal interrupts at once.
 
-    `also` is called at the first signal. A signal that is ignored from the start, as by `nohup`, stays ignored. An
-    `Interrupted` that passes through gets the signal's number.
+    `also` is called at the first signal. A signal that is ignored from the start, as under `nohup`, stays ignored. If
+    the block raises `Interrupted`, the exception gets the number of the first signal.
     """
     # A handler may interrupt any instruction, so it only sets a flag; training saves between steps.
     requested = threading.Event()

@@ -98,10 +98,10 @@ class AugmentationRecipe(Description):
 
 
 class RiseRecipe(Description):
-    """A curriculum of lengths: all strings have `min_length` symbols at first, and `by` more after each `every` steps.
+    """A curriculum of lengths: the length begins at `min_length`, and rises by `by` symbols after each `every` steps.
 
-    Lengths rise up to `max_length`. With `lengths="mostly-balanced"` shorter lengths at which some class cannot occur
-    are drawn now and then.
+    The length rises up to `max_length`. All strings have the current length, except that `lengths="mostly-balanced"`
+    occasionally draws shorter lengths at which some class cannot occur.
     """
 
     by: int = Field(5, ge=1, le=MAX_LENGTH)

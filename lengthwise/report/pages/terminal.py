@@ -210,7 +210,7 @@ def _subsample(points: Sequence[LengthPoint]) -> list[LengthPoint]:
 
 
 def print_table(console: Console, title: str, table: Table) -> None:
-    """Print a table with `print_grid`, and below it a line for each column that all its rows share."""
+    """Print a table with `print_grid`, and below it the name and value of each column that is equal in all rows."""
     print_grid(console, title, table.header, table.lines)
     for name, text in table.shared:
         print_line(console, f"  {name}: {text}")

@@ -1,1 +1,1 @@
-"""Method of proof: a tree that moves its states to codes."""
+"""Method of proof: a tree model that quantizes its states to codes."""

@@ -53,7 +53,7 @@ def _mean(windows: list[int]) -> str:
 
 
 def text_field_chart(nets: Sequence[NetField]) -> alt.ConcatChart:
-    """Draw a panel for each net: the share of the gradient in the newest tokens, by their number, mean over chunks."""
+    """Draw a panel for each net: the gradient's mean share in the newest tokens, against the number of these tokens."""
     longest = max(field.length for net in nets for field in net.fields)
     lengths = [f"{field.length:,} tokens" for field in nets[0].fields]
     ticks = alt.Axis(values=log_ticks(1, longest), format=",d", labelOverlap=True)
