@@ -207,7 +207,9 @@ def _bits(positions: int) -> Iterator[int]:
 def _checked_alphabet(pattern: str, named: set[str], alphabet: Sequence[str] | None, tokens: Tokens) -> tuple[str, ...]:
     symbols = tuple(sorted(named)) if alphabet is None else tuple(alphabet)
     if not symbols:
-        raise ValueError(f"alphabet: expected at least one symbol, and {quoted(pattern)} names none; give the alphabet")
+        raise ValueError(
+            f"alphabet: expected a symbol, but pattern {quoted(pattern)} has no symbols; give the alphabet"
+        )
     check, separator = (check_characters, "") if tokens == "characters" else (check_words, " ")
     check(symbols)
     if missing := separator.join(sorted(named - set(symbols))):

@@ -278,8 +278,8 @@ class Certificate(Part):
         # People read the claim, and programs read the level. A file in which the two disagree was edited.
         if claim != certificate.claim:
             raise ValueError(
-                f"certificate: expected the claim of level {certificate.level}, got another; it was edited, so certify "
-                "again"
+                f"certificate: expected the claim that belongs to level {certificate.level}, got another claim; the "
+                "file was edited, so certify again"
             )
         return certificate
 

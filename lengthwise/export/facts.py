@@ -48,7 +48,9 @@ def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:
     """
     task = stored.task
     if not isinstance(task, SymbolTask):
-        raise ValueError(f"{source}: expected a model of strings of symbols, got the task {task.name}; export another")
+        raise ValueError(
+            f"{source}: expected a model whose task has strings of symbols, got task {task.name}; export another model"
+        )
     facts = {
         "lengthwise": __version__,
         "task": json.dumps(stored.settings["task"]),

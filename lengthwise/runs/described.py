@@ -167,7 +167,9 @@ def parts_of(net: WrappedRNN) -> dict[str, Tensor]:
     """
     head = net.readout[1]
     if not isinstance(net.embedding, nn.Embedding) or not isinstance(head, nn.Linear) or net.is_cell:
-        raise ValueError("model: expected an nn.Embedding, an nn.RNN, nn.GRU or nn.LSTM and an nn.Linear, got others")
+        raise ValueError(
+            "model: expected an nn.Embedding, a core (nn.RNN, nn.GRU or nn.LSTM) and an nn.Linear, got other parts"
+        )
     parts: dict[str, nn.Module] = {"embedding": net.embedding, "core": net.core, "head": head}
     return {f"{part}.{key}": tensor for part, module in parts.items() for key, tensor in module.state_dict().items()}
 

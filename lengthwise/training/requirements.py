@@ -22,7 +22,7 @@ from lengthwise.training.recipe import Recipe, TaskRiseRecipe
 from lengthwise.validation import quoted, validated
 
 MAX_ACTIVATIONS = 1 << 33
-"""The largest estimate of how many numbers a step computes (`check_memory`): 32 GB in float32, as on a large GPU."""
+"""The largest estimate of the activations of a step (`check_memory`): 32 GB in float32, as on a large GPU."""
 
 
 def check_task(task: Task, recipe: Recipe) -> None:
@@ -177,11 +177,11 @@ def check_longest(model: SequenceModel, task: SymbolTask, recipe: Recipe) -> Non
 
 
 def check_memory(model: SequenceModel, recipe: Recipe) -> None:
-    """Raise a ValueError if a batch at the largest length is estimated to need more than `MAX_ACTIVATIONS` numbers.
+    """Raise a ValueError if a batch at the largest length is estimated to have more than `MAX_ACTIVATIONS` activations.
 
-    At every position, pads included, each weight matrix computes as many numbers as it has rows. Parameters may be on
-    the device "meta" (`lengthwise.models.base.outline`). Trees merge leading pads, so each of these pads counts as one
-    number there.
+    At every position, pads included, each weight matrix computes one activation for each of its rows. Parameters may be
+    on the device "meta" (`lengthwise.models.base.outline`). Trees merge leading pads, so each of these pads counts as
+    one activation there.
     """
     augmentation = recipe.augmentation
     per_position = sum(matrix.shape[0] for matrix in model.parameters() if matrix.ndim > 1)
@@ -191,6 +191,6 @@ def check_memory(model: SequenceModel, recipe: Recipe) -> None:
     count = round(recipe.batch_size * (length * per_position + pads * per_pad))
     if count > MAX_ACTIVATIONS:
         raise ValueError(
-            f"train: expected a step of at most {MAX_ACTIVATIONS:,} numbers, got {count:,} in a batch of "
+            f"train: expected at most {MAX_ACTIVATIONS:,} activations in a step, got {count:,} with a batch of "
             f"{recipe.batch_size:,} strings of {recipe.max_length:,} symbols; lower batch_size or max_length"
         )

@@ -186,7 +186,7 @@ def test_a_claim_is_the_one_of_its_level(contents) -> None:
     assert content["claim"].startswith("The model itself, as it rounds, gives the right answer to every string")
     rest = {key: value for key, value in content.items() if key != "digest"} | {"claim": "The model is right."}
     digest = blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=8).hexdigest()
-    with pytest.raises(ValueError, match="expected the claim of level proved, got another"):
+    with pytest.raises(ValueError, match="expected the claim that belongs to level proved, got another"):
         Certificate.from_text(json.dumps(rest | {"digest": digest}))
 
 

@@ -58,7 +58,7 @@ def test_states_without_an_answer_reject() -> None:
         ("a\nalphabet: a\nwords: a", r"got more lines$"),
         ("GET\nwords: PUT", r"^alphabet: expected the symbols of 'GET', got 'PUT', without 'GET'; add these$"),
         ("(a", r"^pattern: expected a closing \) at position 3 of '\(a', got the end; close the group$"),
-        ("", r"^alphabet: expected at least one symbol, and '' names none; give the alphabet$"),
+        ("", r"^alphabet: expected a symbol, but pattern '' has no symbols; give the alphabet$"),
         ("a\nalphabet: b", r"^alphabet: expected the symbols of 'a', got 'b', without 'a'; add these$"),
     ],
 )

@@ -109,11 +109,14 @@ def test_an_outline_draws_no_normal_numbers(name: str, monkeypatch: pytest.Monke
         ({"steps": 10**20}, "train.steps: expected a number less than or equal to"),
         ({"batch_size": 10**12}, "train.batch_size: expected a number less than or equal to"),
         ({"augmentation": {"leading_pads": 10**12}}, "train.augmentation.leading_pads: expected a number less than"),
-        ({"batch_size": 10**6}, "train: expected a step of at most 8,589,934,592 numbers, got"),
-        ({"batch_size": 10**4, "max_length": 10**4}, "train: expected a step of at most 8,589,934,592 numbers, got"),
+        ({"batch_size": 10**6}, "train: expected at most 8,589,934,592 activations in a step, got"),
+        (
+            {"batch_size": 10**4, "max_length": 10**4},
+            "train: expected at most 8,589,934,592 activations in a step, got",
+        ),
         (
             {"batch_size": 10**4, "augmentation": {"leading_pads": 10**6}},
-            "train: expected a step of at most 8,589,934,592 numbers, got",
+            "train: expected at most 8,589,934,592 activations in a step, got",
         ),
     ],
 )

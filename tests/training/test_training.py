@@ -325,5 +325,5 @@ def test_leading_pads_are_few_numbers_for_trees_alone() -> None:
     recipe = Recipe(augmentation={"state_noise": 0, "late_state_noise": 0, "leading_pads": 1_000_000})
     task = make_task("parity")
     check_memory(make_model("regular-gpt", task, d_model=16, num_heads=2), recipe)
-    with pytest.raises(ValueError, match=r"^train: expected a step of at most 8,589,934,592 numbers"):
+    with pytest.raises(ValueError, match=r"^train: expected at most 8,589,934,592 activations in a step"):
         check_memory(make_model("transformer", task), recipe)

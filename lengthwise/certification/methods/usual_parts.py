@@ -45,7 +45,7 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     # Python finds an attribute of the object before the method of its class.
     own = {name for module in modules for name in vars(module) if callable(getattr(type(module), name, None))}
     if own:
-        raise ValueError(f"model: expected only the methods of its class, got another {min(own)}; remove it")
+        raise ValueError(f"model: expected only the methods of its class, got a replaced {min(own)}; restore it")
     own = {name for module in modules for name in vars(module).keys() & _registered(module)}
     if own:
         raise ValueError(f"model: expected one part of each name, got two called {min(own)}; remove one")
@@ -61,8 +61,8 @@ def check_bias(weight: Tensor, bias: Tensor | None) -> None:
     """Reject a bias that torch would broadcast, and a weight that is not a matrix: the bounds assume neither."""
     if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
         raise ValueError(
-            f"model: expected a matrix and a number for each of its rows as bias, got shapes {list(weight.shape)} and "
-            f"{None if bias is None else list(bias.shape)}; give a matrix and one number for each row"
+            f"model: expected a weight matrix and a bias with one number for each row, got shapes {list(weight.shape)} "
+            f"and {None if bias is None else list(bias.shape)}; change the shapes"
         )
 
 

@@ -90,7 +90,8 @@ def complex_rotation(zeros: int, ones: int) -> LinearGenerator:
 def _period_of_arcs(zeros: int, ones: int) -> int:
     if min(zeros, ones) < 1:
         raise ValueError(
-            f"zeros, ones: expected at least 1 of each, got {zeros} and {ones}; a bias alone repeats one symbol (d = 0)"
+            f"zeros, ones: expected at least 1 of each, got {zeros} and {ones}; a word of one symbol needs no states "
+            "(d = 0)"
         )
     if zeros == ones == 1:
         raise ValueError("zeros, ones: expected a period of at least 3, got 2; for (01)^+ W_h = -1 suffices (d = 1)")

@@ -61,7 +61,9 @@ def search_net(word: Word, dimension: int, tries: int = 400, seed: int = 0) -> L
     """
     check_binary(word)
     if dimension < 1:
-        raise ValueError(f"dimension: expected at least 1, got {dimension}; a bias alone repeats one symbol (d = 0)")
+        raise ValueError(
+            f"dimension: expected at least 1, got {dimension}; a word of one symbol needs no states (d = 0)"
+        )
     draws = np.random.default_rng(seed)
     for _ in range(tries):
         hidden, added = _random_contraction(dimension, draws), np.ones(dimension)

@@ -32,7 +32,7 @@ def counter(zeros: int) -> LinearGenerator:
         '000100010'
     """
     if zeros < 1:
-        raise ValueError(f"zeros: expected at least 1, got {zeros}; a bias alone repeats one symbol (d = 0)")
+        raise ValueError(f"zeros: expected at least 1, got {zeros}; a word of one symbol needs no states (d = 0)")
     return LinearGenerator(
         np.ones((1, 1), int),
         np.array([[-1], [1]]),
@@ -65,7 +65,9 @@ def digits(word: Word) -> LinearGenerator:
     """
     n, p = len(word.symbols), word.period
     if n < 2:
-        raise ValueError(f"word: expected two symbols or more, got {word.text!r}; a bias alone repeats it (d = 0)")
+        raise ValueError(
+            f"word: expected two symbols or more, got {word.text!r}; a word of one symbol needs no states (d = 0)"
+        )
     largest = n**p - 1
     value = sum(int(letter) * n ** (p - 1 - i) for i, letter in enumerate(word.letters))
     numbers = [int(j) for j in range(n)]

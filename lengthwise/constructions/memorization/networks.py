@@ -94,7 +94,7 @@ def _shift(generator: LinearGenerator, count: int) -> np.ndarray:
 
 def _check(generator: LinearGenerator) -> None:
     if not generator.dimension:
-        raise ValueError("generator: expected at least one dimension, got 0; a bias alone repeats one symbol")
+        raise ValueError("generator: expected at least one dimension, got 0; a word of one symbol needs no states")
     if np.iscomplexobj(generator.hidden):
         raise ValueError("generator: expected real numbers, got complex ones; take the rotation of the plane")
 

@@ -21,9 +21,9 @@ MEANINGS = {
         ("probability", "prob", "confidence", "score", "logit"),
         "labels are taken as certain, so remove the column",
     ),
-    **dict.fromkeys(("split", "fold", "subset", "partition"), "all rows are read, so write one file for each part"),
+    **dict.fromkeys(("split", "fold", "subset", "partition"), "all rows are read, so write one file for each split"),
 }
-"""Names of columns that are not supported (weights, probabilities, parts of the data), and what to do instead."""
+"""Names of columns that are not supported (weights, probabilities, splits of the data), and what to do instead."""
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Columns:
                 continue
             if meaning := MEANINGS.get(name.strip().lower()):
                 raise ValueError(
-                    f"examples: expected no column of weights, probabilities or parts, got {name!r}; {meaning}"
+                    f"examples: expected no column of weights, probabilities or splits, got {name!r}; {meaning}"
                 )
             self.unused[name] = None
         return indices[0], indices[1]

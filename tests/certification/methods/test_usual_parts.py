@@ -78,9 +78,9 @@ CHANGES: list[tuple[Callable[[SequenceModel], None], str]] = [
     (other_mode, "expected a cell with mode=GRU, got LSTM"),
     (
         one_number_as_bias,
-        r"a matrix and a number for each of its rows as bias, got shapes \[\d, \d+\] and \[1\]; give",
+        r"a weight matrix and a bias with one number for each row, got shapes \[\d, \d+\] and \[1\]; change",
     ),
-    (one_number_as_bias_of_the_cell, r"a number for each of its rows as bias, got shapes \[\d+, \d+\] and \[1\]"),
+    (one_number_as_bias_of_the_cell, r"a bias with one number for each row, got shapes \[\d+, \d+\] and \[1\]"),
     (parametrized, "only parts that have bounds, got ModuleDict, Moved, ParametrizationList, ParametrizedLinear"),
 ]
 

@@ -36,13 +36,13 @@ def test_columns_that_are_not_used_are_named(kind: str, tmp_path: Path) -> None:
         ("weight", "every row counts once, so repeat rows instead, or remove the column"),
         (" Count", "every row counts once, so repeat rows instead, or remove the column"),
         ("probability", "labels are taken as certain, so remove the column"),
-        ("split", "all rows are read, so write one file for each part"),
+        ("split", "all rows are read, so write one file for each split"),
     ],
 )
 def test_columns_that_carry_meaning_are_refused(kind: str, column: str, way_out: str, tmp_path: Path) -> None:
     path = file_of(tmp_path, kind, column)
     for names in ({}, {"string": "string", "label": "label"}):
-        with pytest.raises(ValueError, match=rf"expected no column of weights, .* or parts, got '.*'; {way_out}$"):
+        with pytest.raises(ValueError, match=rf"expected no column of weights, .* or splits, got '.*'; {way_out}$"):
             read_examples(path, **names)
 
 
