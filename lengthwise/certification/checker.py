@@ -114,7 +114,7 @@ MAX_FILE = 2**30
 """The largest proof or certificate, in bytes."""
 
 MAX_ELEMENTS = 2**22
-"""The largest array of bounds, in numbers. A method holds some tens of such arrays at once."""
+"""The largest array of bounds, in numbers. A method holds a few dozen such arrays at once."""
 
 MAX_SIZE = 2**18
 """The largest width, and the largest number of symbols, of classes, and of rows of a machine."""
@@ -304,7 +304,7 @@ def read(content: bytes) -> Proof:
     # Weights and sets have prefixes of their own, so that a set can never replace a weight.
     weights = {f"weights.{name}" for name in names}
     are_known = all(name in weights or name.startswith("sets.") for name in tensors)
-    demand(weights <= tensors.keys() and are_known, "expected each weight by its name, and sets, and nothing else")
+    demand(weights <= tensors.keys() and are_known, "expected all named weights, the sets, and no other tensors")
     sets = {name.removeprefix("sets."): array for name, array in tensors.items() if name.startswith("sets.")}
     return Proof({name: tensors[f"weights.{name}"] for name in names}, sets)
 
@@ -347,7 +347,7 @@ def tensor_of(what: str, layout: Layout, body: memoryview) -> Array:
 
 
 def net_digest(model: Mapping[str, Any], weights: Tensors) -> str:
-    """Return the digest of all settings and all tensors, by which a certificate names its net."""
+    """Return the digest of all settings and all tensors, which identifies the net in a certificate."""
     digest = hashlib.blake2b(json.dumps(model, sort_keys=True).encode() + b"\n", digest_size=16)
     for name, array in weights.items():
         # Type and shape are part of the digest, because other numbers can have the same bytes.
@@ -539,7 +539,7 @@ def encoding_shapes(net: Net) -> Shapes:
 def wrapped_shapes(net: Net) -> Shapes:
     """Return the shapes of a user's net of torch's parts; its tensors decide whether there are biases."""
     core, size, layers = (net.settings[name] for name in ("core", "hidden_size", "num_layers"))
-    demand(core == "rnn" or "nonlinearity" not in net.settings, "model.nonlinearity: expected none of a gru or lstm")
+    demand(core == "rnn" or "nonlinearity" not in net.settings, "model.nonlinearity: expected only for core rnn")
     rows = NUM_GATES[core] * size
     width = net.weights["embedding.weight"].shape[-1] if "embedding.weight" in net.weights else 0
     shapes: Shapes = {"embedding.weight": (net.num_symbols, width)}
@@ -610,10 +610,10 @@ KINDS: dict[str, Kind] = {
             "block_dim": integer(1),
             "num_layers": one_of(1),
             "columns": one_of("stochastic", "reflected"),
-            "p": one_of(1.2),  # has no effect with these columns, and must be the default
+            "p": one_of(1.2),  # unused with these columns, so only the default is accepted
             "hidden": integer(0),
             "read": one_of("all", "last", "mixture"),
-            "alignment": real(5e-324, 30.0, is_optional=True),  # of the first weights, which training replaces
+            "alignment": real(5e-324, 30.0, is_optional=True),  # used only for the initial weights
             "end_temperature": real(1e-30, 1.0),
         },
         block_linear_shapes,
@@ -636,8 +636,8 @@ KINDS: dict[str, Kind] = {
             "num_messages": integer(2, 64),
             "num_relations": integer(1, 64),
             "end_temperature": real(5e-324, 1.0),
-            "d_model": one_of(16),  # these two have no effect with such messages
-            "hidden": one_of(64),
+            "d_model": one_of(16),  # unused with these messages, so only the default is accepted
+            "hidden": one_of(64),  # unused as well
             "sharpness": real(0.5, 1e6),
         },
         grid_shapes,
@@ -649,7 +649,7 @@ KINDS: dict[str, Kind] = {
             "num_layers": integer(1, 16),
             "positions": one_of("none", "alibi", "t5", "kerple-log", "kerple-power", "fire", "rotary", "xl"),
             "learned_positions": one_of(0),
-            "initialization": one_of("torch", "gpt2"),  # of the first weights, which training replaces
+            "initialization": one_of("torch", "gpt2"),  # used only for the initial weights
             "read_in": one_of("plain", is_optional=True),
         },
         transformer_shapes,
@@ -842,7 +842,7 @@ class Form(NamedTuple):
         return normed.scaled(weights[f"{name}.weight"], weights[f"{name}.bias"]) if name else normed
 
     def normed_intervals(self, epsilon: float) -> "Form":
-        """Return deviations x - mean over their root mean square, by intervals: narrower than forms for wide sets."""
+        """Return (x - mean) / sqrt(variance + epsilon) by intervals, which are narrower than forms for wide sets."""
         count, (low, high) = self.center.shape[-1], self.ends
         # x^2 is largest at an end. It is smallest at 0 if the interval contains 0, and otherwise at the other end.
         most = np.maximum(np.abs(low), np.abs(high)) ** 2
@@ -876,7 +876,7 @@ class Form(NamedTuple):
         return Form(self.center, np.concatenate([self.padded(start), own]), np.zeros_like(self.rest))
 
     def padded(self, count: int) -> Array:
-        """Return the slope, with zeros up to that number of inputs."""
+        """Return the slope, padded with zeros to `count` inputs."""
         if count <= len(self.slope):
             return self.slope
         return np.concatenate([self.slope, np.zeros((count - len(self.slope), *self.center.shape))])
@@ -961,7 +961,8 @@ def total(
         # The sizes of all terms are summed up. At most `count` terms add up to one number.
         size, count = size + form.size @ np.abs(matrix) + np.abs(shift), count + len(matrix)
         digits = max(digits, form.digits)
-        if digits < math.inf:  # otherwise the digits of large matrices do not matter
+        # Infinity stays infinity, so the digits of a large matrix are then not computed.
+        if digits < math.inf:
             digits = max(digits, form.digits + binary_digits(matrix), binary_digits(shift))
     # The kernel may fuse the products and mix their terms. The bound of one sum over all terms covers every order.
     return reduce(Form.plus, parts).rounded(size, count, digits)
@@ -976,12 +977,12 @@ def demand_lead(weights: Tensors, name: str, features: Form, answers: Array) -> 
 
 
 def demand_ahead(logits: Form, answers: Array) -> None:
-    """Demand that each answer's logit exceeds all others by more than the difference can vary."""
+    """Demand that each answer has the largest logit, whatever values the forms allow."""
     demand(are_ahead(logits, answers).all(), "one of its sets contains states with several answers")
 
 
 def are_ahead(logits: Form, answers: Array) -> Array:
-    """Return whether each answer's logit exceeds all others by more than the difference can vary.
+    """Return whether each answer has the largest logit, whatever values the forms allow.
 
     The slope of a difference is the difference of the slopes, so that shared inputs cancel.
     """
@@ -989,7 +990,7 @@ def are_ahead(logits: Form, answers: Array) -> Array:
     # The lead of the answer at the center, and by how much it can shrink: by both rests, and by each shared input.
     own = logits.center[rows, answers][:, None] - logits.center
     slack = logits.rest + logits.rest[rows, answers][:, None]
-    # One input at a time, since all at once need an array of inputs by rows by classes.
+    # Inputs are taken one at a time. All at once would need an array of inputs by rows by classes.
     for slope in logits.slope:
         slack = slack + np.abs(slope[rows, answers][:, None] - slope)
     # The lead has to be strict: among equal logits the order of the classes would decide.
@@ -1042,7 +1043,7 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
 
     def merge(window: tuple[Node, ...]) -> Node:
         target = int(table[tuple(klass for klass, _ in window)])
-        demand(target >= 0, "its table lacks a window that some string shows")
+        demand(target >= 0, "its table lacks a window that occurs in a string")
         return target, tuple(reduce(lambda state, node: node[1][state], window, state) for state in range(len(moves)))
 
     def windows(parts: list[frozenset[Node]]) -> set[Node]:
@@ -1064,7 +1065,8 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
         for pads in range(chunk):
             first = mixed | full if pads else mixed
             nodes = windows([*[frozenset([pad])] * pads, first, *[full] * (chunk - 1 - pads)])
-            if pads < chunk - 1 or is_first:  # otherwise a string with this root has fewer levels
+            # With chunk - 1 pads, all symbols are in the last part, so the string has fewer levels.
+            if pads < chunk - 1 or is_first:
                 yield from ((klass, states[task.start]) for klass, states in nodes)
             now_mixed |= nodes
         full = frozenset(windows([full] * chunk))
@@ -1237,7 +1239,7 @@ def merged(net: Net, parts: list[Form]) -> Form:
     for i in range(2):
         normed = state.normed(layer, f"norms.{i}").owned(len(state.slope))
         wide = total(layer, (normed, f"feed_forwards.{i}.widen.{{}}"))
-        # 1 + erf in x (1 + erf(x / sqrt 2)) / 2 cancels for x < 0. The error is relative to x, not to the result.
+        # GELU(x) = x (1 + erf(x / sqrt 2)) / 2. For x < 0 the sum 1 + erf cancels, so the error is relative to x.
         hidden = wide.smooth(*GELU).rounded(wide.size, FUNCTION).owned(len(normed.slope))
         state = state.plus(total(layer, (hidden, f"feed_forwards.{i}.narrow.{{}}")))
     return state.normed(layer)
@@ -1611,7 +1613,7 @@ def demand_mixture(logits: Array, answers: Array) -> None:
     form = between(logits)
     count, spread = logits.shape[-1], np.ptp(form.center, -1, keepdims=True)
     demand(1 / count > 2 * MIN_PROBABILITY, "expected fewer answers")
-    # `rounded` multiplies the units with this size: it is at least each of the three errors named above.
+    # `rounded` multiplies the units by this size, which is at least each of the three errors named above.
     form = form.rounded(1 + spread + math.log(count), 2 * FUNCTION + 2 * count)
     demand_ahead(form, answers)
 
@@ -1831,7 +1833,7 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
 
 
 def names_of_bounds(i: int, num_layers: int) -> tuple[str, str]:
-    """Return the names of the bounds of layer i in the file. Those of the last layer have no number."""
+    """Return the names of the bounds of layer i in the file. The names of the last layer have no number."""
     return ("low", "high") if i == num_layers - 1 else (f"low.{i}", f"high.{i}")
 
 
@@ -1872,7 +1874,7 @@ def layer_bounds(sets: Tensors, i: int, num_layers: int, pairs: Array) -> LayerB
     low, high = (bounds[:, pairs[:, 0], pairs[:, 1]] for bounds in (low, high))
     if i == 0:
         return LayerBounds(pairs, low, high, np.tile(np.arange(table.shape[1]), (len(table), 1)), pairs[:, 0], exists)
-    numbers = pairs[:, 0] * len(table) + pairs[:, 1]  # of the file's kinds, which rise
+    numbers = pairs[:, 0] * len(table) + pairs[:, 1]  # the file's kinds, in ascending order
     kinds = np.searchsorted(numbers, np.arange(table.shape[1]) * len(table) + table)
     return LayerBounds(pairs, low[..., numbers], high[..., numbers], kinds, np.arange(len(pairs)), exists)
 
@@ -1944,8 +1946,8 @@ def directed_enclosures(value: Form) -> tuple[Array, Array]:
     middle = points.mean(2, keepdims=True)
     around = points - middle
     basis = np.linalg.svd(np.swapaxes(around, 2, 3) @ around)[0]
-    # With a = (v - middle) basis, a basis^T is v - middle but for the part (v - middle) (basis basis^T - 1). It is
-    # bounded here, so nothing depends on how `svd` rounds. Numbers of `size` lose at most 1e-13 of it in float64.
+    # With a = (v - middle) basis, a basis^T is v - middle except for the part (v - middle) (basis basis^T - 1). This
+    # part is bounded here, so nothing depends on how `svd` rounds. In float64, a number loses at most 1e-13 of `size`.
     part = np.abs(basis @ np.swapaxes(basis, 2, 3) - np.eye(basis.shape[-1])).sum((2, 3)) + 1e-13
     demand((part < 1e-9).all(), "expected values whose directions float64 can represent")
     lost = part[:, :, None] * 4 * (size.max((2, 3))[..., None] + TINY)
@@ -2143,7 +2145,7 @@ def demand_masses(sets: Tensors, heads: Heads, layer: LayerBounds, block: int, f
 
 
 def terms_of(low: Array, high: Array, least: Array, most: Array) -> Array:
-    """Return the terms [2 K, P, H, K] of a position of each kind u, from above, for the claims on each kind v.
+    """Return upper bounds [2 K, P, H, K] on the terms of a position of each kind u, for the claims on each kind v.
 
     The terms are e^s (1[u is v] - high), and then e^s (low - 1[u is v]). The bounds are [K, P, H, 1], and the
     exponentials [P, K, H].
@@ -2200,7 +2202,7 @@ def results(net: Net, i: int, heads: Heads, masses: tuple[Array, Array, Array], 
         demand(len(regions.low) > 0, "expected masses that add up to 1")
         parts = in_parts(len(regions.low), numbers_each(net, heads))
         ends = [result(net, i, heads, regions.at(indices), error).ends for indices in parts]
-        # Some regions are empty. The first region takes their places, so that all pairs have as many.
+        # Empty regions were dropped. Copies of the first region replace them, so all pairs have equally many regions.
         fill = np.r_[: len(regions.low), np.zeros(num_inputs * 2**halvings - len(regions.low), int)]
         pieces.append([np.concatenate(side)[fill] for side in zip(*ends, strict=True)])
     return between(*(np.array(side) for side in zip(*pieces, strict=True)))
@@ -2293,8 +2295,8 @@ def narrowed(heads: Heads, regions: Regions) -> Regions:
 def result(net: Net, i: int, heads: Heads, regions: Regions, error: float) -> Form:
     """Return the result of layer i at the last position, for all masses in each region and a piece of its input.
 
-    The mass of one kind in each head is 1 less the others. So the head's output is the value of this kind, plus the sum
-    of m_v (value_v - its value) over all other kinds. Each mass m_v is an input of the form.
+    The mass of one kind in each head is 1 minus all other masses. So the head's output is the value of this kind, plus
+    the sum of m_v (value_v - its value) over all other kinds. Each mass m_v is an input of the form.
     """
     (count, num_heads, _), weights = regions.low.shape, net.weights
     value = heads.center.swapaxes(0, 1)  # [H, K, E]
@@ -2320,7 +2322,7 @@ def result(net: Net, i: int, heads: Heads, regions: Regions, error: float) -> Fo
     state = total(weights, (mixed, f"layers.{i}.output.{{}}"), (before, ""))
     normed = state.normed(weights, f"layers.{i}.norms.1")
     wide = total(weights, (normed.owned(len(normed.slope)), f"layers.{i}.widen.{{}}"))
-    # 1 + tanh in x (1 + tanh u) / 2 cancels for x < 0. The error is relative to x, not to the result.
+    # GELU(x) = x (1 + tanh u) / 2. For x < 0 the sum 1 + tanh cancels, so the error is relative to x.
     hidden = wide.smooth(*TANH_GELU).rounded(wide.size, FUNCTION)
     return total(weights, (hidden.owned(len(hidden.slope)), f"layers.{i}.narrow.{{}}"), (state, ""))
 
@@ -2352,7 +2354,7 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
     """
     demand(net.name == "grid-recurrence" and not sets, "expected a grid-recurrence, and no sets")
     rule, size = rule_of(net), net.num_symbols
-    demand(rule.per_row == task.per_row, "its rule has another number for a row")
+    demand(rule.per_row == task.per_row, "its number for each row is not the task's")
     cells = rule.cells
     shapes = [(size, cells.shape[axis], task.cells.shape[axis]) for axis in (0, 1)]
     num_below, num_upward = map(math.prod, shapes)
@@ -2489,7 +2491,7 @@ def check(certificate: Content, proof: bytes) -> str:
         if method in BOUNDED:
             demand(given["level"] == "bounded", "expected a certificate of level bounded")
             max_length = whole(given["max_length"], "max_length", 1, MAX_LENGTH)
-            assert isinstance(task, Task)  # as the method is not `rules`
+            assert isinstance(task, Task)  # only the method `rules` has another kind of task
             return BOUNDED[method](net, sets, task, max_length)
         demand(given["level"] == "proved", "expected a certificate of level proved")
         demand(given["max_length"] is None, "expected no largest length at level proved")

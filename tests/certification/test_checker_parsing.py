@@ -124,7 +124,7 @@ def test_shapes_and_types_are_those_that_settings_imply(proof: Proof) -> None:
             Rejected, match=r"weights: expected x|weights: expected first_state.x|expected sets|no sets"
         ):
             proof.verdict(proof.arrays | {name: np.zeros(1, np.float32)})
-    with pytest.raises(Rejected, match="expected each weight by its name, and sets, and nothing else"):
+    with pytest.raises(Rejected, match="expected all named weights, the sets, and no other tensors"):
         proof.verdict(proof.arrays | {"other": np.zeros(1, np.float32)})
 
 

@@ -188,7 +188,7 @@ def states_after(head: Head, masses: Pieces) -> Intervals:
 def attended(head: Head, pieces: Pieces) -> Affine:
     """Return the heads' outputs sum_v m_v value_v, which have one input for each mass but one.
 
-    The mass of one symbol is 1 less the others, so the output is its value plus sum_v m_v (value_v - its value).
+    The mass of one symbol is 1 minus all other masses, so the output is its value plus sum_v m_v (value_v - its value).
     """
     values = head.heads.values
     middle, radius = (pieces.low + pieces.high) / 2, (pieces.high - pieces.low) / 2
