@@ -236,6 +236,6 @@ def _measured(results: Sequence[RunResult]) -> list[str]:
 
 def _provenance(results: Sequence[RunResult], today: date) -> str:
     versions = [f"- {name}: {', '.join(values)}" for name, values in versions_of(results)]
-    weights = " or ".join(dict.fromkeys(result.weights for result in results))
+    weights = "; in other runs: ".join(dict.fromkeys(result.weights for result in results))
     about = [f"- page written: {today}", f"- seeds: {seeds_text(results)}", f"- weights: {weights}"]
     return folded("Provenance", ["\n".join([*about, *versions])])

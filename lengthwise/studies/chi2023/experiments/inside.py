@@ -32,7 +32,8 @@ class Inside(NamedTuple):
 
 
 _HEADLINE = (
-    "One seed of D=64 does not decide whether the paper's nets have these clusters and gradients.\n"
+    "One seed at D=64 cannot show whether the paper's nets form the clusters of Figure 3 and the gradients of Figure "
+    "4a.\n"
     "{cells[*][the code's | GPT-2's][solved]} nets with the paper's layers (the code's or GPT-2's) answer every string "
     "correctly at 41-500. The clusters and gradients below belong to nets that learned their tasks in part."
 )
@@ -68,8 +69,8 @@ def inside(scale: Scale = "small") -> Experiment:
         notes=(
             "*Ours*: the first seed of two tasks of `regular-gpt/ours`. Other nets have the paper's layers and "
             "recipe, without noise and without inserted pads.",
-            "In a group every position matters alike, but gradients need not show it. `lengthwise analyze RUN` makes "
-            "an interactive page of this kind for any RegularGPT of thickness 1.",
+            "If the monoid is a group, every position affects the answer equally, but gradients need not show this. "
+            "`lengthwise analyze RUN` makes an interactive page of this kind for any RegularGPT of thickness 1.",
             "Preset `fast` puts noise on states and compares the states of a string with and without pads "
             "(consistency). Both encourage clusters, so our own nets are not evidence that clusters emerge by "
             "themselves. Nets with the paper's layers have neither.",

@@ -119,19 +119,20 @@ _HEADLINE = (
     "recipes by training loss."
 )
 _PAPER_HEADLINE = (
-    "By the paper's rule and at its size, the best tests of *Ours* are {cells[Sum(5)][Ours][best test]}, "
-    "{cells[EvenPair(5)][Ours][best test]} and {cells[ModArith(5)][Ours][best test]} (the paper: "
-    "{cells[Sum(5)][Ours][paper]}, {cells[EvenPair(5)][Ours][paper]} and {cells[ModArith(5)][Ours][paper]}).\n"
+    "By the paper's rule and at its size, the best tests of *Ours* on Sum(5), EvenPair(5) and ModArith(5) are "
+    "{cells[Sum(5)][Ours][best test]}, {cells[EvenPair(5)][Ours][best test]} and "
+    "{cells[ModArith(5)][Ours][best test]} (the paper: {cells[Sum(5)][Ours][paper]}, "
+    "{cells[EvenPair(5)][Ours][paper]} and {cells[ModArith(5)][Ours][paper]}).\n"
     "Final weights make no error at 41-500 in {cells[Sum(5)][Ours][solved]} nets on Sum(5), "
     "{cells[EvenPair(5)][Ours][solved]} on EvenPair(5) and {cells[ModArith(5)][Ours][solved]} on ModArith(5). Their "
     "means are {cells[Sum(5)][Ours][mean]}, {cells[EvenPair(5)][Ours][mean]} and {cells[ModArith(5)][Ours][mean]}. "
     "Certificates refute {cells[*][Ours][level refuted]} nets, by strings of {cells[Sum(5)][Ours][counterexamples]} "
     "symbols on Sum(5), {cells[EvenPair(5)][Ours][counterexamples]} on EvenPair(5) and "
     "{cells[ModArith(5)][Ours][counterexamples]} on ModArith(5).\n"
-    "The paper's text taken literally, eq. (5)-(6), has best tests of {cells[Sum(5)][Ours, eq. (5)-(6)][best test]} on "
-    "Sum(5) and {cells[EvenPair(5)][Ours, eq. (5)-(6)][best test]} on EvenPair(5), where guesses get "
-    "{cells[EvenPair(5)][Ours, eq. (5)-(6)][guesses]}. Its final weights have means of {cells[Sum(5)][Ours, eq. "
-    "(5)-(6)][mean]} and {cells[EvenPair(5)][Ours, eq. (5)-(6)][mean]} (see the notes)."
+    "With eq. (5)-(6), the paper's text taken literally, the best tests are {cells[Sum(5)][Ours, eq. (5)-(6)][best "
+    "test]} on Sum(5) and {cells[EvenPair(5)][Ours, eq. (5)-(6)][best test]} on EvenPair(5) (guesses: "
+    "{cells[EvenPair(5)][Ours, eq. (5)-(6)][guesses]}). The final weights of these nets have means of {cells[Sum(5)]"
+    "[Ours, eq. (5)-(6)][mean]} and {cells[EvenPair(5)][Ours, eq. (5)-(6)][mean]} (see the notes)."
 )
 _SMALL = (
     "Preset `fan2024` is the published code's recipe, here with a twentieth of its steps (ModArith: a fortieth) at 5 "
@@ -139,9 +140,9 @@ _SMALL = (
 )
 _PAPER = (
     "The nets have the paper's layer at its size. They take 40,000 steps of the published code's recipe, with five "
-    "seeds (ModArith: one seed). The rates are the code's: 0.0001 for Sum, and 0.0002 for EvenPair and ModArith. "
-    "ModArith has a weight decay of 0.0001 and three layers. *Best test* is the paper's rule; *mean* and *fits* "
-    "describe final weights."
+    "seeds (ModArith: one seed). The learning rates are the code's: 0.0001 for Sum, and 0.0002 for EvenPair and "
+    "ModArith. ModArith has a weight decay of 0.0001 and three layers. *Best test* is the paper's rule; *mean* and "
+    "*fits* describe final weights."
 )
 _ENTRIES = (
     "The paper's entries are means over five seeds of the best of 40 tests at 500 symbols: compare with *best test*, "
