@@ -258,7 +258,7 @@ class _Search(NamedTuple):
             )
         if not bool(outputs.isfinite().all()):
             raise ValueError(
-                "function: expected finite outputs everywhere in the domain, got others; choose a smaller domain"
+                "function: expected finite outputs on the whole domain, got NaN or infinity; choose a smaller domain"
             )
         return outputs
 

@@ -86,7 +86,8 @@ def harmonics(states: Float[Tensor, "B D"], remainders: Int64[Tensor, " B"], mod
     groups = [states[remainders == q].double() for q in range(modulus)]
     if not all(map(len, groups)):
         raise ValueError(
-            f"strings: expected strings of each of {modulus} remainders, got none of some; draw more strings"
+            f"strings: expected strings of all {modulus} remainders, got no strings for some remainders; draw more "
+            "strings"
         )
     means = torch.stack([group.mean(0) for group in groups])
     angles = torch.outer(torch.arange(1, modulus // 2 + 1), torch.arange(modulus)) * (-2 * math.pi / modulus)

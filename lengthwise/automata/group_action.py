@@ -30,7 +30,9 @@ def smallest_transitive_action(group: TransitionMonoid) -> Int64[np.ndarray, "M 
         (6, (6, 3))
     """
     if not group.is_group:
-        raise ValueError("group: expected a monoid whose symbols all permute the states, got another; give a group")
+        raise ValueError(
+            "group: expected a monoid whose symbols all permute the states, got other symbols; give a group"
+        )
     subgroup = _largest_core_free(group.table)
     # Every transitive action is the action on the cosets of a point stabilizer H, with |G| / |H| points. The action is
     # faithful if and only if the core of H is trivial. So the largest core-free subgroup gives the fewest points.

@@ -62,7 +62,9 @@ class TreeMachine:
                 f"{table.shape}; use -1 for unknown entries"
             )
         if min(leaves.min(), table.min() + 1) < 0 or max(leaves.max(), table.max()) >= count:
-            raise ValueError(f"table: expected classes in 0..{count - 1}, or -1, got others; fix leaves or table")
+            raise ValueError(
+                f"table: expected classes in 0..{count - 1}, or -1, got other numbers; fix leaves or table"
+            )
         for name, array in (("leaves", leaves), ("table", table), ("outputs", outputs)):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
@@ -239,7 +241,7 @@ class TreeMachine:
         count, chunk_size = len(content["outputs"]), content["chunk_size"]
         entries = np.array(content["table"], dtype=np.int64).reshape(-1, chunk_size + 1)
         if entries.size and not 0 <= entries.min() <= entries.max() < count:
-            raise ValueError(f"table: expected classes in 0..{count - 1}, got others; fix the entries")
+            raise ValueError(f"table: expected classes in 0..{count - 1}, got other numbers; fix the entries")
         if len(np.unique(entries[:, :-1], axis=0)) < len(entries):
             raise ValueError("table: expected one entry for a window, got several; fix the entries")
         table = np.full((count,) * chunk_size, GAP)

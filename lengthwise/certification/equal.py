@@ -197,7 +197,7 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
     sets = [named for net in nets if (named := classes_of(net)) is not None]
     if len(set(sets)) > 1:
         raise ValueError(
-            f"other: expected the sets of net ({'; '.join(sets[0])}), got others ({'; '.join(sets[1])}); make both "
+            f"other: expected the sets of net ({'; '.join(sets[0])}), got other sets ({'; '.join(sets[1])}); make both "
             "SetAnswers for one task"
         )
     sizes = [_sizes_of(argument, net) for argument, net in zip(("net", "other"), nets, strict=True)]

@@ -25,7 +25,7 @@ def machine_from_json(
     # Shapes are checked before arrays are made, because a file is not trusted: a small text could name a huge table.
     width = content["chunk_size"] + 1 if "leaves" in content else len(content["symbols"])
     if {len(row) for row in content["table"]} != {width}:
-        raise ValueError(f"table: expected one row or more, each of {width} numbers, got others; certify again")
+        raise ValueError(f"table: expected one row or more, each of {width} numbers, got other rows; certify again")
     if "leaves" not in content:
         return Transducer.from_json(content)
     size = len(content["outputs"]) ** content["chunk_size"]

@@ -92,4 +92,6 @@ def answer_to(problem: Sequence[str], task: GridMachine) -> int | None:
 def check_classes(classes: tuple[str, ...]) -> None:
     """Raise a ValueError unless each class is named by its integer."""
     if classes != tuple(map(str, range(len(classes)))):
-        raise ValueError("certificate: expected the integers from 0 as names of its classes, got others; certify again")
+        raise ValueError(
+            "certificate: expected the integers from 0 as names of its classes, got other names; certify again"
+        )

@@ -43,7 +43,7 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
     """
     if model.precision != "float32":
         raise ValueError(
-            "model: expected a model that computes in float32, got one of a run with "
+            "model: expected a model that computes in float32, got a model trained with "
             f"train.precision={model.precision!r}; a certificate would be about another net, so train it in float32"
         )
     tensors = _tensors_of(model)
@@ -81,7 +81,7 @@ def _check_state_dict(model: SequenceModel, tensors: dict[str, Tensor]) -> None:
     differing |= {name for name in state if name in tensors and not _are_same(state[name], tensors[name])}
     if differing:
         raise ValueError(
-            f"model: expected a state dict of its parameters and buffers, got another {min(differing)}; remove the "
+            f"model: expected a state dict of its parameters and buffers, got a different {min(differing)}; remove the "
             "hook that changes it"
         )
 
@@ -105,8 +105,8 @@ def _snapshot_of(model: SequenceModel, task: MachineTask) -> _Snapshot:
     first, second = (_logits_of(model, len(task.symbols)) for _ in range(2))
     if not torch.equal(first, second):
         raise ValueError(
-            "model: expected the same logits from the same strings, got others the second time; turn off dropout, "
-            "noise and whatever else model.eval() leaves random"
+            "model: expected the same logits from the same strings, got other logits the second time; turn off "
+            "dropout, noise and whatever else model.eval() leaves random"
         )
     return _Snapshot(weights_digest(model), first)
 
@@ -144,15 +144,15 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
     state = model.state_dict()
     if differing := _shapes(state).items() ^ _shapes(rebuilt.state_dict()).items():
         raise ValueError(
-            "model: expected tensors of the names and shapes that its settings make, got another "
+            "model: expected tensors of the names and shapes that its settings make, got a different "
             f"{min(differing)[0]}; make it again, and load its weights"
         )
     # A part may have several names, and all of them must agree.
     parts, rebuilt_parts = (dict(net.named_modules(remove_duplicate=False)) for net in (model, rebuilt))
     if differing := parts.keys() ^ rebuilt_parts.keys():
         raise ValueError(
-            f"model: expected the parts that its settings make, got another {min(differing)}; make it again, and load "
-            "its weights"
+            f"model: expected the parts that its settings make, got a different {min(differing)}; make it again, and "
+            "load its weights"
         )
     for name, part in parts.items():
         got, expected = _settings_of(part), _settings_of(rebuilt_parts[name])
@@ -213,7 +213,7 @@ def _check_unchanged(model: SequenceModel, task: MachineTask, before: _Snapshot)
     for what, is_changed in changed.items():
         if is_changed:
             raise ValueError(
-                f"model: expected {what} that do not change while it reads strings, got others after the tests; let it "
+                f"model: expected {what} that do not change while it reads strings, but the tests changed them; let it "
                 "keep nothing from one call to the next"
             )
 

@@ -146,7 +146,7 @@ def _check_level(certificate: Certificate) -> None:
         if not is_needed and content is not None:
             raise ValueError(f"certificate: expected no {part} at level {level}, got one; certify again")
     if certificate.evidence is not None and certificate.evidence.proved_length != certificate.max_length:
-        raise ValueError("certificate: expected the largest length of its evidence, got another; certify again")
+        raise ValueError("certificate: expected the largest length of its evidence, got another length; certify again")
     if certificate.kernels is not None:
         _check_kernels(certificate.kernels)
     if certificate.independently_checked and certificate.evidence is None:

@@ -217,7 +217,9 @@ def extract(
     check_writable(out)
     stored = load_stored(model)
     if not isinstance(stored.task, SymbolTask) or not isinstance(stored.model, RecurrentModel):
-        raise ValueError(f"{model}: expected a recurrent model that reads symbols, got another; name another")
+        raise ValueError(
+            f"{model}: expected a recurrent model that reads symbols, got another model; name a recurrent model"
+        )
     try:
         extracted = extract_machine(stored.model, stored.task.symbols, stored.task.classes, seed=seed)
     except NotFinite as problem:  # the request was right, but the net overflows

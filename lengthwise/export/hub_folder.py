@@ -30,7 +30,9 @@ class HubFolder(Export):
         if out.exists() and not out.is_dir():
             raise ValueError(f"{out}: expected a folder, got a file; name another")
         if out.is_dir() and not is_empty(out) and not is_of_library(out):
-            raise ValueError(f"{out}: expected a new or empty folder, or one written before, got others; name another")
+            raise ValueError(
+                f"{out}: expected a new or empty folder, or one written before, got other files; name another folder"
+            )
         stored = load_stored(Path(source))
         # Called for its checks: the model reads symbols, and the certificate is about this model.
         graph_facts(source, stored)

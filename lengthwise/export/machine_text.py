@@ -61,7 +61,9 @@ def _check_is_of(given: Given, certificate: Certificate, source: str) -> None:
         return
     about = LabeledMachine(task, certificate.classes).without_empty_string()
     if difference(given.labeled.without_empty_string(), about) is not None:
-        raise ValueError(f"{source}: expected the machine that its certificate is about, got another; learn it again")
+        raise ValueError(
+            f"{source}: expected the machine that its certificate is about, got another machine; learn it again"
+        )
 
 
 def of_answer(machine: LabeledMachine, answer: str | None) -> LabeledMachine:

@@ -50,7 +50,7 @@ def read_machine(path: str | Path) -> LabeledMachine:
     except FileNotFoundError:
         raise ValueError(f"{_named(path)}: expected a machine's file, got no such file; check its name") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{_named(path)}: expected text in UTF-8, got others; convert it") from None
+        raise ValueError(f"{_named(path)}: expected text in UTF-8, got other bytes; convert it") from None
     except UnreadableFile:
         raise
     except ValueError as problem:

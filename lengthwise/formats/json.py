@@ -71,7 +71,7 @@ class JSON(ReadableFormat):
         try:
             machine = _machine(content)
         except (TypeError, AttributeError, OverflowError) as problem:
-            raise ValueError(f"expected the entries of a machine, got others ({problem})") from None
+            raise ValueError(f"expected the entries of a machine, got other entries ({problem})") from None
         check_names(machine.symbols + machine.classes)
         return machine
 
@@ -97,9 +97,11 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
     table = content["table"]
     outputs = content["outputs"]
     if not _is_table(table) or {len(row) for row in table} != {len(symbols)}:
-        raise ValueError(f"table: expected rows of {len(symbols)} numbers of states, got others; give one row a state")
+        raise ValueError(
+            f"table: expected rows of {len(symbols)} numbers of states, got other rows; give one row for each state"
+        )
     if not _are_numbers([content["start"]]) or not _are_numbers(outputs):
-        raise ValueError("outputs: expected numbers of answers, and a state's number as start, got others")
+        raise ValueError("outputs: expected numbers of answers, and a state's number as start, got other values")
     # Without names, every number up to the largest becomes an answer, so a single large one would fill the memory.
     if not content.get("classes") and max([0, *outputs]) >= MAX_UNNAMED:
         raise ValueError(f"outputs: expected numbers below {MAX_UNNAMED:,} without classes, got {max(outputs)}")
@@ -137,7 +139,7 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
         draft.add_edge(source, symbol, target)
     initial = _names_of_states(_entry(content, "initial"))
     if not initial:
-        raise ValueError("initial: expected a state to begin in, got none; name one")
+        raise ValueError("initial: expected an initial state, got none; name one")
     draft.set_starts(initial)
     return draft.automaton(set(_names_of_all(content, "accepting")))
 

@@ -29,7 +29,7 @@ def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
     try:
         return parse_mlregtest(read_file(path).decode("utf-8-sig"), alphabet)
     except UnicodeDecodeError:
-        raise ValueError(f"{path}: expected text in UTF-8, got others; convert it") from None
+        raise ValueError(f"{path}: expected text in UTF-8, got other bytes; convert it") from None
     except FileNotFoundError:
         raise ValueError(f"{path}: expected a file of MLRegTest, got no such file; check its name") from None
     except UnreadableFile:

@@ -90,9 +90,9 @@ class AcceptsVectors:
             raise ValueError(f"inputs: expected numbers of the model's type {own}, got {inputs.dtype}; convert them")
         # If the host looked at the numbers, it would have to wait for the device. So the device checks them.
         if inputs.device.type not in SYNCHRONOUS_DEVICES:
-            on_device_assert(inputs.isfinite(), "inputs: expected finite numbers, got others")
+            on_device_assert(inputs.isfinite(), "inputs: expected finite numbers, got NaN or infinity")
         elif not inputs.isfinite().all():
-            raise ValueError("inputs: expected finite numbers, got others; find the vectors that are not finite")
+            raise ValueError("inputs: expected finite numbers, got NaN or infinity; correct these vectors")
 
 
 class BoundsSteps(ABC):
@@ -263,7 +263,7 @@ def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pad
     lowest = PAD if accepts_pads else 0
     # If the host looked at the numbers, it would have to wait for the device. So the device checks them.
     if inputs.device.type not in SYNCHRONOUS_DEVICES:
-        expected = f"inputs: expected symbol ids in {lowest}..{num_symbols - 1}, got others"
+        expected = f"inputs: expected symbol ids in {lowest}..{num_symbols - 1}, got other numbers"
         on_device_assert((lowest <= inputs) & (inputs < num_symbols), expected)
     elif inputs.numel() and not lowest <= int(inputs.min()) <= int(inputs.max()) < num_symbols:
         or_pad = f" or the pad {PAD}" if accepts_pads else ""

@@ -55,8 +55,8 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
             model.check_parts()
         except (AttributeError, TypeError, IndexError) as problem:
             raise ValueError(
-                f"model: expected the parts that it was wrapped with, got others ({first_line(problem)}); wrap the new "
-                "parts"
+                f"model: expected the parts that it was wrapped with, got other parts ({first_line(problem)}); wrap "
+                "the new parts"
             ) from problem
     if is_of_package(type(model)):
         return

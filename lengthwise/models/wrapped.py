@@ -145,7 +145,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         """Raise a ValueError unless the parts match the configuration and fit together; any weights are accepted."""
         if not self.matches_config:
             way_out = unwrap_hint("core", self.core) or "wrap the new parts"
-            raise ValueError(f"model: expected the parts that it was wrapped with, got others; {way_out}")
+            raise ValueError(f"model: expected the parts that it was wrapped with, got other parts; {way_out}")
         _check_core(self.core)
         _check_parts(self)
 
@@ -309,8 +309,8 @@ def _check_parts(model: WrappedRNN) -> None:
         apart = _run("embedding", "ids of symbols", model.embedding, both.reshape(-1, 1))
         if features.ndim != 3 or not torch.equal(features.flatten(0, 1), apart[:, 0]):
             raise ValueError(
-                "embedding: expected features [B, T, E] of ids [B, T], each made from its own symbol, got others; "
-                "give a module that maps each symbol by itself"
+                "embedding: expected features [B, T, E] of ids [B, T], each made from its own symbol, got other "
+                "features; give a module that maps each symbol by itself"
             )
         width = int(model.core.input_size)  # type: ignore[arg-type]  # all of `CORES` have one
         if features.shape[2] != width:

@@ -165,7 +165,9 @@ class WrappedModule(HoldsParts, SequenceModel):
     def check_parts(self) -> None:
         """Raise a ValueError if an answer depends on later symbols, other strings, the length or chance."""
         if _name_of(self.module) != self.config.module:
-            raise ValueError("model: expected the module that it was wrapped with, got another; wrap the new module")
+            raise ValueError(
+                "model: expected the module that it was wrapped with, got another module; wrap the new module"
+            )
         fault = find_fault(self._outputs, self, self.num_symbols, self.max_length)
         if fault is not None:
             raise ValueError(

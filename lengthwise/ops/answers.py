@@ -26,5 +26,5 @@ def finite_answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
     """
     answers = answers_of(logits)
     if bool((answers < 0).any()):
-        raise ValueError("model: expected finite logits, got others; give a net whose states do not overflow")
+        raise ValueError("model: expected finite logits, got NaN or infinity; give a net whose states do not overflow")
     return answers

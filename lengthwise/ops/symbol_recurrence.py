@@ -129,7 +129,7 @@ def one_hot_positions(transitions: Table, tokens: Tokens, initial: State) -> Int
         [1, 1, 0]
     """
     if not (_is_one_hot(transitions) and _is_one_hot(initial[..., None])):
-        raise ValueError("transitions: expected one-hot columns, got others; call symbol_recurrence instead")
+        raise ValueError("transitions: expected one-hot columns, got other columns; call symbol_recurrence instead")
     _, blocks, width, _ = transitions.shape
     successors, positions, offsets = _numbered(transitions, initial)
     successors = successors.flatten()

@@ -88,7 +88,9 @@ def load_compiled(folder: str | Path) -> Construction:
     try:
         load_weights(model, load(weights))
     except RuntimeError:
-        raise ValueError(f"{path / WEIGHTS}: expected the weights of its {name}, got others; {_WAY_OUT}") from None
+        raise ValueError(
+            f"{path / WEIGHTS}: expected the weights of its {name}, got other weights; {_WAY_OUT}"
+        ) from None
     return Construction(model.eval(), target, content.max_length, content.source, content.about)
 
 

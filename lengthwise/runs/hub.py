@@ -162,7 +162,7 @@ def read_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
         raise
     except (RuntimeError, LookupError) as problem:
         raise ValueError(
-            f"{folder / WEIGHTS}: expected the weights of {folder / CONFIG}, got others "
+            f"{folder / WEIGHTS}: expected the weights of {folder / CONFIG}, got other weights "
             f"({str(problem).splitlines()[0]}); {_WAY_OUT}"
         ) from None
     # Loading converts numbers to the type of the model, so a wrong type in the file would go unnoticed.

@@ -109,7 +109,7 @@ def check_locks(root: Path) -> None:
                     # Some network file systems grant every lock. Two processes would then train one run at the same
                     # time.
                     raise OSError(
-                        f"{root}: a lock that is held was given again, so locks have no effect here; {WAY_OUT}"
+                        f"{root}: a held lock was granted a second time, so locks have no effect here; {WAY_OUT}"
                     )
             except BlockingIOError:
                 pass

@@ -81,7 +81,7 @@ class Tokenizer(NamedTuple):
                 "expected exactly one token for each of the 256 bytes and no other name twice, got another vocabulary"
             )
         if any(a not in known or b not in known or a + b not in known for a, b in merges):
-            raise ValueError("expected merges of its own tokens, got others")
+            raise ValueError("expected merges of its own tokens, got other merges")
         return cls(names, merges)
 
     def encode(self, texts: Iterable[str]) -> Tokens:

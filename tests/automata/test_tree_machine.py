@@ -339,8 +339,8 @@ def test_numbers_that_are_not_whole_are_refused() -> None:
 @pytest.mark.parametrize(
     ("entries", "sentence"),
     [
-        ([[0, 0, 2]], r"^table: expected classes in 0\.\.1, got others; fix the entries$"),
-        ([[0, -1, 0]], r"^table: expected classes in 0\.\.1, got others; fix the entries$"),
+        ([[0, 0, 2]], r"^table: expected classes in 0\.\.1, got other numbers; fix the entries$"),
+        ([[0, -1, 0]], r"^table: expected classes in 0\.\.1, got other numbers; fix the entries$"),
         ([[0, 1, 0], [0, 1, 0]], r"^table: expected one entry for a window, got several; fix the entries$"),
     ],
 )

@@ -65,7 +65,9 @@ def test_state_dicts_that_hide_the_weights_are_refused() -> None:
         certify(half, TASK)
     other = slow_net("rnn", None, pace=0.3)
     other.register_state_dict_post_hook(zeroed)
-    with pytest.raises(ValueError, match=r"a state dict of its parameters and buffers, got another readout\.bias; rem"):
+    with pytest.raises(
+        ValueError, match=r"a state dict of its parameters and buffers, got a different readout\.bias; rem"
+    ):
         certify(other, TASK)
 
 
@@ -108,7 +110,7 @@ def other_name(model: SequenceModel) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (more_tensors, "that its settings make, got another more; make it"),
+        (more_tensors, "that its settings make, got a different more; make it"),
         (other_name, "expected name=None in its part regular-gpt"),
     ],
 )
@@ -134,11 +136,11 @@ def test_one_part_may_be_used_twice() -> None:
     model.norms[1] = model.norms[0]
     check_made_by_settings(model, TASK)
     model.readout[4] = model.readout[2]
-    with pytest.raises(ValueError, match="of the names and shapes that its settings make, got another"):
+    with pytest.raises(ValueError, match="of the names and shapes that its settings make, got a different"):
         check_made_by_settings(model, TASK)
     model = make_model("gru", TASK)
     model.extra = nn.ReLU()
-    with pytest.raises(ValueError, match="expected the parts that its settings make, got another extra; make"):
+    with pytest.raises(ValueError, match="expected the parts that its settings make, got a different extra; make"):
         check_made_by_settings(model, TASK)
 
 

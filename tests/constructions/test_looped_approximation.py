@@ -170,7 +170,11 @@ def test_the_error_stays_below_the_bound(num_bins: int) -> None:
         (wave, (2, 3, 1), "num_tokens: expected 1 to 2, the number of different tokens, got 3"),
         (wave, (2, 2, 0), "token_dim: expected tokens of 1 to 1,000 numbers, got 0"),
         (wave, (60, 2, 1), "num_bins: expected at most 262,144 contextual token IDs, 2 n"),
-        (lambda x: x.cumsum(1), (4, 2, 1), "function: expected permuted outputs for permuted tokens, got others"),
+        (
+            lambda x: x.cumsum(1),
+            (4, 2, 1),
+            "function: expected permuted outputs for permuted tokens, got other outputs",
+        ),
         (
             lambda x: x.sum((1, 2)),
             (4, 2, 1),

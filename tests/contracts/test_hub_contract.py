@@ -64,7 +64,7 @@ def change(folder: Path, *path: str, value: object) -> None:
         (("surprise",), 1, "surprise: no such setting"),
         (("model", "surprise"), 1, "model.surprise: no such setting"),
         (("task", "surprise"), 1, "surprise: no such setting"),
-        (("model", "d_model"), 5, "expected the weights of .*config.json, got others"),
+        (("model", "d_model"), 5, "expected the weights of .*config.json, got other weights"),
         (("task", "name"), "no-such-task", "unknown task"),
         (("model", "name"), "no-such-model", "unknown model"),
         (("library_name",), "transformers", "expected a model of lengthwise, got one of transformers"),
@@ -81,9 +81,9 @@ def test_weights_are_read_strictly(folder: Path) -> None:
     weights = load_file(folder / WEIGHTS)
     first, *_, last = weights
     for changed, sentence in (
-        (weights | {"other": torch.zeros(1)}, "got others"),
-        ({name: tensor for name, tensor in weights.items() if name != last}, "got others"),
-        (weights | {last: torch.zeros(3, 3, 3)}, "got others"),
+        (weights | {"other": torch.zeros(1)}, "got other weights"),
+        ({name: tensor for name, tensor in weights.items() if name != last}, "got other weights"),
+        (weights | {last: torch.zeros(3, 3, 3)}, "got other weights"),
         (weights | {last: weights[last].double()}, "expected torch.float(32|64) for .*, got torch.float(64|32)"),
         ({name: tensor.double() for name, tensor in weights.items()}, "damaged file"),
         (weights | {first: weights[first] + 1}, "damaged file"),

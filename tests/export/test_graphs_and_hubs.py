@@ -211,7 +211,7 @@ def test_a_configuration_of_others_is_left_alone(net: Path, capsys) -> None:
         Path("project").mkdir(exist_ok=True)
         Path("project/config.json").write_text(config)
         assert exit_code("export", "net", "--to", "hub-folder", "--out", "project") == 2
-        assert "expected a new or empty folder, or one written before, got others" in capsys.readouterr().err
+        assert "expected a new or empty folder, or one written before, got other files" in capsys.readouterr().err
         assert Path("project/config.json").read_text() == config
 
 

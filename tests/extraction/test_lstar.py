@@ -51,7 +51,7 @@ def test_logits_that_are_not_finite_are_no_answers(length: int) -> None:
     """Neither those of the strings that are compared nor those of longer ones, which are queried."""
     task = make_task("tomita", index=4)
     model = Overflows(task.transducer, task.classes)
-    with pytest.raises(ValueError, match="model: expected finite logits, got others; give a net"):
+    with pytest.raises(ValueError, match="model: expected finite logits, got NaN or infinity; give a net"):
         learn_by_queries(model, task.symbols, num_strings=20, length=length)
 
 

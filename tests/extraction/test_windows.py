@@ -88,5 +88,5 @@ def test_logits_that_are_no_numbers_are_no_answers_and_one_class_has_no_margin()
     assert window_machine(model, task.symbols).margin == float("inf")
     with torch.no_grad():
         model.readout[-1].bias.fill_(torch.nan)
-    with pytest.raises(ValueError, match="model: expected finite logits, got others"):
+    with pytest.raises(ValueError, match="model: expected finite logits, got NaN or infinity"):
         window_machine(model, task.symbols)

@@ -64,7 +64,7 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     path = tmp_path / "language.att"
     for content, message in (
-        (b"0 1 \xff \xff\n1\n", f"^{path}: expected text in UTF-8, got others; convert it$"),
+        (b"0 1 \xff \xff\n1\n", f"^{path}: expected text in UTF-8, got other bytes; convert it$"),
         (b"0 1 a b\n1\n", f"^{path}: line 1: expected an edge that writes the symbol it reads"),
     ):
         path.write_bytes(content)

@@ -22,5 +22,7 @@ class AroundPrototypes(Evidence):
         """Raise a ValueError unless each prototype has a set, and the machine's answer leads in each set."""
         closure = certificate.closure
         if closure is None or self.num_prototypes != closure.num_prototypes:
-            raise ValueError("evidence: expected one set around each prototype, got another number; certify again")
+            raise ValueError(
+                "evidence: expected one set around each prototype, got another number of sets; certify again"
+            )
         check_lead(self.logit_margin, certificate)

@@ -149,7 +149,7 @@ def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
     """Return bounds on the hidden units of a read-out with one hidden layer (`hidden_layer_readout`)."""
     if (kinds := [type(part) for part in readout]) != READOUT:
         names = ", ".join(kind.__name__ for kind in kinds)
-        raise ValueError(f"model: expected a read-out with one hidden layer of ReLU after a norm, got one of {names}")
+        raise ValueError(f"model: expected a read-out with one hidden layer of ReLU after a norm, got {names}")
     topmost, norm, hidden, *_ = readout
     assert isinstance(topmost, Topmost)
     assert isinstance(norm, nn.LayerNorm)

@@ -25,7 +25,7 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
         if isinstance(norm, nn.LayerNorm) and (
             len(norm.normalized_shape) != 1 or norm.weight is None or norm.bias is None
         ):
-            raise ValueError("model: expected a LayerNorm of the last axis with weight and bias, got another")
+            raise ValueError("model: expected a LayerNorm of the last axis with weight and bias, got another LayerNorm")
     for part in modules:
         # torch broadcasts a bias of another shape without a message, and would compute another formula.
         if isinstance(part, nn.Linear):

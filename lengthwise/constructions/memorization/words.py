@@ -61,7 +61,7 @@ def parse_word(text: str) -> Word:
         raise ValueError(f"word: expected a period of at most {MAX_LENGTH:,}, got {period:,}; give a shorter word")
     for symbol in symbols:
         if not symbol.isprintable():
-            raise ValueError(f"word: expected symbols that can be printed, got {quoted(symbol)}; use others")
+            raise ValueError(f"word: expected symbols that can be printed, got {quoted(symbol)}; use other symbols")
     return Word(np.array([symbols.index(letter) for letter in root]), symbols, len(text) // period)
 
 
@@ -149,4 +149,4 @@ def check_binary(word: Word, longest: int | None = None) -> None:
     if longest is not None and word.period > longest:
         raise ValueError(f"word: expected at most {longest} letters here, got {word.period}; give a shorter one")
     if len(word.symbols) != 2:
-        raise ValueError(f"word: expected two symbols, got {len(word.symbols)}; take one like 00101")
+        raise ValueError(f"word: expected two symbols, got {len(word.symbols)}; take a word such as 00101")

@@ -286,12 +286,12 @@ def test_other_nets_are_refused() -> None:
             "one layer with columns 'reflected' and no hidden units, got num_layers=2, columns='reflected', hidden=512",
         ),
         (other, "expected a layer with columns 'reflected', as configured, got 'clamped'"),
-        (tiny, "norms between 1e-6 and 1e15, got others"),
+        (tiny, "norms between 1e-6 and 1e15, got other norms"),
         (normed, "no norm in front of its layer, as configured, got a Linear"),
     ):
         with pytest.raises(ValueError, match=sentence):
             check_isometric(model)
-    with pytest.raises(ValueError, match="after a norm, got one of Topmost, LayerNorm, Linear"):
+    with pytest.raises(ValueError, match="after a norm, got Topmost, LayerNorm, Linear"):
         IsometryProver().prove(short, extraction_of(parity_net()))
     moved = extraction_of(parity_net())
     with pytest.raises(ValueError, match="its first prototype is not the model's first state"):

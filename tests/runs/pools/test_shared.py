@@ -106,7 +106,7 @@ def test_a_run_that_is_held_is_told_from_a_disk_without_locks(tmp_path: Path, mo
 
 def test_locks_that_are_given_twice_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fcntl, "flock", lambda *_: None)
-    with pytest.raises(OSError, match="a lock that is held was given again"):
+    with pytest.raises(OSError, match="a held lock was granted a second time"):
         check_locks(tmp_path)
 
 

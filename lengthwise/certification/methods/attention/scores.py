@@ -99,7 +99,9 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
         activation = layer.activation
         is_usual = isinstance(activation, partial) and (activation.func, activation.args) == (F.gelu, ())
         if not is_usual or activation.keywords != {"approximate": "tanh"}:  # type: ignore[attr-defined]
-            raise ValueError("model: expected the tanh form of GELU as activation, as configured, got another")
+            raise ValueError(
+                "model: expected the tanh form of GELU as activation, as configured, got another activation"
+            )
         layers.append(layer)
     # With max_norm, a look-up rescales the table in place, so the weights would change while the net reads.
     if read_in.embedding.max_norm is not None:

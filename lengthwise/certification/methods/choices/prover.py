@@ -160,7 +160,9 @@ def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
     (layer,) = model.layers
     assert isinstance(layer, PDSSMLayer)
     if (layer.b, layer.phase_map, layer.size_map, layer.form) != (None, None, None, "scatter"):
-        raise ValueError("model: expected a layer that is not driven and has no diagonal, as configured, got another")
+        raise ValueError(
+            "model: expected a layer that is not driven and has no diagonal, as configured, got another layer"
+        )
     if layer.mixture_map.bias is not None:
         raise ValueError("model: expected mixtures without a bias, as configured, got one with a bias")
     if model.embedding.max_norm is not None:

@@ -122,7 +122,7 @@ class ExactProver(Prover):
         kinds = {BareLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.Identity, nn.Linear, nn.Embedding}
         check_usual(model, kinds)
         if not isinstance(readout, nn.Sequential) or [type(part) for part in readout] != [nn.Identity, nn.Linear]:
-            raise ValueError("model: exact merges are proved with a linear read-out, got another one")
+            raise ValueError("model: exact merges are proved with a linear read-out, got another read-out")
         machine = extraction.fine
         points = extraction.prototypes.double()
         leaves = model.tree.leaves

@@ -220,4 +220,4 @@ def check_isometric(model: RecurrentModel) -> None:
     # The relative rounding of a norm holds only if its squares are normal numbers and their sum does not overflow.
     sizes = torch.cat([directions.norm(dim=-1).flatten(), layer.first_state.norm()[None]])
     if not bool(((sizes > 1e-6) & (sizes < LARGEST)).all()):
-        raise ValueError("model: expected directions and a first state of norms between 1e-6 and 1e15, got others")
+        raise ValueError("model: expected directions and a first state of norms between 1e-6 and 1e15, got other norms")

@@ -32,7 +32,9 @@ class StateEvidence(Evidence):
     def check_numbers(self, certificate: Certificate) -> None:
         closure = certificate.closure
         if closure is None or self.num_states != closure.num_prototypes:
-            raise ValueError("evidence: expected one prototype for each state, got another number; certify again")
+            raise ValueError(
+                "evidence: expected one prototype for each state, got another number of prototypes; certify again"
+            )
         if self.slack is not None and self.slack <= 0:
             raise ValueError(
                 "evidence: expected columns with a margin larger than the rounding errors, got no margin; certify again"

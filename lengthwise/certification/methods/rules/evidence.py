@@ -33,4 +33,4 @@ class RuleEvidence(Evidence):
         machine = machine_from_json(certificate.machine)
         assert isinstance(machine, GridMachine)
         if self.num_cells != machine.num_cells:
-            raise ValueError("evidence: expected the cells of its machine, got another number; certify again")
+            raise ValueError("evidence: expected the number of cells of its machine, got another number; certify again")
