@@ -268,7 +268,7 @@ class _Search(NamedTuple):
 
 
 def _with_length(vectors: Tensor, length: float, *, stretch: bool = False) -> Tensor:
-    """Scale vectors to a norm of at most `length`, or with `stretch` of exactly `length`; zero vectors stay zero."""
+    """Scale vectors to a norm of at most `length`, or with `stretch` to exactly `length`; zero vectors stay zero."""
     norms = vectors.flatten(1).norm(dim=1).clamp(min=torch.finfo(vectors.dtype).tiny)
     factors = length / norms
     return vectors * _as(factors if stretch else factors.clamp(max=1.0), vectors)

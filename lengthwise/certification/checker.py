@@ -1691,7 +1691,7 @@ def softmax_shares(logits: Form) -> Form:
     others_low, others_high = sum_low * (1 - slack) - low, sum_high * (1 + slack) - high
     # A share x / (x + rest) rises in x and falls in the rest. The ends of x and of the rest may belong to different
     # points of the set, which only widens the bounds.
-    # A sum of exponentials is not negative, also if the slack exceeds it.
+    # A sum of exponentials is not negative, even if the slack exceeds it.
     shares = between(low / (low + others_high), high / (high + np.maximum(others_low, 0)))
     return shares.rounded(shares.size, 3 * FUNCTION + 2 * count)
 

@@ -217,7 +217,7 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
 
 
 def _numbers(what: str, counts: Sequence[int]) -> tuple[str, ...]:
-    """Return the numbers from 0 as names, as many as each count."""
+    """Return "0", "1", ... as names. `counts` has the number of names that each net needs, and must not differ."""
     if len(set(counts)) > 1:
         raise ValueError(
             f"other: expected {counts[0]:,} {what}, as many as net has, got {counts[1]:,}; compare nets of one task"

@@ -81,7 +81,7 @@ class KernelReport(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Return a sentence for each kernel that is off by more than proofs assume; empty if all hold."""
+        """Return a text about the kernels that are off by more than proofs assume; without such kernels it is empty."""
         return "; ".join(kernel.describe() for kernel in self.kernels if not kernel.holds)
 
     def to_json(self) -> dict[str, Any]:

@@ -240,7 +240,7 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
 def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
     """Reject a machine that has more classes than prototypes, since each class has at least one prototype."""
     closure = certificate.closure
-    assert closure is not None  # as `_check_observed` demands
+    assert closure is not None  # `_check_observed` has checked this
     num_classes = max(machine.table.shape[:2]) if isinstance(machine, GridMachine) else certificate.num_classes[0]
     if num_classes > closure.num_prototypes:
         raise ValueError(
@@ -290,7 +290,7 @@ def _answer_to(string: tuple[str, ...], task: Transducer | GridMachine) -> int:
 
 def _check_refuted(certificate: Certificate, task: Transducer | GridMachine) -> list[str]:
     counterexample = certificate.counterexample
-    assert counterexample is not None  # as `_check_level` saw
+    assert counterexample is not None  # `_check_level` has checked this
     answer = _answer_to(counterexample.string, task)
     if not 0 <= answer < len(certificate.classes) or certificate.classes[answer] != counterexample.expected:
         raise ValueError(

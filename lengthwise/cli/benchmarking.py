@@ -165,7 +165,7 @@ def _measure(
 
 
 class _Budget:
-    """The CPU seconds that runs have recorded during this command, also diverged and failed runs, and their limit."""
+    """The CPU seconds of all runs during this command, including diverged and failed runs, and the limit."""
 
     def __init__(self, limit: int | None, runs: Path) -> None:
         self._limit, self._runs = limit, runs

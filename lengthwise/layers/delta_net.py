@@ -84,7 +84,7 @@ class DeltaNetLayer(TabledLayer):
         self.max_strength = MAX_STRENGTH[eigenvalues]
         self.d_key = d_model // num_heads
         width = (1 + 2 * householders) * d_model
-        self.maps = nn.Linear(d_model, width, bias=False)  # of queries, of all keys and of all values
+        self.maps = nn.Linear(d_model, width, bias=False)  # to the query, all keys and all values
         self.strength = nn.Linear(d_model, householders * num_heads)
         self.output = nn.Linear(d_model, d_model, bias=False)
         self.gain = nn.Parameter(torch.empty(self.d_key))

@@ -41,7 +41,7 @@ class SLSTMLayer(RecurrentLayer):
         self.norm = nn.GroupNorm(num_heads, d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw W from N(0, 2 / (5 D)); set biases of f from 5 to -7 along a head's units, and R and others to 0."""
+        """Draw W from N(0, 2 / (5 D)). Set R and biases to 0, except biases of f: 5 to -7 along a head's units."""
         draw_by_inputs(self.input_map.weight, self.input_map.in_features, generator)
         nn.init.zeros_(self.feedback)
         nn.init.zeros_(self.input_map.bias)

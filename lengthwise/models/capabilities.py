@@ -222,7 +222,7 @@ class AnswersNumbers(ABC):
 
 
 class QuantizesStates(ABC):
-    """A model that moves its states to the codes of `codebook`, which training fills after the states have settled."""
+    """A model that quantizes its states to the codes of `codebook`, which training searches after `quantize_after`."""
 
     codebook: Codebook
 

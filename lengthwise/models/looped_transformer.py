@@ -43,8 +43,8 @@ class LoopedTransformerConfig(CausalTransformerConfig):
     """Sizes of a looped transformer, its number of loops R, and the layer that it loops.
 
     - `loops`: with `"fixed"`, R is `num_loops`. With `"length"`, R is `num_loops` times the length of the prefix. With
-      `"converged"`, loops end when no state of the prefix changes by more than `tolerance` times its norm, and after
-      `max_loops` at the latest. Training then uses `"length"`.
+      `"converged"`, loops end when no state of the prefix changes by more than `tolerance` times its norm, or after
+      `max_loops` loops. Training then uses `"length"`.
     - `time`, for variants with timestep encoding: the number r of the loop (`"index"`), or r / R (`"fraction"`).
     - `gates`, for these variants and their controls: gates start at 0 (`"closed"`) or at 1 (`"open"`).
     - `injection`: the embedded input is added to the state before every loop (`"input"`), or is only the first state

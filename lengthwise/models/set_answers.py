@@ -84,7 +84,7 @@ class SetAnswers(nn.Module):
             )
         self.classes = task.classes
         self.score, self.above = score, float(above)
-        self.listed = given  # also here, because a device would have to be waited for
+        self.listed = given  # a copy that can be read without waiting for a device
         self.num_outputs = None if tokens is not None else num_members
         # The task and `describe` determine these numbers, so that they are not stored with weights.
         self.register_buffer("signs", torch.from_numpy(np.where(task.members, 1.0, -1.0)).float(), persistent=False)

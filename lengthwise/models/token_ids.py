@@ -29,7 +29,7 @@ class TokenIds(nn.Module):
 
     def __init__(self, tokens: Sequence[int], begin: int | None = None, device: torch.device | str = "cpu") -> None:
         super().__init__()
-        self.listed = list(tokens)  # also here, because a device would have to be waited for
+        self.listed = list(tokens)  # a copy that can be read without waiting for a device
         self.num_symbols = len(self.listed)
         self.begin = begin
         # A description in the model's settings identifies the ids, so the weights stay only the net's own.

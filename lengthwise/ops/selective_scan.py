@@ -217,7 +217,7 @@ class _SelectiveScan(torch.autograd.Function):
             part = _Part(rates, by_last[rows], parts[0].stop, ctx.eigenvalues, tabled)  # type: ignore[attr-defined]
             adjoint, total = by_last[rows].clone(), torch.zeros_like(by_last[rows])
             for index, span in reversed(list(enumerate(parts))):
-                # States are computed again, because keeping all would take T P E numbers a string, not T P E / 8.
+                # States are computed again, because keeping all would take T P E numbers per string, not T P E / 8.
                 part.run(starts[index, rows], span, *by_time[:3])
                 _run_back(part, adjoint, total, [each[span] for each in (*by_time, *computed)])
             by_initial[rows] = adjoint

@@ -211,7 +211,8 @@ class SymbolStep:
             offset = transitions.new_zeros(count, blocks, width) if values is None else values
             self.offset = offset.transpose(0, 1).reshape(blocks, 1, count * width)
             first, second = (torch.arange(number, device=transitions.device) for number in (blocks, batch_size))
-            self.first_rows = (first * batch_size + second[:, None]) * count  # of strings and blocks, in [N, B, V] rows
+            # The first row of each string and block, among the [N, B, V] rows of images.
+            self.first_rows = (first * batch_size + second[:, None]) * count
 
     def __call__(self, state: State, symbols: Int64[Tensor, " B"]) -> State:
         if self.gathers:

@@ -150,7 +150,7 @@ def _symbol_task(name: str, settings: dict[str, Any], path: Path) -> SymbolTask:
 
 
 def _relative_to(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a task, with each `file` looked up in this folder, also inside `base`."""
+    """Return the settings of a task, in which each `file` is looked up in this folder, also within `base`."""
     given = dict(settings)
     if isinstance(file := given.get("file"), str) and (folder / file).is_file():
         given["file"] = str(folder / file)

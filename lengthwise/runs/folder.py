@@ -104,7 +104,7 @@ class RunFolder(NamedTuple):
         return self.checkpoint.exists() or (self.path / "result.json").exists()
 
     def _begun(self) -> dict[str, str]:
-        """Return the versions with which the net was trained; empty if there is no net, as after a rejected request."""
+        """Return the versions with which the net was trained. Without a net, as after a rejected request, return {}."""
         try:
             return dict(self._read_run().get("versions", {})) if self._has_net() else {}
         except UnreadableFile:

@@ -50,7 +50,7 @@ def check_lengths(task: Task, recipe: Recipe) -> None:
 
 
 def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
-    """Return the lengths that `length_sampling` draws from, and the unbalanced lengths that are drawn now and then.
+    """Return the lengths that `length_sampling` draws from, and the unbalanced lengths that are drawn occasionally.
 
     Raises:
         ValueError: the recipe allows no length of the first kind.

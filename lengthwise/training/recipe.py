@@ -204,7 +204,7 @@ class Recipe(Description):
 
     - `lengths="balanced"`: only lengths at which every class of the task occurs.
     - `lengths="legal"`: all lengths of the task.
-    - `lengths="mostly-balanced"`: balanced lengths, and now and then lengths at which some class cannot occur. For
+    - `lengths="mostly-balanced"`: balanced lengths, and occasionally lengths at which some class cannot occur. For
       example, a net cannot learn that strings of odd length are outside D_n without seeing any. Lengths below the
       shortest balanced length are drawn in the second half of training only. A net that learns from the start that all
       single symbols belong to one class confuses the symbols later.

@@ -21,7 +21,7 @@ MAX_SYMBOLS_PER_BATCH = 20_000
 """The largest number of symbols read between two looks at the budget, unless one string needs more: about 0.3 s."""
 
 MAX_CONFIRMED = 16
-"""The largest number of strings of one batch that are read again, alone, if they are answered wrongly in the batch."""
+"""The largest number of wrongly answered strings of one batch that are read again one by one."""
 
 MAX_PAIRS_OF_SHRINKING = 1 << 24
 """The largest number of pairs of positions that are read to shorten a string: about a second of a small transformer."""
@@ -34,7 +34,7 @@ NUM_WEAKEST_PER_BATCH = 4
 
 
 class Batch(NamedTuple):
-    """Strings of one length, whose prefixes are all graded, also followed by each of the tails if there are any.
+    """Strings of one length. All their prefixes are graded, and if there are tails, also each prefix with each tail.
 
     Shorter strings are filled with any symbols, and the `lengths` of all strings are given. They have no tails.
     """

@@ -25,7 +25,7 @@ class PositionSizes(NamedTuple):
 
 
 class CausalAttention:
-    """Attention of one layer at one length: softmax(q_i . k_j / sqrt(E)) over keys j <= i, with E numbers a head.
+    """Attention of one layer at one length: softmax(q_i . k_j / sqrt(E)) over keys j <= i, with E numbers per head.
 
     Subclasses make queries, keys or scores depend on positions. Queries, keys and values are [B, H, T, E].
     """
@@ -73,7 +73,7 @@ class PositionEncoding(nn.Module, ABC):
 
     name: ClassVar[str]
     size_setting: ClassVar[Literal["", "learned_positions", "position_range"]] = ""
-    """The setting of transformers that gives `max_positions`; empty if the encoding ignores that size."""
+    """The transformer's setting that sets `max_positions`, or an empty text if the encoding ignores `max_positions`."""
 
     def __init__(self, sizes: PositionSizes) -> None:
         super().__init__()

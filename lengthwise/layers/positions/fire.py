@@ -14,7 +14,7 @@ HIDDEN = 32
 """The number of hidden units of the net that maps distances to biases."""
 
 MAX_HIDDEN_PER_CHUNK = 1 << 19
-"""The largest number of hidden units at once. It fits a processor's cache: 32 times as many take twice as long."""
+"""The largest number of hidden units at once. It fits a CPU's cache: 32 times this limit takes twice as long."""
 
 INITIAL_C = 0.1
 INITIAL_LIMIT = 512.0

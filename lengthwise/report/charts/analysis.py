@@ -100,7 +100,7 @@ def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_si
 
 
 def field_chart(cumulative: Float[Tensor, "B T"]) -> alt.LayerChart:
-    """Draw the cumulative gradient from the newest symbol back: mean over strings, middle 80 %, and a uniform one."""
+    """Draw the cumulative gradient from the newest symbol back: its mean, its middle 80 %, and a uniform gradient."""
     length = cumulative.shape[1]
     drawn = torch.linspace(0, length - 1, min(length, POSITIONS)).round().long()
     shares = cumulative[:, drawn]

@@ -255,7 +255,7 @@ def _color(field: str, names: Sequence[Any], *, columns: int) -> alt.Color:
         direction="horizontal",
         titleOrient="left",
         symbolType="stroke",
-        symbolOpacity=1,  # otherwise the opacity of a band
+        symbolOpacity=1,  # by default, symbols have the opacity of the band
         columns=columns,
     )
     return alt.Color(f"{field}:N", title=field, scale=alt.Scale(domain=list(names), range=colors), legend=legend)

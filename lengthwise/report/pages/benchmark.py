@@ -18,7 +18,7 @@ from lengthwise.report.tables.table import Table
 class BenchmarkReport(NamedTuple):
     """The tables of a benchmark by part, with the texts that readers need to interpret the numbers.
 
-    - `notes`: the protocols of published numbers, with their marks; empty without published numbers.
+    - `notes`: the protocols of published numbers, with their marks. Without published numbers, there are no notes.
     - `protocol`: sentences about the published protocol and ours.
     - `bibtex`: the entries of the benchmark's papers.
     """

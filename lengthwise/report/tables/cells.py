@@ -48,7 +48,7 @@ def fit_text(results: Sequence[RunResult], experiment: Experiment) -> str:
 
 
 def best_by_loss(results: Sequence[RunResult]) -> RunResult | None:
-    """Return the run with the lowest final training loss, or the first of equal ones; None without a finite loss.
+    """Return the first run with the lowest final training loss, or None if no run has a final loss.
 
     Measurements at other lengths have no influence.
     """

@@ -21,9 +21,10 @@ LEVEL = 0.05
 
 
 class Difference(NamedTuple):
-    """The difference (first - second) of two columns: mean over seeds, Student's 95 % interval, p and p by Holm.
+    """The difference (first - second) of two columns: its mean over seeds, Student's 95 % interval, and p-values.
 
-    Holm's correction includes all differences of the experiment. With too few seeds, p is NaN.
+    `corrected` is the p-value after Holm's correction over all differences of the experiment. With too few seeds,
+    p-values are NaN.
     """
 
     row: str

@@ -51,7 +51,7 @@ def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 
 def independently_checked(certificates: Iterable[Certificate]) -> str:
-    """Return how many proofs the separate checker accepted, and on how many it was not run; empty without proofs.
+    """Return how many proofs the separate checker accepted and skipped, or an empty text if there are no proofs.
 
     Certificates of an earlier format were made before `certify` ran the checker.
     """
@@ -61,7 +61,7 @@ def independently_checked(certificates: Iterable[Certificate]) -> str:
 
 
 def checker_sentences(certificates: Iterable[Certificate]) -> str:
-    """Return sentences with the counts of `independently_checked`; empty without proofs."""
+    """Return the counts of `independently_checked` as sentences, or an empty text if there are no proofs."""
     accepted, tried, skipped = _checker_counts(certificates)
     parts = [f"The separate checker accepted {accepted:,} of {tried:,} proofs."] if tried else []
     if skipped:

@@ -23,7 +23,7 @@ LOW_LOSS = 0.01
 
 
 class Entry(NamedTuple):
-    """A cell with the results of its runs: their mean and lowest accuracy, also at the longest length, and more.
+    """A cell with the results of its runs, and the statistics of these results.
 
     `at_long`: the mean accuracy at each of the plan's long lengths, shortest first; NaN without strings of the length.
     `structured`: the mean over runs of the accuracy on the family of structured strings with the lowest accuracy.

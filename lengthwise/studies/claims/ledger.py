@@ -131,7 +131,7 @@ class Ledger:
             fitted = self._figures(entry, self._cell(entry, entry.row, column)[1], (figure,))
             fit = as_share(fitted[0]) if fitted else math.nan
         ours = as_share(figures[-1])
-        if experiment.scoring.measure == "error":  # of which less is better
+        if experiment.scoring.measure == "error":  # the lower error is the better result
             ours, limits = -ours, (-limits[1], -limits[0])
         verdict = entry_verdict(ours, limits, smaller=smaller, fails=entry.fails, fit=fit)
         text = " / ".join(figures) + ("" if fit is None else f" ({percent(fit)} at the training length)")

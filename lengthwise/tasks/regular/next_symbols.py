@@ -93,7 +93,7 @@ class NextSymbols(RegularTask):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the sets that occur after a symbol, named by their members; with `with_other`, also another set."""
+        """Return the names of the sets that occur after a symbol; `with_other` adds a class for all other sets."""
         return _next_sets(self.language, self.with_end).names + (OTHER,) * self.with_other
 
     @property

@@ -65,7 +65,7 @@ class RecognitionTask(RegularTask, ShallowTask):
     A draw from the language, a profile or the neighbor is uniform or persistent, by a fair coin. In a persistent draw,
     every symbol that repeats the symbol before it multiplies the odds of the string by `REPEAT_WEIGHT`. The reason is
     that long runs often meet the bounds of a language. If an edited string is still inside, the edit is drawn again, up
-    to `EDIT_ROUNDS` times in total. Then up to as many substitutions are tried, because swaps cannot lead out of Tomita
+    to `EDIT_ROUNDS` times in total. Then substitutions are tried equally often, because swaps cannot lead out of Tomita
     1, 5 and 6. A string that is still inside is replaced by a uniform string outside.
 
     A prefix of a sample is not distributed as a sample of its length, so every length needs its own strings.

@@ -68,7 +68,7 @@ def products_of(query: Intervals, key: Intervals, units: int) -> Intervals:
     (num_kinds, num_pieces), (num_keys, num_key_pieces) = query.low.shape[:2], key.low.shape[:2]
     other = tuple(_by_piece(end) for end in (key.center, key.radius, key.size))
     kinds = []
-    for kind in range(num_kinds):  # all at once would need K M x N O numbers
+    for kind in range(num_kinds):  # all kinds at once would need K M x N O numbers
         own = query[kind : kind + 1]
         one = tuple(_by_piece(end) for end in (own.center, own.radius, own.size))
         # (c + v)(c' + v') = c c' + c v' + v (c' + v'), number by number.

@@ -166,7 +166,7 @@ def states_after(head: Head, masses: Pieces) -> Intervals:
     """Return enclosures of a layer's results, [N, M, D], given one region of masses for each of N pairs.
 
     The regions are halved first: over a small region, bounds keep more of what the numbers of a result share. If the
-    layer's inputs come in pieces already, its results are in as many.
+    layer's inputs are in pieces already, its results have the same number of pieces.
     """
     num_inputs = head.heads.states.low.shape[1]
     rounds = NUM_ROUNDS if num_inputs == 1 else 0

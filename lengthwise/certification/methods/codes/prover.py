@@ -82,7 +82,7 @@ class CodeProver(Prover):
         if evidence is None:
             raise Unproved("rounding may decide which code is the nearest to some merged state")
         layer = model.tree.layers[0]
-        assert isinstance(layer, QuantizingLayer)  # as `enumerate_merges` saw
+        assert isinstance(layer, QuantizingLayer)  # `enumerate_merges` has checked this
         codes = _codes_of(extraction, model.tree.leaves, layer.codebook)
         self.sets = {"codes": codes[len(model.tree.leaves) :]}
         return evidence
