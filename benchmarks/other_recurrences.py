@@ -173,9 +173,9 @@ def save(measurements: Sequence[Measurement]) -> list[Path]:
         markdown_table(["model", *(f"T = {length}" for length in lengths)], rows) + "\n",
         "Entries are CPU milliseconds of a training step, forward and backward, and in brackets the ratio to torch's "
         f"GRU: batch {first.batch}, D = {first.width}, one thread.\n",
-        f"Strings have {NUM_SYMBOLS} symbols. In their lowest layer, DeltaNet and Mamba without a convolution, mLSTM, "
-        "PD-SSM and linear CDEs compute values of a symbol alone once for each symbol. The GRU and the others compute "
-        "them at every position.\n",
+        f"The alphabet has {NUM_SYMBOLS} symbols. In the lowest layer, some values depend on the current symbol alone. "
+        "DeltaNet and Mamba without a convolution, mLSTM, PD-SSM and linear CDEs compute these values once for each "
+        "symbol of the alphabet. The GRU and the other models compute them at every position.\n",
         _next_to_public(ratios, measurements, lengths),
         provenance(where),
         "- command: `python benchmarks/other_recurrences.py --save`\n",
@@ -211,13 +211,15 @@ def _next_to_public(
     return "\n\n".join(
         [
             "## Next to public implementations",
-            "The packages come from the Python package index and run on a CPU. A layer has the same sizes, between the "
-            "same embedding and read-out, in the same run. Some parameters differ, so this compares costs, not "
-            "answers.",
+            "The packages come from the Python package index and run on a CPU. A package's layer has the sizes of "
+            "ours, is placed between the same embedding and read-out, and is measured in the same run. Some parameters "
+            "differ, so this compares costs, not answers.",
             *([public] if rows else []),
             *([f"Not installed, and so not measured: {', '.join(missing)}."] if missing else []),
-            f"The aim is to be no slower than such a package, or, without one, at most {MAX_RATIO} times torch's GRU. "
-            "These miss it:\n\n" + "\n".join(f"- {missed}" for missed in [*_slower(rows), *above] or ["none"]) + "\n",
+            "The aim is to be no slower than such a package. Models without a package should take at most "
+            f"{MAX_RATIO} times as long as torch's GRU. These models miss the aim:\n\n"
+            + "\n".join(f"- {missed}" for missed in [*_slower(rows), *above] or ["none"])
+            + "\n",
         ]
     )
 

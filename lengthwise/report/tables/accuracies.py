@@ -30,9 +30,10 @@ COLUMNS = {
         "on these strings)"
     ),
     "at step": (
-        f"every {PROBE_EVERY} steps, a run answers a probe: a fixed set of other strings of 48 to 500 symbols. (If a "
-        "task has no strings of these lengths, its longest strings are used.) For a solved run, the column has the "
-        "first step from which on no probe has an error. -: the last probe had an error, or the run had no probes"
+        f"every {PROBE_EVERY} steps, a run answers a fixed set of strings, the probe. For a solved run, the column "
+        "contains the first step at which the run answered the probe without an error, and so at all later steps. The "
+        "probe consists of separately drawn strings of 48 to 500 symbols. (If a task has no strings of these lengths, "
+        "its longest strings are used.) -: the last probe had an error, or the run had no probes"
     ),
     "after CPU s": "the CPU seconds of training up to that step",
     "CPU s": "CPU seconds of training; for a run of several attempts, the sum over all attempts and certificates",

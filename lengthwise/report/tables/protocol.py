@@ -89,7 +89,7 @@ def _dense(row: RunRow, plan: EvaluationPlan) -> str:
     if len(lengths) == 1:
         return f"Independent strings: {strings} of length {lengths.pop():,}, the same for all runs."
     return (
-        f"Independent strings: {strings} are drawn again for each length from {low:,} to {high:,} that the task "
+        f"Independent strings: {strings} new strings are drawn for each length from {low:,} to {high:,} that the task "
         f"has{apart.rstrip(',')}."
     )
 
