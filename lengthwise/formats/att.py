@@ -77,8 +77,8 @@ class ATT(ReadableFormat):
         widths = {len(words) for _, words in rows} - {1, 2}
         if widths not in ({3}, {4}):
             raise ValueError(
-                f"expected lines of 3 words each, or of 4, except for final states, got {sorted(widths) or 'none'}; "
-                "write source, target, symbol and, for a transducer, output"
+                f"expected 3 words for every edge, or 4 words for every edge, got {sorted(widths) or 'no edge'}; write "
+                "source, target, symbol and, for a transducer, output"
             )
         arcs = [
             Arc(words[0], words[1], words[2], words[3] if len(words) > 3 else None, number)

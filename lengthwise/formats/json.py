@@ -197,5 +197,5 @@ def _are_numbers(row: Any) -> bool:
 
 def _names(content: Any, what: str) -> list[str]:
     if not isinstance(content, list) or not all(isinstance(name, str) for name in content):
-        raise ValueError(f"{what}: expected a list of names, got {str(content)[:60]}; write them as texts")
+        raise ValueError(f"{what}: expected a list of names, got {str(content)[:60]}; write strings")
     return content

@@ -49,7 +49,10 @@ class PrefixTree:
         return states
 
     def edges(self, states: Nodes) -> Nodes:
-        """Return the index of each prefix's last transition: state times number of symbols plus symbol (node 0: 0)."""
+        """Return the index of each prefix's last transition, which is state * `num_symbols` + symbol.
+
+        The empty prefix (node 0) has no transition, and gets index 0.
+        """
         edges: np.ndarray = states[self.parents] * self.num_symbols + self.symbols
         edges[0] = 0
         return edges

@@ -39,12 +39,12 @@ class XLSTMConfig(StackedConfig):
         check_divides_width("num_heads", self.num_heads, self.d_model)
         if "s" in self.cells and self.num_heads == self.d_model:
             raise ValueError(
-                f"num_heads: expected less than d_model={self.d_model} for cells s, because normalized heads of one "
-                f"unit would be constant, got {self.num_heads}; choose fewer heads"
+                f"num_heads: expected less than d_model={self.d_model} for sLSTM cells, because normalized heads of "
+                f"one unit would be constant, got {self.num_heads}; choose fewer heads"
             )
         if "m" in self.cells and self.d_model % 2:
             raise ValueError(
-                f"d_model: expected an even number for cells m, got {self.d_model}; choose {self.d_model + 1}"
+                f"d_model: expected an even number for mLSTM cells, got {self.d_model}; choose {self.d_model + 1}"
             )
         return self
 

@@ -327,7 +327,7 @@ class Recipe(Description):
         return late if self.is_late(step) else early
 
     def consistency_at(self, step: int) -> float:
-        """Return the weight of the inconsistency of states at a step."""
+        """Return the weight of the consistency loss (`late_consistency`) at a step."""
         return self.late_consistency if self.is_late(step) else 0.0
 
     def contraction_at(self, step: int) -> ContractionRecipe | None:

@@ -58,13 +58,13 @@ def test_an_acceptor_that_repeats_its_symbols_is_one() -> None:
     [
         (
             "0 1 a\n1 0 a x\n1\n",
-            r"^expected lines of 3 words each, or of 4, except for final states, got \[3, 4\]; write so",
+            r"^expected 3 words for every edge, or 4 words for every edge, got \[3, 4\]; write so",
         ),
         (
             "0 1 a b c d\n",
-            r"^expected lines of 3 words each, or of 4, except for final states, got \[6\]; write source",
+            r"^expected 3 words for every edge, or 4 words for every edge, got \[6\]; write source",
         ),
-        ("0\n", r"^expected lines of 3 words each, or of 4, except for final states, got none; write source"),
+        ("0\n", r"^expected 3 words for every edge, or 4 words for every edge, got no edge; write source"),
         ("0 0 a x 0.5\n0\n", r"^line 1: expected no weight but 0, got 0\.5; leave weights out$"),
         ("0 1 a 0.5\n0 0 b 1\n1 0 a -.25\n1\n", r"^expected outputs, got numbers such as 0\.5, which are weights"),
         ("0 1 a 0.5\n1 0 a 2.5\n1\n", r"^expected outputs, got numbers such as 0\.5, which are weights; leave these"),

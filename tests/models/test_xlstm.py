@@ -171,9 +171,12 @@ def test_cells_are_layers_in_turn() -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"d_model": 4}, "num_heads: expected less than d_model=4 for cells s, .*, got 4; choose fewer heads"),
+        ({"d_model": 4}, "num_heads: expected less than d_model=4 for sLSTM cells, .*, got 4; choose fewer heads"),
         ({"num_heads": 3}, r"num_heads: expected a divisor of d_model=64, got 3; choose from \[1, 2"),
-        ({"cells": "m", "d_model": 7, "num_heads": 1}, "d_model: expected an even number for cells m, got 7; choose 8"),
+        (
+            {"cells": "m", "d_model": 7, "num_heads": 1},
+            "d_model: expected an even number for mLSTM cells, got 7; choose 8",
+        ),
         ({"cells": "sx"}, "cells: expected a word of the letters s and m, got 'sx'; choose sm"),
         ({"cells": ""}, "cells: expected a word of the letters s and m, got ''; choose sm"),
     ],

@@ -31,12 +31,12 @@ def planar(word: Word) -> LinearGenerator:
     """
     p = word.period
     if p < 3:
-        raise ValueError(f"word: expected a period of at least 3, got {p}; d = {p - 1} suffices (simplex)")
+        raise ValueError(f"word: expected a period of at least 3, got {p}; use simplex, which needs only d = {p - 1}")
     stride = non_crossing_stride(word.letters)
     if stride is None:
         raise ValueError(
             f"word: expected a word that is non-crossing at some stride, got {word.text}, in which two symbols cross "
-            "at every stride; it needs more than two dimensions (memorize)"
+            "at every stride; use memorize, which tries more than two dimensions"
         )
     strided = at_stride(word.letters, stride)
     weights, bias = np.zeros((len(word.symbols), 2)), np.zeros(len(word.symbols))

@@ -44,17 +44,19 @@ def read_examples(
     """Return labeled strings from a file, a data frame, or pairs (string, label).
 
     Files are CSV, TSV, JSONL, Parquet, the formats of Abbadingo and StaMInA (`.dat`) or data of MLRegTest (`.txt`),
-    recognized by their suffix. A folder is a split of FLaRe.
+    recognized by their suffix. A folder is read as a split of the benchmark FLaRe.
+
     Symbols are the characters of a text or, with a separator, its words. If a string or its labels are given as a list,
-    each item is a symbol or label. Columns are `string` and
-    `label`, or columns with usual names. A table of two columns needs no header. `counts.unused_columns` names the
-    columns that are not used.
+    each item is a symbol or label. `string` and `label` name the columns to read. By default, these are the columns
+    with a name that is usual for strings and for labels (`given.columns`). A table of two columns needs no header.
+    `counts.unused_columns` lists the columns that are not used.
 
     Raises:
-        ValueError: the file is missing, of another kind, or not UTF-8; a column is missing, or contains weights; a
-            column or separator is given for a format without it; a row lacks its label, or with `supervision="prefix"`
-            a label for each symbol; there are fewer classes than `min_classes`; a line or a string is longer than
-            `MAX_LINE` or `MAX_STRING`; or there are more than `MAX_ROWS`, `MAX_SYMBOLS` or `MAX_LABELS` in total.
+        ValueError: the file is missing, of another kind, or not UTF-8; a column is missing; the table has a column of
+            weights, probabilities or splits; a column or separator is given for a format without it; a row lacks its
+            label, or with `supervision="prefix"` a label for each symbol; there are fewer classes than `min_classes`; a
+            line or a string is longer than `MAX_LINE` or `MAX_STRING`; or the examples have more rows, symbols or
+            labels than `MAX_ROWS`, `MAX_SYMBOLS` or `MAX_LABELS`.
 
     Example:
         >>> read_examples([("ab", "in"), ("ba", "out")]).symbols

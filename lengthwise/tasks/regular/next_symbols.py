@@ -93,7 +93,7 @@ class NextSymbols(RegularTask):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the names of the sets that occur after a symbol; `with_other` adds a class for all other sets."""
+        """Return the names of the sets that occur after a symbol; with `with_other`, also the class "another set"."""
         return _next_sets(self.language, self.with_end).names + (OTHER,) * self.with_other
 
     @property

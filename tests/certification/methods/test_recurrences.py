@@ -217,7 +217,7 @@ def test_the_reason_is_the_growth() -> None:
         model.input_weight.zero_()
         model.first_state.zero_()
     extraction = extract_recurrent(model, ("a", "b"), radius=1.0)
-    with pytest.raises(Unproved, match=r"hold states of different answers; short ones grow 3-fold a step"):
+    with pytest.raises(Unproved, match=r"contain states with different answers; short intervals grow 3-fold per step"):
         IntervalProver().prove(model, extraction)
 
 

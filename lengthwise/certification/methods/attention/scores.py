@@ -1,4 +1,4 @@
-"""The scores and values of a transformer's layer, as tables of kinds of positions and distances, with bounds."""
+"""Bounds on the attention scores and values of a transformer's layer, for each kind of position and each distance."""
 
 import math
 from functools import partial
@@ -24,14 +24,14 @@ ATTENTION_ULPS = 32
 """The largest error, in units, of an exponential inside attention; `kernels` measures it."""
 
 MAX_RELATIVE_ERROR = 0.02
-"""The largest relative error of a head for which products of errors are covered."""
+"""The largest first-order relative error of a head at which a factor of 1.05 covers all products of errors."""
 
 
 class Values(NamedTuple):
     """The values of each head by kind: center + directions @ a for any numbers a in [-1, 1].
 
-    The values of one kind differ in few directions, because they come from few masses. An enclosure along these
-    directions is much smaller than one along the axes.
+    The values of one kind differ in few directions, because they depend on few attention masses (`masses`). An
+    enclosure along these directions is much smaller than one along the axes.
     """
 
     center: Float64[Tensor, "K H E"]

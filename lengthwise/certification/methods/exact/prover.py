@@ -140,7 +140,7 @@ class ExactProver(Prover):
         # States have no error, but logits are rounded: `margin` subtracts this rounding.
         lead = margin(linear, Intervals.around(points[answered]), outputs[answered])
         if not lead > 0:  # a lead that is NaN also ends here
-            raise Unproved("the logits of a state are too near to each other")
+            raise Unproved("the logits of a state are too close to each other")
         self.sets = {"points": points}
         return ExactEvidence(num_prototypes=len(points), num_merges=len(windows), logit_margin=finite_or_none(lead))
 

@@ -135,11 +135,12 @@ class IntervalProver(Prover):
         # Intervals of a class without an answer may contain several answers, so only the other classes are compared.
         margin = steps.margin(enclosures[answered], outputs[answered]) if enclosures else -math.inf
         if enclosures is None or not margin > 0:  # a margin that is NaN also ends here
-            ending = "hold states of different answers" if enclosures else "were not found"
+            fault = "contain states with different answers" if enclosures else "were not found"
             factor = growth(steps, table, points)
-            grow = f"grow {factor:.3g}-fold a step" if math.isfinite(factor) else "have no bounds after a step"
+            grow = f"grow {factor:.3g}-fold per step" if math.isfinite(factor) else "have no bounds after a step"
             raise Unproved(
-                f"intervals around its prototypes that the model maps into one another {ending}; short ones {grow}"
+                f"intervals around the prototypes, which the model maps into one another, {fault}; short intervals "
+                f"{grow}"
             )
         self.sets = {"low": enclosures.low, "high": enclosures.high}
         return IntervalEvidence(

@@ -208,7 +208,7 @@ def leaderboard(scale: Scale = "small") -> Experiment:
 
 
 def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
-    """Return the search for the learning rates of these models."""
+    """Return the experiment that chooses the learning rates of these models."""
     return Experiment(
         title="Learning rates of the leaderboard",
         about=(
