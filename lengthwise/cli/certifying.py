@@ -87,7 +87,7 @@ def _check_options(machine: str | None, out: Path | None, check: Path | None, pr
     if draw is not None and draw.suffix.lower() not in SUFFIXES:
         raise ValueError(f"draw: expected a name that ends in .svg, .png or .pdf, got {draw.name!r}")
     if check is not None and out is not None:
-        raise ValueError(f"out: expected none with --check, which writes no certificate, got {out}; leave one out")
+        raise ValueError(f"out: not allowed with --check, which writes no certificate, got {out}; leave one out")
     for file in (draw, out):
         if file is not None:
             check_writable(file)

@@ -208,7 +208,7 @@ def _check_default(options: Columns | ExampleOptions | SystemOptions, defaults: 
     for field in fields(options):
         if (value := getattr(options, field.name)) != getattr(defaults, field.name):
             flag = f"--{field.name.replace('_', '-')}"
-            raise ValueError(f"{flag}: expected no value {case} --system, got {value}; leave it out")
+            raise ValueError(f"{flag}: not allowed {case} --system, got {value}; leave it out")
 
 
 def _remove_earlier(out: Path) -> None:

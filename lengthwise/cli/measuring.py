@@ -54,12 +54,12 @@ def evaluate(
     from lengthwise.text.language import LanguageTask, parse_split
 
     if labeled is None and (given := [name for name, value in vars(columns).items() if value]):
-        raise ValueError(f"{given[0]}: expected none without --labeled, got {vars(columns)[given[0]]!r}; leave it out")
+        raise ValueError(f"{given[0]}: not allowed without --labeled, got {vars(columns)[given[0]]!r}; leave it out")
     drawing = {"lengths": lengths, "strings": strings != 256, "protocol": protocol != "independent", "seed": seed != 1}
     if labeled is not None and (
         given := [name for name, value in {**drawing, "split": split != "test"}.items() if value]
     ):
-        raise ValueError(f"{given[0]}: expected none with --labeled, because the file has the strings; leave it out")
+        raise ValueError(f"{given[0]}: not allowed with --labeled, because the file has the strings; leave it out")
     stored = load_stored(model, device)
     is_text = isinstance(stored.task, LanguageTask) and labeled is None
     if out is not None:
@@ -196,7 +196,7 @@ def _evaluate_text(
 ) -> dict[str, Any]:
     """Measure the perplexity of chunks of a text."""
     if protocol != "independent":
-        raise ValueError(f"protocol: expected none with a text, got {protocol}; leave it out")
+        raise ValueError(f"protocol: not allowed with a text, got {protocol}; leave it out")
     from lengthwise.evaluation.perplexity import perplexity_curve
     from lengthwise.evaluation.plan import EvaluationPlan, parse_lengths
     from lengthwise.files import write_by_rename
@@ -274,7 +274,7 @@ def predict(
 
     for option, value in {"prompt": prompt, "temperature": temperature, "seed": seed}.items():
         if value is not None and not sample:
-            raise ValueError(f"{option}: expected none without --sample, got {value}; leave it out or add --sample 200")
+            raise ValueError(f"{option}: not allowed without --sample, got {value}; leave it out or add --sample 200")
     if bool(texts) == bool(sample):
         raise ValueError(
             f"texts: expected strings to answer or --sample, one of the two, got {'both' if sample else 'neither'}"

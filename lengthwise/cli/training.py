@@ -50,7 +50,7 @@ class Until:
         from lengthwise.runs.goal import BUDGET
 
         if self.budget is not None and self.until is None:
-            raise ValueError(f"budget: expected none without --until, got {self.budget:g}; add --until proved")
+            raise ValueError(f"budget: not allowed without --until, got {self.budget:g}; add --until proved")
         return BUDGET if self.budget is None else self.budget
 
 
@@ -75,9 +75,9 @@ class Seeds:
                 raise ValueError(f"workers: expected 1 for one run, got {self.workers}; give --seeds for several")
             return [self.seed or 0]
         if self.seed is not None:
-            raise ValueError(f"seed: expected none with --seeds, got {self.seed}; leave one of the two out")
+            raise ValueError(f"seed: not allowed with --seeds, got {self.seed}; leave one of the two out")
         if parallel is not None:
-            raise ValueError(f"parallel: expected none with --seeds, got {parallel!r}; train one run, with --seed")
+            raise ValueError(f"parallel: not allowed with --seeds, got {parallel!r}; train one run, with --seed")
         return parse_seeds(self.seeds)
 
 

@@ -231,7 +231,7 @@ def test_the_environment_names_the_device_where_no_option_does(monkeypatch: pyte
 
 
 def test_the_device_of_the_environment_does_not_keep_a_page_from_being_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match=r"^device: expected none with --page-only"):
+    with pytest.raises(ValueError, match=r"^device: not allowed with --page-only"):
         _check_page_only(True, device="auto")
     monkeypatch.setenv("LENGTHWISE_DEVICE", "auto")
     _check_page_only(True, device="auto")

@@ -50,7 +50,7 @@ def test_models_by_name_are_trained_once_and_compared(tmp_path: Path, in_one_pro
     assert exit_code("compare", *folders) == 0
     assert "parity: 3 models, seeds 0, 1" in capsys.readouterr().out
     assert exit_code("compare", folders[0], folders[-1], "--seeds", "3") == 2
-    assert "--seeds: expected none with folders of runs, which are already trained; leave" in capsys.readouterr().err
+    assert "--seeds: not allowed with folders of runs, which are already trained; leave" in capsys.readouterr().err
     (Path(folders[0]) / "result.json").unlink()
     assert exit_code("compare", *folders) == 2
     assert "expected a finished run, got an unfinished one" in capsys.readouterr().err

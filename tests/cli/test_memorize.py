@@ -89,7 +89,7 @@ def test_bounds_are_marked(tmp_path: Path, capsys) -> None:
             ["00000111", "--rational", "--max-dimension", "3"],
             "needs with a rational matrix (order 8 alone needs 4), got 3",
         ),
-        (["ab", "--rational", "--robust"], "--robust: expected none with --rational"),
+        (["ab", "--rational", "--robust"], "--robust: not allowed with --rational"),
         (["ab", "--max-dimension", "x"], "--max-dimension: expected a whole number of at least 1, got x"),
         (["ab", "--budget", "0"], "--budget: expected a whole number of at least 1, got 0"),
         (["ab", "--out", "orbit.jpg"], "--out: expected a name that ends in .png, .svg or .pdf, got 'orbit.jpg'"),

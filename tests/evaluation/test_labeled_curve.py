@@ -68,14 +68,14 @@ def test_the_command_measures_a_net_by_a_file(tmp_path: Path, monkeypatch, capsy
     assert exit_code("evaluate", "net", "--labeled", "named.csv", "--string", "seq", "--label", "verdict") == 0
     assert "net: 2 of 2 labels of named.csv" in capsys.readouterr().out
     assert exit_code("evaluate", "net", "--string", "seq") == 2
-    assert "string: expected none without --labeled, got 'seq'" in capsys.readouterr().err
+    assert "string: not allowed without --labeled, got 'seq'" in capsys.readouterr().err
     Path("one.csv").write_text("string,label\nabb,in\naabb,in\n")
     assert exit_code("evaluate", "net", "--labeled", "one.csv") == 0
     assert "net: 2 of 2 labels of one.csv" in capsys.readouterr().out
     for more in (("--lengths", "3"), ("--protocol", "structured")):
         assert exit_code("evaluate", "net", "--labeled", "one.csv", *more) == 2
-        assert ": expected none with --labeled, because the file has the strings" in capsys.readouterr().err
+        assert ": not allowed with --labeled, because the file has the strings" in capsys.readouterr().err
     assert exit_code("evaluate", "net", "--separator", " ") == 2
-    assert "expected none without --labeled" in capsys.readouterr().err
+    assert "not allowed without --labeled" in capsys.readouterr().err
     assert exit_code("evaluate", "net", "--labeled", "none.csv") == 2
     assert "none.csv: expected a file of examples, got no such file" in capsys.readouterr().err
