@@ -177,7 +177,7 @@ def _evaluate_labeled(
     unused = examples.counts.describe_unused_columns()
     console.print_line(
         f"{name}: {right:,} of {count:,} labels of {file} ({percent(right / count)}); {examples.counts.num_rows:,} "
-        f"rows, of which left out: {examples.counts.describe_omitted_rows()}{f'; {unused}' if unused else ''}"
+        f"rows read, left out: {examples.counts.describe_omitted_rows()}{f'; {unused}' if unused else ''}"
     )
     if out is not None:
         _write_curve(out, name, stored.settings, curve)

@@ -129,11 +129,11 @@ class Columns:
         str, Parameter(help="The text between the symbols of labeled strings; without it, each character is a symbol.")
     ] = ""
     string: Annotated[
-        str | None, Parameter(help="Column of labeled strings; by default, the column with a usual name.")
+        str | None, Parameter(help="Column of labeled strings; by default, a standard name such as string or trace.")
     ] = None
-    label: Annotated[str | None, Parameter(help="Column of the labels; by default, the column with a usual name.")] = (
-        None
-    )
+    label: Annotated[
+        str | None, Parameter(help="Column of the labels; by default, a standard name such as label or class.")
+    ] = None
 
 
 USUAL_COLUMNS = Columns()

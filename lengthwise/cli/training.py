@@ -46,7 +46,7 @@ class Until:
     ] = None
 
     def budget_seconds(self) -> float:
-        """Return the budget, by default the usual one; a budget without a goal is a ValueError."""
+        """Return the budget, or `BUDGET` if none is given; a budget without a goal is a ValueError."""
         from lengthwise.runs.goal import BUDGET
 
         if self.budget is not None and self.until is None:

@@ -144,7 +144,10 @@ def completed_moore(moore: Any, symbols: tuple[str, ...], labels: dict[tuple[int
 
 
 def are_longest(examples: Examples, share: float) -> Bool[np.ndarray, " N"]:
-    """Return which strings are longer than a fraction 1 - `share` of all; if all are equally long, no string is."""
+    """Return which strings are among the longest, at most the fraction `share` of all strings.
+
+    Strings of one length are all included or all left out, so the fraction may be 0.
+    """
     ordered = np.sort(examples.lengths)
     max_kept = ordered[max(0, math.ceil((1 - share) * len(ordered)) - 1)]
     longer: np.ndarray = examples.lengths > max_kept

@@ -71,10 +71,10 @@ class Learned(NamedTuple):
     "last 3 symbols", "RPNI"). The two held-out parts did not influence any choice. Labels of prefixes that were also
     trained on do not count in these parts; if no label is left, `num_labels` is 0.
 
-    `search` has the attempts, of which `best` found the machine. The share of training labels that the machine
-    contradicts, `share_wrong`, estimates the share of wrong labels. `unseen` has the state and the symbol of each
-    transition that no training example takes. The target of such a transition is a guess. If states were merged, the
-    guess is the state to which the symbol leads from most other states.
+    `search` contains the attempts, and its `best` is the attempt that found the machine. `share_wrong` is the share of
+    training labels that the machine contradicts, which estimates the share of wrong labels. `unseen` contains the state
+    and the symbol of each transition that no training example takes. The target of such a transition is a guess. If
+    states were merged, the guess is the state to which the symbol leads from most other states.
 
     The certificate is about the net and this machine: it proves that the net answers like the machine, and nothing
     about the world.
@@ -94,7 +94,7 @@ class Learned(NamedTuple):
 
     @property
     def model(self) -> BlockLinearRNN:
-        """The net of which the certificate proves that it is the machine."""
+        """The net that the certificate proves to be the machine."""
         return self.search.model
 
     @property
@@ -268,7 +268,7 @@ def learn(
 
 
 def _check_options(exact: object, report: object, budget: object, seed: object) -> None:
-    """Raise an error unless `exact` is a flag, `report` a function, and budget and seed are numbers of at least 0."""
+    """Raise an error unless `exact` is a bool, `report` a function, and budget and seed are numbers of at least 0."""
     check_kind("exact", exact, bool, "True or False")
     check_function("report", report)
     if not isinstance(budget, int | float) or isinstance(budget, bool) or not 0 <= budget < math.inf:

@@ -26,7 +26,7 @@ MIN_SECONDS = 20.0
 
 
 class Setting(NamedTuple):
-    """The noise rate by which merges are judged, and whether states are also separated by the symbols after them."""
+    """The noise rate that merging assumes for labels, and whether it also compares the symbols that follow states."""
 
     noise: float
     with_symbols: bool
@@ -86,7 +86,7 @@ def merged_machines(examples: Examples, *, budget: float) -> Iterator[Merged]:
 
 
 def do_symbols_depend(tree: PrefixTree) -> bool:
-    """Return whether the symbols take fewer bits if the symbol before each of them is known."""
+    """Return whether a code for the symbols takes fewer bits if it is conditioned on the symbol before each."""
     inner = np.flatnonzero(tree.parents > 0)
     pairs = np.zeros((tree.num_symbols, tree.num_symbols), np.int64)
     np.add.at(pairs, (tree.symbols[tree.parents[inner]], tree.symbols[inner]), tree.visits[inner])

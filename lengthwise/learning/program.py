@@ -97,8 +97,8 @@ class Program:
     def _check_nothing_is_left(self) -> None:
         """Raise a ValueError if there is more output than input.
 
-        If a program prints a line too many, late enough to be taken for the first answer, all answers are shifted by
-        one line, and the last one is still unread.
+        A program may print an extra line before its first answer, which is then taken for the first answer. All answers
+        are then shifted by one line, and the last one is still unread.
         """
         assert self._process.stdin is not None
         self._process.stdin.close()

@@ -246,7 +246,7 @@ class _Queries:
         return answers
 
     def _output(self, string: String) -> object:
-        """Return the system's output to a string of which it has read all but the last symbol."""
+        """Let the system, which has read all other symbols of a string, read the last one; return its output."""
         try:
             return self._step(self._symbols[string[-1]])
         except Exception as error:

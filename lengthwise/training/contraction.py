@@ -1,4 +1,4 @@
-"""A penalty on the growth of intervals in a step, which makes recurrent models contract."""
+"""A penalty on the growth of intervals when a model reads a symbol, which makes recurrent models contract."""
 
 import torch
 from jaxtyping import Float, Int64
@@ -11,7 +11,7 @@ from lengthwise.training.recipe import ContractionRecipe
 
 
 def growth(model: RecurrentModel, inputs: Int64[Tensor, "B T"], radius: float) -> Float[Tensor, "B T D"]:
-    """Return the factor by which a step multiplies the uncertainty `radius` of each coordinate of the state.
+    """Return the factor by which a step of the model multiplies the uncertainty `radius` of each state coordinate.
 
     If all factors are at most 1, a step maps intervals of this radius around the states into intervals of this radius
     around the next states. The gradient also flows into the states, so that units can saturate and weights need not

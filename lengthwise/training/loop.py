@@ -287,7 +287,7 @@ def _draw_length(
 def _update(
     state: TrainingState, recipe: Recipe, scheduled: int, losses: StepLoss, length: int
 ) -> tuple[StepRecord, float]:
-    """Take the step if it is finite; return its record and the loss of what was to be learned."""
+    """Update the weights if loss and gradient are finite; return the step's record and its loss without penalties."""
     for optimizer in state.optimizers:
         optimizer.zero_grad()
     losses.minimized.backward()

@@ -34,7 +34,7 @@ from lengthwise.training.state_supervision import StateHead, combine, draw_piece
 
 
 class StepLoss(NamedTuple):
-    """The loss that a step minimizes, and its part that is to be learned: answers, and effects of pieces on states."""
+    """The loss that a step minimizes, and its part without penalties: for answers and the effects of pieces."""
 
     minimized: Float[Tensor, ""]
     learned: Float[Tensor, ""]
@@ -54,9 +54,10 @@ def step_loss(
     """Return the loss of a step, `scheduled` steps into the recipe's schedule.
 
     A recipe can add three losses to the answers' loss. The first is about the effect of pieces on the states of the
-    task's machine, the second about the growth of intervals in a step, the third about inconsistent states. The third
-    is the mean square difference between states of suffixes and states of the same suffixes with pads. The suffixes
-    come from half of the strings, and each state has its own noise. A model can also add a penalty of its own.
+    task's machine, the second about the growth of intervals when the model reads a symbol. The third is about
+    inconsistent states: it is the mean square difference between states of suffixes and states of the same suffixes
+    with pads. The suffixes come from half of the strings, and each state has its own noise. A model can also add a
+    penalty of its own.
 
     All numbers are drawn on the CPU for the whole batch, and then moved to the model's device. If several processes
     train, the mean of their losses is the loss of the whole batch. `noise` draws the noise on states (default:

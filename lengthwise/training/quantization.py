@@ -20,8 +20,8 @@ NUM_STRINGS = 256
 def quantization_is_due(model: SequenceModel, before: int, step: int, steps: int) -> bool:
     """Return whether to look for codes before this step, which is done from time to time until the model has codes.
 
-    Steps are counted from 0. `before` is the previous position in the schedule, which a pace can move by no step or by
-    several at a time (`PaceRecipe`).
+    `step` is the position in the schedule, counted from 0, and `before` is the position at the previous step. With a
+    `PaceRecipe`, the position can stay the same, or advance by several steps at once.
     """
     if not isinstance(model, QuantizesStates) or not model.codebook.is_empty:
         return False

@@ -3,7 +3,8 @@
 Every process draws the whole batch of a step from the seed and the step's number. It takes every `size`-th row,
 beginning with its own rank. Losses are sums over these rows, divided by the number of supervised positions in the whole
 batch. With prefix supervision, ranks have different numbers of supervised positions, so the mean of the ranks' means
-would differ. Processes that start equal stay equal: they see the same gradient and the same loss, and decide alike.
+would differ. Processes that start with equal weights keep equal weights: they see the same gradient and the same loss,
+and make the same decisions.
 """
 
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ class Ranks(NamedTuple):
         """Return the mean of each value over all processes; all processes get the same bits."""
         if self.size == 1:
             return values
-        # Summed in float64 on the CPU, where all ranks get the same bits and therefore decide alike.
+        # The sum is in float64 on the CPU: all ranks get the same bits there, and therefore make the same decisions.
         sums = torch.tensor(values, dtype=torch.float64)
         with rank_errors(self):
             dist.all_reduce(sums)

@@ -68,7 +68,7 @@ class OptimizerRecipe(Description):
 
     @property
     def counts_outcomes(self) -> bool:
-        """Whether steps are made of the expected counts of a hidden Markov model, which need no learning rate."""
+        """Whether the optimizer is Baum-Welch, whose steps use expected counts and need no learning rate."""
         return self.name == "baum-welch"
 
     @property

@@ -62,7 +62,7 @@ def test_the_command_measures_a_net_by_a_file(tmp_path: Path, monkeypatch, capsy
     Path("test.csv").write_text("string,label\na b b,yes\na b,no\nb b,yes\n,no\n")
     assert exit_code("evaluate", "net", "--labeled", "test.csv", "--separator", " ", "--out", "points.csv") == 0
     out = capsys.readouterr().out
-    assert "net: 2 of 3 labels of test.csv (66.66 %); 4 rows, of which left out: 0 duplicates, 0 that" in out
+    assert "net: 2 of 3 labels of test.csv (66.66 %); 4 rows read, left out: 0 duplicates, 0 that" in out
     assert len(Path("points.csv").read_text().splitlines()) == 3
     Path("named.csv").write_text("number,seq,verdict\n1,abb,yes\n2,ab,no\n")
     assert exit_code("evaluate", "net", "--labeled", "named.csv", "--string", "seq", "--label", "verdict") == 0

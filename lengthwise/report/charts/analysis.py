@@ -100,7 +100,10 @@ def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_si
 
 
 def field_chart(cumulative: Float[Tensor, "B T"]) -> alt.LayerChart:
-    """Draw the cumulative gradient from the newest symbol back: its mean, its middle 80 %, and a uniform gradient."""
+    """Draw the cumulative gradient from the newest symbol back: the mean and the middle 80 % over strings.
+
+    A dashed line shows the curve of a gradient that is equal at all positions.
+    """
     length = cumulative.shape[1]
     drawn = torch.linspace(0, length - 1, min(length, POSITIONS)).round().long()
     shares = cumulative[:, drawn]

@@ -32,9 +32,10 @@ WIDTH, HEIGHT = 300, 230
 def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int, hover: bool = True) -> alt.LayerChart:
     """Draw the accuracy of the final answer against length, with a color for each seed of one configuration.
 
-    Lines: the dense range. Diamonds: the long lengths with Wilson's 95 % interval, side by side where seeds share a
-    length. Dashed: the best constant answer. Vertical rule: the longest training length. Balanced lengths only.
-    `hover` adds a tooltip to every point of the lines; pictures are a fifth of the size without.
+    Solid lines show the dense range. Diamonds show the long lengths with Wilson's 95 % interval, and are side by side
+    where seeds share a length. The dashed line is the best constant answer, and the vertical rule the longest training
+    length. Only balanced lengths are drawn. `hover` adds a tooltip to every point of the lines, which makes a picture
+    five times as large.
     """
     rows = sorted(rows, key=lambda row: row.seed)
     seeds = [row.seed for row in rows]
@@ -57,8 +58,8 @@ def comparison_chart(
 ) -> alt.LayerChart:
     """Draw the accuracy of the final answer against length, with a color for the mean of each model over its seeds.
 
-    Bands, and rules at the long lengths, go from the lowest seed to the highest. Dashed: the best constant answer.
-    Vertical rules: the longest training lengths.
+    Bands, and short vertical lines at the long lengths, reach from the lowest seed to the highest. The dashed line is
+    the best constant answer, and the tall vertical rules are the longest training lengths.
     """
     dense, long = _means(models, is_long=False), _means(models, is_long=True)
     rows = [row for of_model in models.values() for row in of_model]
@@ -101,7 +102,7 @@ def _means(models: Mapping[str, Sequence[RunRow]], *, is_long: bool) -> list[Val
 def loss_chart(losses: Mapping[int, Sequence[StepRecord]], change: Change | None = None) -> alt.LayerChart:
     """Draw the training loss against step by seed, on a logarithmic axis: medians over windows of steps.
 
-    A vertical rule shows what training adds, and after which step.
+    A vertical rule marks the step after which training adds noise or losses (`change`), and its label names them.
     """
     steps = max((len(records) for records in losses.values()), default=1)
     window = math.ceil(max(1, steps) / LOSS_WINDOWS)

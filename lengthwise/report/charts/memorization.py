@@ -19,7 +19,7 @@ SIZE = 260
 """The size of a plane, in pixels; a period is as wide as two planes."""
 
 MAX_PLANES = 8
-"""The largest number of planes that are drawn; of more planes, the first ones are drawn."""
+"""The largest number of planes that are drawn; if there are more, only the first ones are drawn."""
 
 EDGE = 1.35
 """The distance from the center of a plane to its edge, in units of the state."""

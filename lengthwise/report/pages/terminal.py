@@ -28,10 +28,12 @@ from lengthwise.runs.spec import RunSpec
 
 @contextmanager
 def progress_display(console: Console, specs: Iterable[RunSpec] = ()) -> Iterator[Listener]:
-    """Yield a listener that shows the progress of runs: as bars on a terminal, else as a line at every tenth of a run.
+    """Yield a listener that shows the progress of runs.
 
-    Changes during training are printed first, because they may make the loss jump. If there are several runs, the
-    finished ones are counted. If there are more than `MAX_BARS`, the bars of finished runs disappear.
+    On a terminal, runs have bars; elsewhere, each run prints a line after every tenth of its steps. Before the runs, a
+    sentence announces what changes during training, because such a change may make the loss jump. If there are several
+    runs, the display also counts the finished ones. With more than `MAX_BARS` runs, the bars of finished runs
+    disappear.
     """
     specs = list(specs)
     changes = dict.fromkeys(late_change(spec.to_json()["train"]) for spec in specs)

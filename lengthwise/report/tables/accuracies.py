@@ -70,7 +70,7 @@ def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table
 
 
 def main_columns(experiment: Experiment) -> tuple[str, ...]:
-    """Return the most important columns, at most eight, with one of: longest length, best test, best run."""
+    """Return the eight most important columns, which depend on the scoring and the lengths of the experiment."""
     if experiment.scoring.best_test and experiment.scoring.fit:
         return ("row", "column", "fits", "mean", "best test", "guesses", "chance", "paper")
     if experiment.scoring.best_test:

@@ -21,10 +21,10 @@ LEVEL = 0.05
 
 
 class Difference(NamedTuple):
-    """The difference (first - second) of two columns: its mean over seeds, Student's 95 % interval, and p-values.
+    """The difference (first - second) of two columns: mean over seeds, Student's 95 % interval, and p-values.
 
-    `corrected` is the p-value after Holm's correction over all differences of the experiment. With too few seeds,
-    p-values are NaN.
+    There is a p-value without correction, and one with Holm's correction for all differences of the experiment. With
+    too few seeds, p-values are NaN.
     """
 
     row: str

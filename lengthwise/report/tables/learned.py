@@ -66,7 +66,10 @@ def left_out(learned: Learned) -> str:
 
 
 def expressions(learned: Learned) -> Iterator[tuple[str, str]]:
-    """Return the second and third answer, each with the regular expression of its strings, if this is short."""
+    """Yield the second and the third class of answers, each with a regular expression for its strings.
+
+    An expression longer than `MAX_EXPRESSION` characters is left out.
+    """
     machine = learned.machine
     given = set(machine.outputs[machine.semiautomaton.reachable(machine.start)].tolist())
     for index, answer in list(enumerate(learned.classes))[1:3]:

@@ -7,7 +7,7 @@ from lengthwise.registry import nearest
 
 STRINGS = ("string", "text", "input", "trace", "word", "sequence")
 LABELS = ("label", "class", "output", "answer", "accepted", "target")
-"""Usual names of the columns of strings and of labels. They are recognized if the user names no columns."""
+"""Standard names of the columns of strings and of labels. They are recognized if the user names no columns."""
 
 MAX_NAMED = 20
 """The largest number of columns that a message names."""
@@ -28,7 +28,10 @@ MEANINGS = {
 
 @dataclass
 class Columns:
-    """The columns of strings and labels, by given or usual names, and the names of unused columns."""
+    """The names of the columns of strings and labels, if the user gives them, and the names of unused columns.
+
+    Without a given name, the column is the one whose name is in `STRINGS`, or in `LABELS`.
+    """
 
     string: str | None = None
     label: str | None = None
@@ -59,7 +62,7 @@ class Columns:
         for given, usual, what in ((self.string, STRINGS, "string"), (self.label, LABELS, "label")):
             candidates = [name for name in names if (name.lower() in usual if given is None else name == given)]
             if len(candidates) != 1:
-                got = f"{len(candidates)} with a usual name; name it, or write two columns, string and label"
+                got = f"{len(candidates)} with a standard name ({', '.join(usual)}); name the column to read"
                 if given is not None:
                     got = f"{given!r} {len(candidates)} times" if candidates else f"{given!r}{nearest(given, names)}"
                 known = ", ".join(map(repr, names[:MAX_NAMED])) + ", ..." * (len(names) > MAX_NAMED)

@@ -48,7 +48,7 @@ def read_examples(
 
     Symbols are the characters of a text or, with a separator, its words. If a string or its labels are given as a list,
     each item is a symbol or label. `string` and `label` name the columns to read. By default, these are the columns
-    with a name that is usual for strings and for labels (`given.columns`). A table of two columns needs no header.
+    with a standard name for strings and for labels (`given.columns`). A table of two columns needs no header.
     `counts.unused_columns` lists the columns that are not used.
 
     Raises:

@@ -249,7 +249,7 @@ def _transducer(
 
 @lru_cache(maxsize=64)
 def _answered_strings(machine: Transducer) -> StringSampler:
-    """Return a sampler of strings of which some prefix has an answer; state Q + q is state q after such a prefix."""
+    """Return a sampler of strings with an answered prefix; state Q + q is state q after the first such prefix."""
     table, answered = machine.semiautomaton.table, machine.outputs != IGNORE
     size = len(table)
     before = table + size * answered[table]

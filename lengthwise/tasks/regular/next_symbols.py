@@ -1,4 +1,4 @@
-"""Prediction of the symbols that may come next, the other common form in which formal languages are learned."""
+"""Prediction of the symbols that may come next: after recognition, the most common form of learning a language."""
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -42,9 +42,8 @@ class NextSymbols(RegularTask):
     an odd n, have no balanced length.
 
     Raises:
-        ValueError: the base task is unknown or recognizes no language, or, without `with_other`, the answer is the same
-        set everywhere. The answer is always the same for Tomita 5 and 6 without
-            `with_end`, because all symbols may always come next.
+        ValueError: the base task is unknown or recognizes no language, or there is only one class. Tomita 5 and 6 have
+            only one set without `with_end`, because all symbols may always come next.
 
     Example:
         >>> task = NextSymbols(base={"name": "bounded-dyck", "depth": 2})

@@ -160,9 +160,14 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
         (
             "file.csv",
             b"text,sign\nab,1\n",
-            "label: expected one of the columns 'text', 'sign', got 0 with a usual name",
+            "label: expected one of the columns 'text', 'sign', got 0 with a standard name (label, class, output, "
+            "answer, accepted, target); name the column to read",
         ),
-        ("file.csv", b"text,label,class\nab,1,2\n", "got 2 with a usual name; name it"),
+        (
+            "file.csv",
+            b"text,label,class\nab,1,2\n",
+            "got 2 with a standard name (label, class, output, ",
+        ),
         ("file.csv", b"text,label\nab\n", "row 2: expected 2 columns, got 1; look at commas and quotes"),
         ("file.csv", b"text,label\nab,cd,yes\n", "row 2: expected 2 columns, got 3; look at commas and quotes"),
         ("file.csv", b"ab,1\nab,cd,2\n", "row 2: expected 2 columns, got 3; look at commas and quotes"),
@@ -176,7 +181,11 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
             "row 3: expected a label under 'label', as in the rows before it, got only 'string'; add it, or leave",
         ),
         ("file.jsonl", b'{"word": "a", "class": 1}\n{"label": 2}\n', "row 2: expected a string under 'word', as in"),
-        ("file.jsonl", b'{"string": "ab"}\n', "row 1: label: expected one of the columns 'string', got 0 with a usual"),
+        (
+            "file.jsonl",
+            b'{"string": "ab"}\n',
+            "row 1: label: expected one of the columns 'string', got 0 with a standard",
+        ),
         ("file.jsonl", b'"ab"\n', "row 1: expected a string and its label, got 'ab'"),
         ("file.dat", b"a b\n", "expected a first line with the numbers of strings and of symbols, got ['a', 'b']"),
         ("file.dat", b"2 2\n1 2 a\n", "row 2: expected label, length and symbols, got '1 2 a"),

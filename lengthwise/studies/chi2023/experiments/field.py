@@ -52,9 +52,9 @@ def receptive_field(scale: Scale = "small") -> Experiment:
         headline=_HEADLINE if experiment.headline else "",
         about=(
             "Chi et al. (2023) report that RegularGPT, trained on language, settles on a local window, as "
-            "transformers with biases for near tokens do (Figure 4b).\n"
-            "Measured is the share of the gradient of the next token by distance, for nets of `regular-gpt/table-3`, "
-            f"trained on windows of {LENGTHS[scale][0]} tokens."
+            "transformers with a bias towards nearby tokens do (Figure 4b).\n"
+            "This page shows how the gradient of the next token is distributed over distances, for nets of "
+            f"`regular-gpt/table-3` trained on windows of {LENGTHS[scale][0]} tokens."
         ),
         notes=(
             *experiment.notes[:3],

@@ -105,7 +105,10 @@ class Trained(NamedTuple):
 
 
 def train_all(words: Sequence[Memorization], size: Size) -> list[Trained]:
-    """Train nets of every dimension from 1 to the period, with W_x = 0 and learned, in one batch for each dimension."""
+    """Train nets of every dimension from 1 to the period, with W_x = 0 and with learned W_x.
+
+    The nets of one dimension and kind are trained together, in one batch.
+    """
     trained = []
     for d in range(1, max(memorization.word.period for memorization in words) + 1):
         chosen = [memorization for memorization in words if memorization.word.period >= d for _ in range(size.seeds)]

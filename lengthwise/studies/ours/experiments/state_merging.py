@@ -1,7 +1,7 @@
 """State merging by description length next to RPNI and EDSM, on random machines and protocols with wrong labels.
 
-This study has no recorded runs. The search of `learn` gets all examples, with answers of a known machine, of which some
-are wrong.
+This study has no recorded runs. The search of `learn` gets all examples. Their labels are the answers of a known
+machine, and some labels are wrong.
 """
 
 import hashlib
@@ -147,7 +147,7 @@ def drawn_traces(protocol: Transducer, count: int, seed: int) -> list[np.ndarray
 
 
 def labeled(machine: Transducer, strings: list[np.ndarray], share: float, seed: int, *, prefixes: bool) -> Examples:
-    """Return the strings with the machine's answers, of which a share is wrong."""
+    """Label the strings by the machine's answers, and flip each label with probability `share`."""
     chance = np.random.default_rng([seed, 11])
     rows = []
     for number, string in enumerate(strings):
@@ -250,7 +250,7 @@ def _experiment(title: str, scale: Scale, small: Size) -> Experiment:
     return Experiment(
         title=title,
         about=(
-            "The examples are strings with answers of a known machine, of which some are wrong.\n"
+            "The examples are strings labeled by a known machine, with some wrong labels.\n"
             "RPNI and EDSM (AALpy) get the same examples. They treat every label as right."
         ),
         cells=(),
@@ -261,11 +261,11 @@ def _experiment(title: str, scale: Scale, small: Size) -> Experiment:
 
 @EXPERIMENTS.register("learning/state-merging")
 def state_merging(scale: Scale = "small") -> Experiment:
-    """Learn five random machines and two protocols from 3,000 examples, of which 0 and 5 % are labeled wrong."""
+    """Learn five random machines and two protocols from 3,000 examples, with 0 and with 5 % wrong labels."""
     return _experiment("State merging by description length, next to RPNI and EDSM", scale, SMALL_SIZE)
 
 
 @EXPERIMENTS.register("learning/state-merging-70")
 def state_merging_70(scale: Scale = "small") -> Experiment:
-    """Learn sixty random machines and ten protocols from 3,000 examples, 0 to 10 % labeled wrong: hours on one core."""
+    """Learn sixty random machines and ten protocols from 3,000 examples, 0 to 10 % wrong labels: hours on one core."""
     return _experiment("State merging on 70 machines, next to RPNI and EDSM", scale, Size())

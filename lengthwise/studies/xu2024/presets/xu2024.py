@@ -7,7 +7,7 @@ from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
 
 @PRESETS.register("xu2024")
 class Xu2024(Preset):
-    """Looped transformers as in Xu and Sato (2024): AdamW, 781,250 steps, of which a twentieth is warm-up.
+    """Looped transformers as in Xu and Sato (2024): AdamW, 781,250 steps, with warm-up in the first twentieth.
 
     In the paper these steps are 100 passes over 1,000,000 strings. Here strings are always new, unless
     `train.num_examples` sets their number.
