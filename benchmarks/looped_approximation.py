@@ -210,10 +210,11 @@ def _page(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, f
         "the factors.\n"
         "- *Loops*: the number of loops, next to the number for which the theorem states its bound, 2 + 2 / δ⁴.\n"
         "- *Different tokens alone*: the error from cubes whose tokens differ. If two tokens are in one interval, the "
-        "proof allows any answer. Such cubes have a share δ of the volume, and cause the part of order √δ of bound "
-        "and error, which is most of both.\n"
-        "- *Bound*: that part is √δ times the largest difference of outputs and values, 1.5 √2. Gaps of the quantizer "
-        "are left out of the integral. They are a thousandth of an interval here, and can be arbitrarily narrow.",
+        "proof allows any answer. Such cubes have a share δ of the volume. They cause a term of order √δ in the bound "
+        "and in the error, which is the largest term of both.\n"
+        "- *Bound*: the term of order √δ is √δ times the largest difference between outputs and values, 1.5 √2. Gaps "
+        "of the quantizer are left out of the integral. They are a thousandth of an interval here, and can be "
+        "arbitrarily narrow.",
         "```console\npython benchmarks/looped_approximation.py --save\n```",
         "Xu and Sato (2024) bound the distance of a looped transformer of fixed size from a continuous "
         "permutation-equivariant function. The bound uses three moduli of continuity and the number of loops. This "
@@ -239,8 +240,9 @@ def _headline(measured: Sequence[Measurement]) -> str:
     shares = [m.error / m.bound for m in measured]
     within = sum(share <= 1 for share in shares)
     return (
-        f"The error is within the theorems' bound in {within} of {len(measured)} rows, at {min(shares):.2f} to "
-        f"{max(shares):.2f} of it, and falls with the number of loops.\n\n- The networks are smaller than the proof's."
+        f"The error is within the theorems' bound in {within} of {len(measured)} rows: it is {min(shares):.2f} to "
+        f"{max(shares):.2f} times the bound, and falls with the number of loops.\n\n- The networks are smaller than "
+        "the proof's."
     )
 
 
@@ -250,15 +252,20 @@ def _conclusions(measured: Sequence[Measurement]) -> str:
     shrunk = [rows[0].error_different / rows[-1].error_different for rows in (plain, timed)]
     below = sum(m.bound < CONSTANT for m in measured)
     worse = [t.bins for p, t in zip(plain, timed, strict=True) if t.error > p.error]
-    while_coarse = f"Over all cubes factors have the larger error up to 1/δ = {max(worse)}. " if worse else ""
+    while_coarse = (
+        f" Up to 1/δ = {max(worse)}, the network with factors has the larger error over all cubes. Most of this error "
+        "comes from cubes with equal tokens, which neither theorem covers."
+        if worse
+        else ""
+    )
     return (
-        f"The best constant answer has an error of {CONSTANT:.4f}, and the bound is below that in {below} of "
-        f"{len(measured)} rows. So at these sizes it bounds how errors fall, but does not make them small. From "
-        f"{plain[0].sizes.num_loops} to {plain[-1].sizes.num_loops:,} loops the error on different tokens falls by a "
-        f"factor of {shrunk[0]:.1f} without and {shrunk[1]:.1f} with factors; at the most loops it is "
-        f"{plain[-1].error_different:.4f} and {timed[-1].error_different:.4f}. Factors make the step from one ID to "
-        "the next exact, which the one block can only take in units of the largest. Both networks are constant on "
-        f"cubes. {while_coarse}There most of the error is from cubes with equal tokens, which neither theorem covers."
+        f"The best constant answer has an error of {CONSTANT:.4f}, and the theorems' bound is below this error in "
+        f"{below} of {len(measured)} rows. So at these sizes the bound limits how errors fall, but does not make them "
+        f"small. From {plain[0].sizes.num_loops} to {plain[-1].sizes.num_loops:,} loops, the error on different tokens "
+        f"falls by a factor of {shrunk[0]:.1f} with one block and {shrunk[1]:.1f} with factors. With the most loops, "
+        f"this error is {plain[-1].error_different:.4f} and {timed[-1].error_different:.4f}. With factors, the change "
+        "of the output from one token ID to the next is exact. The one block can change its output only by multiples "
+        f"of the largest such change. Both networks are constant on cubes.{while_coarse}"
     )
 
 
