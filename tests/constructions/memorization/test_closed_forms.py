@@ -208,7 +208,7 @@ def test_one_arc_for_each_symbol_is_not_needed() -> None:
 
 
 def test_a_plane_is_for_periods_from_three_on() -> None:
-    with pytest.raises(ValueError, match=r"expected a period of at least 3, got 2; d = 1 suffices"):
+    with pytest.raises(ValueError, match=r"expected a period of at least 3, got 2; use simplex, which needs"):
         planar(parse_word("ab"))
 
 
