@@ -16,7 +16,7 @@ from lengthwise.models.base import SequenceModel
 EXTRACTION = mask_unsupervised(task_extraction(OCCURS.reference), OCCURS.reference)
 MAX_LENGTH = 60
 NUM_FAULTS = 25
-"""The number of faults in a case. All cases together plant 500."""
+"""The number of faults in a case. All cases together plant 1,000."""
 
 
 ONE_ZERO = 1 - torch.eye(MAX_LENGTH, dtype=torch.int64)
@@ -57,7 +57,7 @@ def planted(right: SequenceModel, generator: torch.Generator) -> tuple[SequenceM
     return moved(high), err
 
 
-@pytest.mark.slow  # bisection and bounds of 500 nets take minutes
+@pytest.mark.slow  # bisection and bounds of 1,000 nets take minutes
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("num_layers", [1, 2])
 @pytest.mark.parametrize("positions", ["none", "t5", "kerple-log", "rotary"])

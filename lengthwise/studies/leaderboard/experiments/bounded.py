@@ -25,6 +25,9 @@ _ORDERS: dict[str, tuple[str, Settings]] = {
 
 _POSITIONS = ("none", "alibi", "t5")
 
+_OTHER_POSITIONS = ("kerple-log", "kerple-power", "fire", "rotary", "xl")
+"""The other encodings that have bounds, which are trained on Tomita 1 alone."""
+
 
 @EXPERIMENTS.register("transformers/proved")
 def proved(scale: Scale = "small") -> Experiment:
@@ -32,10 +35,11 @@ def proved(scale: Scale = "small") -> Experiment:
     one, three, five = (ScaledSpecs(scale, seeds=range(count), model="transformer") for count in (1, 3, 5))
     learned = ("Tomita 1", "ab occurs")
     rows = [
-        *((1, name, five) for name in _OCCURRENCES),
-        *((2, name, three) for name in learned),
-        *((1, name, one) for name in _ORDERS),
-        *((2, name, one) for name in _ORDERS if name not in learned),
+        *((1, name, five, _POSITIONS) for name in _OCCURRENCES),
+        *((2, name, three, _POSITIONS) for name in learned),
+        *((1, name, one, _POSITIONS) for name in _ORDERS),
+        *((2, name, one, _POSITIONS) for name in _ORDERS if name not in learned),
+        (1, "Tomita 1", three, _OTHER_POSITIONS),
     ]
     tasks = _OCCURRENCES | _ORDERS
     plan = EvaluationPlan(dense=(41, 200), dense_every=9, dense_strings=32, long=((500, 64),))
@@ -48,9 +52,10 @@ def proved(scale: Scale = "small") -> Experiment:
         about=(
             "Each net is trained on strings of at most 40 symbols and certified: *bounded* names the length up to "
             "which it is right on every string, *refuted* a string with a wrong answer.\n"
-            "Transformers of width 16 with one head, one or two layers, without positions or with ALiBi's or T5's.\n"
+            "Transformers of width 16 with one head, one or two layers, without positions or with ALiBi's or T5's. "
+            "On Tomita 1, also five other encodings.\n"
             "Preset `bounded`, final weights, and no setting differs between tasks. Rows of languages that a net can "
-            "learn have five seeds (one layer) or three (two layers), and all other rows have one."
+            "learn have five seeds (one layer) or three (two layers, and the other encodings). All other rows have one."
         ),
         notes=(
             "Training gives up if the loss does not fall for 400 steps, so nets that cannot learn a task end early. "
@@ -70,8 +75,8 @@ def proved(scale: Scale = "small") -> Experiment:
                     preset="bounded",
                 ),
             )
-            for count, name, specs in rows
-            for positions in _POSITIONS
+            for count, name, specs, encodings in rows
+            for positions in encodings
         ],
         plan=with_certificates(plan, scale),
     )
