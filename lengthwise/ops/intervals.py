@@ -87,10 +87,6 @@ class Intervals:
         """Stack parts along a new first axis."""
         return Intervals(*(torch.stack([part._ends[end] for part in parts]) for end in (0, 1)))
 
-    def hull(self, dim: int) -> "Intervals":
-        """Return the smallest intervals that contain those along an axis."""
-        return Intervals(self.low.amin(dim), self.high.amax(dim))
-
     def __add__(self, other: "Intervals") -> "Intervals":
         total = Intervals(self.low + other.low, self.high + other.high)
         # The slack depends on the size of the terms, not of the sum: if terms cancel, their errors remain.
