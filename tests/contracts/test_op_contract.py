@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable, Iterator, Mapping
+from inspect import Parameter, signature
 from typing import Any
 
 import pytest
@@ -103,13 +104,13 @@ OWN_CHECKS = {
 class TestShapes:
     def test_a_longer_or_missing_axis_is_an_error(self, function: Callable[..., Any]) -> None:
         for wrong in changed(function, OPS[function]):
-            for given in ((wrong, {}), ((), dict(zip(OPS[function], wrong, strict=True)))):
-                if function is integer_loss and not given[1]:  # its last argument needs its name
+            for positional, named in ((wrong, {}), ((), dict(zip(OPS[function], wrong, strict=True)))):
+                if not fits(function, positional):
                     continue
                 with pytest.raises(
                     ValueError, match=r"^\w+: expected shape .*, got \[.*\]; give tensors whose"
                 ) as raised:
-                    function(*given[0], **given[1])
+                    function(*positional, **named)
                 assert str(raised.value).partition(":")[0] in OPS[function]
 
     def test_numbers_that_are_no_tensor_are_an_error(self, function: Callable[..., Any]) -> None:
@@ -122,6 +123,12 @@ class TestShapes:
 
     def test_fitting_shapes_are_read(self, function: Callable[..., Any]) -> None:
         function(**OPS[function])
+
+
+def fits(function: Callable[..., Any], positional: tuple[Any, ...]) -> bool:
+    """Return whether a function accepts this number of arguments without their names."""
+    kinds = [parameter.kind for parameter in signature(function).parameters.values()]
+    return len(positional) <= sum(kind is not Parameter.KEYWORD_ONLY for kind in kinds)
 
 
 def changed(function: Callable[..., Any], given: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
