@@ -52,6 +52,15 @@ def draw(length: int, seed: int = 0) -> torch.Tensor:
     return torch.randint(3, (4, length), generator=torch.Generator().manual_seed(seed))
 
 
+def assert_same(model: SequenceModel, *both: torch.Tensor) -> None:
+    """Compare two computations of the same logits, and the gradients of all parameters."""
+    torch.testing.assert_close(*both)
+    parameters = list(model.parameters())
+    torch.testing.assert_close(
+        *(torch.autograd.grad(logits.square().sum(), parameters, materialize_grads=True) for logits in both)
+    )
+
+
 def test_is_a_sequence_model_and_knows_its_name(name: str) -> None:
     assert issubclass(MODELS[name], SequenceModel)
     assert MODELS[name].name == name
@@ -75,7 +84,7 @@ def test_answers_every_prefix_of_any_length(name: str, length: int) -> None:
 @pytest.mark.parametrize("length", LENGTHS)
 def test_last_is_the_last_of_forward(name: str, length: int) -> None:
     model, inputs = make(name).double(), draw(length)
-    torch.testing.assert_close(model.last(inputs), model(inputs)[:, -1])
+    assert_same(model, model.last(inputs), model(inputs)[:, -1])
 
 
 def test_is_causal(name: str) -> None:
@@ -157,11 +166,10 @@ def test_vectors_are_rejected(name: str) -> None:
 def test_vectors_are_accepted(name: str) -> None:
     task = vector_task()
     model, inputs = make_model(name, task).double(), task.sample(4, 9, torch.Generator().manual_seed(0)).inputs.double()
-    with torch.no_grad():
-        answers = model(inputs)
-        assert answers.shape == (4, 17, 1)
-        torch.testing.assert_close(model(inputs[:, :7]), answers[:, :7])
-        torch.testing.assert_close(model.last(inputs), answers[:, -1])
+    answers = model(inputs)
+    assert answers.shape == (4, 17, 1)
+    torch.testing.assert_close(model(inputs[:, :7]), answers[:, :7])
+    assert_same(model, model.last(inputs), answers[:, -1])
     for wrong in (inputs[..., :2], inputs[:, :0], inputs / 0):
         with pytest.raises(ValueError, match="inputs: expected"):
             model(wrong)
@@ -171,7 +179,7 @@ def test_vectors_are_accepted(name: str) -> None:
 def test_one_position_of_each_row_is_what_forward_has_there(name: str, length: int) -> None:
     model, inputs = make(name).double(), draw(length)
     indices = torch.tensor([0, length - 1, length // 2, length // 3])
-    torch.testing.assert_close(model.logits_at(inputs, indices), model(inputs)[torch.arange(4), indices])
+    assert_same(model, model.logits_at(inputs, indices), model(inputs)[torch.arange(4), indices])
 
 
 @that_are(BoundsSteps)
@@ -298,21 +306,12 @@ def test_documents_its_source(name: str) -> None:
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.sampled
 def test_steps_give_what_forward_gives(name: str, length: int) -> None:
-    """Values and gradients, where a model reads symbol by symbol."""
     model, inputs = make(name).double(), draw(length)
     state, logits = model.initial_state(len(inputs)), []
     for token in inputs.unbind(1):
         answers, state = model.step(token, state)
         logits.append(answers)
-    stepped, at_once = torch.stack(logits, 1), model(inputs)
-    torch.testing.assert_close(stepped, at_once)
-    parameters = list(model.parameters())
-    torch.testing.assert_close(
-        *(
-            torch.autograd.grad(answers.square().sum(), parameters, materialize_grads=True)
-            for answers in (stepped, at_once)
-        )
-    )
+    assert_same(model, torch.stack(logits, 1), model(inputs))
 
 
 @that_are(RecurrentModel)
