@@ -7,6 +7,7 @@ from torch import Tensor
 
 from lengthwise.devices import device_of, moved
 from lengthwise.models.base import SequenceModel, check_is_model, eval_mode
+from lengthwise.models.consistency import check_reads_vectors
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import VectorTask, check_is_task
 from lengthwise.threads import one_thread
@@ -71,7 +72,7 @@ def error_curve(
     prompts.
 
     Raises:
-        ValueError: the length is not legal, `num_prompts` is 0, or the task's answers are classes.
+        ValueError: the length is not legal, `num_prompts` is 0, or the model or the task is about classes.
 
     Source: Garg et al., "What can transformers learn in-context?" (NeurIPS 2022), and its code.
     Differs from the source: errors are not divided by the dimension of the inputs.
@@ -82,6 +83,7 @@ def error_curve(
         raise ValueError(
             f"task: expected numbers as answers, got {task.name}, whose answers are classes; measure it by length_curve"
         )
+    check_reads_vectors(model, task)
     task.check_length(length)
     num_prompts = whole_number("num_prompts", num_prompts, 1, MAX_PROMPTS)
     batch = task.sample(num_prompts, length, generator_for(seed, "evaluation", length))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from lengthwise.conventions import Diverged
 from lengthwise.devices import device_of
-from lengthwise.models.base import MODELS, Alphabet, RecurrentModel, SequenceModel, eval_mode
+from lengthwise.models.base import MODELS, Alphabet, RecurrentModel, SequenceModel, Vectors, eval_mode
 from lengthwise.models.capabilities import HoldsParts
 from lengthwise.models.causality import ROUNDING, Outputs, find_dependence, is_close
 from lengthwise.models.containers import first_line
@@ -172,6 +172,18 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
             f"model: expected a model for the {num_classes} answers of the task, got one for {num_answers}; make it "
             "for this task" + (" (replace one logit z by two, 0 and z)" if (num_answers, num_classes) == (1, 2) else "")
         )
+
+
+def check_reads_vectors(model: SequenceModel, task: Vectors) -> None:
+    """Raise a ValueError unless a model reads the vectors of a task."""
+    try:
+        with eval_mode(model):
+            model(torch.zeros(1, 1, task.input_dim, device=device_of(model)))
+    except (ValueError, IndexError, RuntimeError) as problem:  # torch raises a RuntimeError for another dimension
+        raise ValueError(
+            f"model: expected a model that reads the vectors of the task, with {task.input_dim} numbers each, got an "
+            f"error ({first_line(problem)}); make it for this task"
+        ) from None
 
 
 def check_made_alike(one: SequenceModel, again: SequenceModel, task: Alphabet) -> None:

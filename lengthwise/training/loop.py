@@ -12,9 +12,9 @@ from lengthwise.conventions import Diverged
 from lengthwise.devices import computing_in, device_of, on_cpu
 from lengthwise.models.base import SequenceModel, check_is_model, first_names
 from lengthwise.models.capabilities import FollowsTraining, HasHiddenMatrices, HoldsDistributions
-from lengthwise.models.consistency import check_consistent, check_sizes
+from lengthwise.models.consistency import check_consistent, check_reads_vectors, check_sizes
 from lengthwise.randomness import draws_without_generator, generator_for
-from lengthwise.tasks.base import SymbolTask, Task, check_is_task
+from lengthwise.tasks.base import SymbolTask, Task, VectorTask, check_is_task
 from lengthwise.tasks.consistency import check_task_consistent
 from lengthwise.threads import one_thread
 from lengthwise.training.batches import Batches, training_lengths
@@ -104,6 +104,8 @@ class TrainingState:
             check_consistent(model, task)
             check_sizes(model, task)
             check_longest(model, task, recipe)
+        elif isinstance(task, VectorTask):
+            check_reads_vectors(model, task)
         self.model, self.ranks = model, ranks
         self.step = 0
         self.state_head = make_state_head(model, task).to(device_of(model)) if recipe.states else None

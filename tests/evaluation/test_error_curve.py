@@ -9,6 +9,7 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models import SequenceModel, make_model
 from lengthwise.presets import PRESETS
 from lengthwise.randomness import generator_for
+from lengthwise.runs.spec import make_spec
 from lengthwise.tasks import VectorTask, make_task
 from lengthwise.training.loop import train
 from lengthwise.training.recipe import OptimizerRecipe, Recipe
@@ -83,6 +84,18 @@ def test_what_cannot_be_measured_is_one_sentence() -> None:
         make_model("rnn", TREES)
     with pytest.raises(ValueError, match=r"train\.augmentation: decision-tree has vectors as inputs, and no pads"):
         train(model, TREES, Recipe(steps=1, max_length=4, augmentation={"state_noise": 0, "late_state_noise": 0}))
+
+
+@pytest.mark.unchecked
+def test_models_for_other_inputs_are_named_before_they_read_any() -> None:
+    recipe = make_spec("parity", "gru", {"train": {"steps": 1, "min_length": 1, "max_length": 4}}).recipe
+    fewer = make_task("decision-tree", depth=2, dims=3, max_points=9)
+    for model in (make_model("gru", make_task("parity")), make_model("transformer", fewer, d_model=8, num_heads=2)):
+        for run in (lambda model=model: error_curve(model, TREES, 4), lambda model=model: train(model, TREES, recipe)):
+            with pytest.raises(
+                ValueError, match="model: expected a model that reads the vectors of the task, with 5 num"
+            ):
+                run()
 
 
 def test_training_on_numbers_lowers_their_error() -> None:
