@@ -121,7 +121,9 @@ class _Teacher:
     def try_strings(self, strings: Iterable[str | Sequence[str]]) -> None:
         """Call the function on given and random strings, which every machine must answer like the function."""
         ids = {symbol: v for v, symbol in enumerate(self.symbols)}
-        for string in strings:
+        if not isinstance(strings, Iterable):
+            raise ValueError(f"strings: expected several strings, got {truncate(repr(strings))}; give a list of them")
+        for string in (texts_of("strings", string) for string in strings):
             if unknown := [symbol for symbol in string if symbol not in ids]:
                 got = truncate(repr(unknown[0]))
                 raise ValueError(f"strings: expected symbols of the alphabet, got {got}; add it to the alphabet")
