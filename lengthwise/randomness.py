@@ -7,6 +7,8 @@ from hashlib import blake2b
 
 import torch
 
+from lengthwise.validation import truncate
+
 
 def generator_for(seed: int, *purpose: str | int) -> torch.Generator:
     """Return a generator that depends only on the seed and the purpose, not on any other draw.
@@ -31,7 +33,7 @@ def whole_seed(seed: object) -> int:
     try:
         return operator.index(seed)  # type: ignore[arg-type]
     except TypeError:
-        raise ValueError(f"seed: expected a whole number, got {str(seed)[:40]!r}; 0 is one") from None
+        raise ValueError(f"seed: expected a whole number, got {truncate(repr(seed))}; 0 is one") from None
 
 
 @contextmanager

@@ -205,7 +205,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
     def __getitem__(self, name: str) -> Member:
         members = self._discover()
         if not isinstance(name, str):
-            raise UnknownName(f"{self.kind}: expected a name, got a {type(name).__name__}; known: {', '.join(members)}")
+            raise UnknownName(f"{self.kind}: expected a name, got {type(name).__name__}; known: {', '.join(members)}")
         if name not in members:
             known = f" (known: {', '.join(sorted(members))})"
             raise UnknownName(f"unknown {self.kind} {name!r}{nearest(name, members) or known}")

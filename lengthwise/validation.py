@@ -40,7 +40,7 @@ def check_kind(argument: str, value: object, kind: Any, expected: str) -> None:
 def check_function(argument: str, value: object) -> None:
     """Raise a ValueError that names an argument unless its value can be called."""
     if not callable(value):
-        raise ValueError(f"{argument}: expected a function, got {truncate(repr(value))}; give one, or leave it out")
+        raise ValueError(f"{argument}: expected a function, got {truncate(repr(value))}; give one")
 
 
 def whole_number(argument: str, value: object, low: int, high: int) -> int:

@@ -11,7 +11,7 @@ import pytest
 from torch import nn
 
 import lengthwise
-from lengthwise import Recipe, certify, construct, length_curve, make_model, make_spec, make_task
+from lengthwise import Recipe, certify, construct, length_curve, make_model, make_spec, make_task, task_from_function
 from lengthwise.automata import DFA, Semiautomaton, Transducer
 
 pytestmark = pytest.mark.unchecked  # the package itself is to refuse them, without beartype
@@ -96,6 +96,14 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, object]]] = {
         },
     ),
     "equal": (lengthwise.equal, {"net": NET, "other": OTHER, "symbols": "ab", "classes": ("0", "1"), "seed": 0}),
+    "attack": (
+        lengthwise.attack,
+        {"model": NET, "task": PARITY, "budget": 0.1, "max_length": 9, "seed": 0},
+    ),
+    "task_from_function": (
+        task_from_function,
+        {"f": str.isupper, "alphabet": "aB", "max_states": 3, "strings": (), "title": "upper"},
+    ),
     "extract": (lengthwise.extract, {"model": TRANSFORMER, "symbols": "ab", "classes": ("0", "1")}),
     "certify": (partial(certify), {"model": None, "task": None}),
     "machine_model": (lengthwise.machine_model, {"certificate": None}),
@@ -181,7 +189,27 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: first_tokens(seed=None), "seed: expected a whole number, got 'None'; 0 is one"),
+        (lambda: first_tokens(seed=None), "seed: expected a whole number, got None; 0 is one"),
+        (lambda: certify(NET, PARITY, seed="x"), "seed: expected a whole number, got 'x'; 0 is one"),
+        (lambda: lengthwise.equal(NET, NET, seed=1.5), "seed: expected a whole number, got 1.5; 0 is one"),
+        (
+            lambda: lengthwise.equal(NET, "x"),
+            "other: expected a model of this package, got str; for a net of your own, call "
+            "`lengthwise.wrap(embedding, core, head)`",
+        ),
+        (
+            lambda: lengthwise.equal(NET, OTHER, classes=("a",)),
+            "classes: expected 2 names, one for each answer of the nets, got 1; name all",
+        ),
+        (
+            lambda: lengthwise.equal(NET, OTHER, classes=("a", "a")),
+            "classes: expected names that are not empty and differ from one another, got ('a', 'a'); rename them",
+        ),
+        (
+            lambda: lengthwise.extract(NET, ("a", ""), ("no", "yes")),
+            "symbols: expected names that are not empty and differ from one another, got ('a', ''); rename them",
+        ),
+        (lambda: task_from_function(3, "ab"), "f: expected a function, got 3; give one"),
         (lambda: first_tokens(separator=1), "separator: expected a text, got 1; give one"),
         (lambda: first_tokens(budget=None), "budget: expected a number of CPU seconds, 0 or more, got None; try 60"),
         (

@@ -83,5 +83,5 @@ def test_what_is_registered_wrongly_is_said_at_once() -> None:
             """A task with nothing of what a task has to have."""
 
     assert "no-task" not in TASKS
-    with pytest.raises(KeyError, match=r"task: expected a name, got a Parity; known: .*parity"):
+    with pytest.raises(KeyError, match=r"task: expected a name, got Parity; known: .*parity"):
         TASKS[Parity()]  # type: ignore[index]

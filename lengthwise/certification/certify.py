@@ -19,6 +19,7 @@ from lengthwise.certification.subject import check_made_by_settings, checked_sub
 from lengthwise.conventions import Diverged
 from lengthwise.extraction.base import READERS, Reader, reader_of
 from lengthwise.models.base import SequenceModel, check_is_model
+from lengthwise.randomness import whole_seed
 from lengthwise.tasks.base import MachineTask, Task, check_is_task
 from lengthwise.threads import one_thread
 
@@ -67,6 +68,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     check_is_task(task)
     if not isinstance(task, MachineTask):
         raise ValueError(f"task: {task.name} has no transducer to compare a machine with; choose a regular task")
+    seed = whole_seed(seed)
     # CPU time does not depend on other processes on the same computer.
     started = time.process_time()
     with checked_subject(model, task):

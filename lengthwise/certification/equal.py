@@ -25,6 +25,7 @@ from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model
 from lengthwise.models.containers import first_line
 from lengthwise.models.set_answers import classes_of
 from lengthwise.ops.answers import answers_of
+from lengthwise.randomness import whole_seed
 from lengthwise.tasks.base import RegularTask
 from lengthwise.threads import denormals_kept, one_thread
 from lengthwise.validation import texts_of
@@ -104,8 +105,9 @@ def equal(
     Source: ours; machines are compared as by Hopcroft and Karp (1971), see `first_difference`.
     """
     started = time.process_time()
-    check_is_model(net)
-    check_is_model(other)
+    check_is_model(net, "net")
+    check_is_model(other, "other")
+    seed = whole_seed(seed)
     names = _names_of((net, other), symbols, classes)
     with ExitStack() as stack:
         for argument, model in (("net", net), ("other", other)):
@@ -192,7 +194,8 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
     """Return a task with the names of symbols and answers; by default the names are numbers.
 
     Raises:
-        ValueError: the nets have different numbers of symbols or answers, or there is not one name for each symbol.
+        ValueError: the nets have different numbers of symbols or answers, or there is not one name for each symbol and
+            answer.
     """
     sets = [named for net in nets if (named := classes_of(net)) is not None]
     if len(set(sets)) > 1:
@@ -211,9 +214,13 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
         raise ValueError(
             f"symbols: expected {len(numbers):,} names, one for each symbol of the nets, got {len(symbols):,}; name all"
         )
-    if classes is None:
-        classes = sets[0] if sets else _numbers("answers", [num_answers for _, num_answers in sizes])
-    return placeholder_task(numbers if symbols is None else symbols, texts_of("classes", classes))
+    answers = _numbers("answers", [num_answers for _, num_answers in sizes])
+    classes = (sets[0] if sets else answers) if classes is None else texts_of("classes", classes)
+    if len(answers) > 1 and len(classes) != len(answers):  # `check_sizes` has a way out for nets with one logit
+        raise ValueError(
+            f"classes: expected {len(answers):,} names, one for each answer of the nets, got {len(classes):,}; name all"
+        )
+    return placeholder_task(numbers if symbols is None else symbols, tuple(classes))
 
 
 def _numbers(what: str, counts: Sequence[int]) -> tuple[str, ...]:

@@ -112,7 +112,16 @@ def _certified(model: RecurrentModel, machine: object, classes: tuple[str, ...],
 
 
 def placeholder_task(symbols: tuple[str, ...], classes: tuple[str, ...]) -> RegularTask:
-    """Return a task with these names, for the checks of the model. The first class answers every string."""
-    task = make_task("machine", alphabet=symbols, answers=classes, table=((0,) * len(symbols),), outputs=(0,))
+    """Return a task with these names, for the checks of the model. The first class answers every string.
+
+    Raises:
+        ValueError: symbols or classes are not names of a task; the message names the argument of the caller.
+    """
+    try:
+        task = make_task("machine", alphabet=symbols, answers=classes, table=((0,) * len(symbols),), outputs=(0,))
+    except ValueError as problem:
+        raise ValueError(
+            str(problem).replace("task.alphabet:", "symbols:").replace("task.answers:", "classes:")
+        ) from None
     assert isinstance(task, RegularTask)
     return task

@@ -216,12 +216,12 @@ class TreeModel(SequenceModel):
         """Return the leaves and layers that determine every state."""
 
 
-def check_is_model(model: object) -> None:
-    """Raise a ValueError unless the object is a model of this package; a plain torch module is not."""
+def check_is_model(model: object, argument: str = "model") -> None:
+    """Raise a ValueError unless the argument is a model of this package; a plain torch module is not."""
     if not isinstance(model, SequenceModel):
         raise ValueError(
-            f"model: expected a model of this package, got {type(model).__name__}; "
-            + (unwrap_hint("model", model) or "for a net of your own, call `lengthwise.wrap(embedding, core, head)`")
+            f"{argument}: expected a model of this package, got {type(model).__name__}; "
+            + (unwrap_hint(argument, model) or "for a net of your own, call `lengthwise.wrap(embedding, core, head)`")
         )
 
 

@@ -338,7 +338,7 @@ def test_sets_are_compared_by_name() -> None:
             "expected 2 symbols, as many as net has, got 3",
         ),
         (TransducerModel(PARITY.transducer, ("a", "b", "c")), "other: expected 2 answers, as many as net has, got 3"),
-        (nn.Linear(1, 1), "model: expected a model of this package, got Linear"),
+        (nn.Linear(1, 1), "other: expected a model of this package, got Linear"),
         (
             make_model("gru", PARITY, d_model=4).half(),
             "other: expected weights in float32 or float64",

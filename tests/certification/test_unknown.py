@@ -90,7 +90,7 @@ def test_a_net_that_is_no_finite_machine_is_named() -> None:
     [
         ("regular-gpt", "01", "expected a model that reads symbol by symbol, got a RegularGPT"),
         ("gru", "012", "expected a model that reads the 3 symbols of the task"),
-        ("gru", "00", "alphabet: expected names that differ"),
+        ("gru", "00", "symbols: expected names that are not empty and differ"),
     ],
 )
 def test_other_models_and_names_are_refused(model: str, symbols: str, message: str) -> None:

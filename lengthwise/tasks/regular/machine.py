@@ -72,9 +72,13 @@ class MachineTransduction(RegularTask):
         check_title(self.title, self.note)
         for what, names in (("alphabet", self.alphabet), ("answers", self.answers)):
             if not all(names) or len(set(names)) < len(names):
-                raise ValueError(f"{what}: expected names that differ from one another, got {names}")
+                raise ValueError(
+                    f"{what}: expected names that are not empty and differ from one another, got {names}; rename them"
+                )
         if self.separator and any(symbol.split() != [symbol] for symbol in self.alphabet):
-            raise ValueError(f"alphabet: expected characters, or words without spaces, got {self.alphabet}")
+            raise ValueError(
+                f"alphabet: expected characters, or words without spaces, got {self.alphabet}; rename them"
+            )
         if any(len(row) != len(self.alphabet) for row in self.table) or len(self.outputs) != len(self.table):
             raise ValueError(
                 f"table: expected a next state for each of the {len(self.alphabet)} symbols in each of "
