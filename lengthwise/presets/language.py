@@ -1,8 +1,43 @@
 """The preset of small language models."""
 
 from types import MappingProxyType
+from typing import Any
 
-from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
+from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset, Settings
+
+
+def nanogpt_training(
+    *, steps: int, batch_size: int, window: int, learning_rate: float, warmup_steps: int, **others: Any
+) -> Settings:
+    """Return a section `train` with nanoGPT's optimizer, on windows of one length in which every token is predicted.
+
+    `others` are further settings of the section.
+    """
+    optimizer = {
+        "name": "adamw",
+        "learning_rate": learning_rate,
+        "betas": (0.9, 0.95),
+        "weight_decay": 0.1,
+        "schedule": "cosine",
+        "warmup_steps": warmup_steps,
+        "clip_norm": 1.0,
+        "clip_ratio": 0.0,
+    }
+    return MappingProxyType(
+        {
+            **UNAUGMENTED,
+            "steps": steps,
+            "batch_size": batch_size,
+            "min_length": window,
+            "max_length": window,
+            "lengths": "legal",
+            "length_sampling": "uniform",
+            "supervision": "prefix",
+            "optimizer": optimizer,
+            "ema_decay": 0.0,
+            **others,
+        }
+    )
 
 
 @PRESETS.register("language")
@@ -15,26 +50,4 @@ class Language(Preset):
     """
 
     source = "nanoGPT's optimizer, as in Chi et al. (2023), section 6; sizes ours"
-    train = MappingProxyType(
-        {
-            **UNAUGMENTED,
-            "steps": 2_000,
-            "batch_size": 32,
-            "min_length": 128,
-            "max_length": 128,
-            "lengths": "legal",
-            "length_sampling": "uniform",
-            "supervision": "prefix",
-            "optimizer": {
-                "name": "adamw",
-                "learning_rate": 1e-3,
-                "betas": (0.9, 0.95),
-                "weight_decay": 0.1,
-                "schedule": "cosine",
-                "warmup_steps": 100,
-                "clip_norm": 1.0,
-                "clip_ratio": 0.0,
-            },
-            "ema_decay": 0.0,
-        }
-    )
+    train = nanogpt_training(steps=2_000, batch_size=32, window=128, learning_rate=1e-3, warmup_steps=100)

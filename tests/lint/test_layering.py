@@ -101,6 +101,16 @@ def imported_modules(file: Path) -> set[str]:
     return imported_names(tree)
 
 
+def test_a_paper_can_be_deleted_with_its_folder() -> None:
+    """No other file imports the study of a paper; studies without claims of a paper may be shared."""
+    papers = [file.parent.name for file in PACKAGE.glob("studies/*/claims.toml")]
+    assert papers
+    for file in PACKAGE.rglob("*.py"):
+        names = imported_names(ast.parse(file.read_text(encoding="utf-8")))
+        studies = {name.split(".")[2] for name in names if name.startswith("lengthwise.studies.")}
+        assert studies.intersection(papers) <= {*file.parts}, file
+
+
 def test_every_package_has_a_floor() -> None:
     packages = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert packages - {"__init__"} <= set(LEVEL)

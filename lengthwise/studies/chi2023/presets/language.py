@@ -3,7 +3,8 @@
 from types import MappingProxyType
 from typing import Any
 
-from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
+from lengthwise.presets.base import PRESETS, Preset
+from lengthwise.presets.language import nanogpt_training
 
 _GPT2: dict[str, Any] = {"d_model": 768, "num_heads": 12}
 
@@ -22,30 +23,14 @@ class Chi2023Language(Preset):
     """
 
     source = "Chi et al. (2023), Table 5, and nanoGPT"
-    train = MappingProxyType(
-        {
-            **UNAUGMENTED,
-            "steps": 50_000,
-            "batch_size": 32,
-            "min_length": 512,
-            "max_length": 512,
-            "lengths": "legal",
-            "length_sampling": "uniform",
-            "supervision": "prefix",
-            "optimizer": {
-                "name": "adamw",
-                "learning_rate": 6e-4,
-                "betas": (0.9, 0.95),
-                "weight_decay": 0.1,
-                "schedule": "cosine",
-                "warmup_steps": 2_000,
-                "clip_norm": 1.0,
-                "clip_ratio": 0.0,
-            },
-            "ema_decay": 0.0,
-            "precision": "bfloat16",
-            "checkpoint_every": 1_000,
-        }
+    train = nanogpt_training(
+        steps=50_000,
+        batch_size=32,
+        window=512,
+        learning_rate=6e-4,
+        warmup_steps=2_000,
+        precision="bfloat16",
+        checkpoint_every=1_000,
     )
     models = MappingProxyType(
         {

@@ -3,7 +3,7 @@
 from types import MappingProxyType
 
 from lengthwise.presets.base import PRESETS, Preset
-from lengthwise.studies.chi2023.presets.language import Chi2023Language
+from lengthwise.presets.language import nanogpt_training
 
 _AS_GPT2 = {"learned_positions": 1024, "initialization": "gpt2", "read_in": "plain", "readout": "tied"}
 
@@ -18,18 +18,19 @@ class Xu2024Language(Preset):
 
     Source: Xu and Sato (2024), Appendix C.4, and their code.
     Differs from the source: a step is one batch of 24 windows; their code adds up 20 such batches. Linear maps and the
-        last norm have biases. The differences between `chi2023-language` and nanoGPT also apply.
+        last norm have biases. All parameters decay, including gains and biases. The rate follows a cosine to 0 that
+        begins at the first step; in nanoGPT it falls to a tenth, and begins to fall after the warm-up.
     """
 
     source = "Xu and Sato (2024), Appendix C.4, and the published code"
-    train = MappingProxyType(
-        {
-            **Chi2023Language.train,
-            "steps": 600_000,
-            "batch_size": 24,
-            "min_length": 1024,
-            "max_length": 1024,
-        }
+    train = nanogpt_training(
+        steps=600_000,
+        batch_size=24,
+        window=1024,
+        learning_rate=6e-4,
+        warmup_steps=2_000,
+        precision="bfloat16",
+        checkpoint_every=1_000,
     )
     models = MappingProxyType(
         {
