@@ -51,7 +51,8 @@ class CategoricalCell(GridCell):
     and have the gradient of the unrounded numbers. At temperature 0 and rounding 1, the cell looks classes up and adds
     integers, exactly up to 2^63.
 
-    Source: ours; the annealed table is as in `BlockLinearRNN` with columns "stochastic".
+    Source: ours. Differs from the annealed table of `BlockLinearRNN` with columns "stochastic": an entry depends on two
+        messages and a relation, not on one state and a symbol.
     """
 
     def __init__(self, *, num_letters: int, num_messages: int, num_relations: int) -> None:

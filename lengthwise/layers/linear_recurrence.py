@@ -132,7 +132,8 @@ class LRULayer(_DiagonalLayer):
 class S5Layer(_DiagonalLayer):
     """A single system for all inputs and outputs, whose eigenvalues start as the eigenvalues of LegS's normal part.
 
-    The continuous system is discretized by zero-order hold: the input is constant during a step.
+    The system is x' = λ x + B u with steps h. By zero-order hold, the input is constant during a step, so
+    x_t = exp(λ h) x_{t-1} + (exp(λ h) - 1) / λ B u_t. The output is y_t = 2 Re(C x_t) + D u_t.
 
     Source: Smith et al., "Simplified state space layers for sequence modeling" (ICLR 2023), sections 3.1-3.3.
     Differs from the source: B and C are drawn in the basis of the eigenvectors. There is only one block of eigenvalues,

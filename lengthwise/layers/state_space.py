@@ -115,6 +115,8 @@ class _Channels(RecurrentLayer):
 class S4DLayer(_Channels):
     """A system with a diagonal A, discretized with inputs that are constant during a step; B is 1, which C can scale.
 
+    With eigenvalues λ and a step h, x_t = exp(λ h) x_{t-1} + (exp(λ h) - 1) / λ u_t, and y_t = 2 Re(C x_t) + D u_t.
+
     Source: Gu et al. (NeurIPS 2022), section 3. Differs from the source: in nothing.
     """
 
