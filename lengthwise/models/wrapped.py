@@ -90,7 +90,7 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
     num_symbols = whole_number("num_symbols", num_symbols, 1, known)
     for name, part in (("embedding", embedding), ("head", head)):
         if not isinstance(part, nn.Module):
-            raise ValueError(f"{name}: expected a torch module, got a {type(part).__name__}")
+            raise ValueError(f"{name}: expected a torch module, got {type(part).__name__}; give an nn.Module")
     _check_core(core)
     model = WrappedRNN(embedding, core, head, num_symbols)
     _check_parts(model)
@@ -300,7 +300,8 @@ def _check_core(core: nn.Module) -> None:
 def _check_parts(model: WrappedRNN) -> None:
     """Raise a ValueError unless each part accepts the output of the part before it."""
     if len(dtypes := {weight.dtype for weight in model.parameters()}) > 1:
-        raise ValueError(f"model: expected parts of one kind of numbers, got {', '.join(sorted(map(str, dtypes)))}")
+        got = ", ".join(sorted(map(str, dtypes)))
+        raise ValueError(f"model: expected parts of one kind of numbers, got {got}; call .float() on each part")
     tokens = torch.arange(model.num_symbols, device=device_of(model))
     with eval_mode(model):
         # Each symbol is embedded alone, and with two sets of neighbors, on which its features must not depend.
@@ -319,7 +320,10 @@ def _check_parts(model: WrappedRNN) -> None:
             )
         logits = _run("head", "hidden states", model.readout, model.initial_state(3))
         if logits.ndim != 2 or len(logits) != 3:
-            raise ValueError(f"head: expected logits [B, Y] of states [B, H], got shape {list(logits.shape)} for B=3")
+            raise ValueError(
+                f"head: expected logits [B, Y] of states [B, H], got shape {list(logits.shape)} for B=3; give a module "
+                "such as nn.Linear"
+            )
 
 
 def _run(name: str, what: str, part: nn.Module, values: Tensor) -> Tensor:
