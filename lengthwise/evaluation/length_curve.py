@@ -24,7 +24,7 @@ from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task, check_is_task
 from lengthwise.tasks.consistency import check_task_consistent
 from lengthwise.threads import one_thread
-from lengthwise.validation import check_function
+from lengthwise.validation import check_function, whole_number
 
 SetProgress = Callable[[float], None]
 """A function that is called with the fraction of the work that is done, up to 1."""
@@ -90,16 +90,8 @@ def length_curve(
         raise ValueError(
             f"task: expected classes as answers, got {task.name}, whose answers are numbers; measure it by error_curve"
         )
-    if not isinstance(lengths, Iterable):
-        raise ValueError(f"lengths: expected several, such as [41, 100], got {lengths!r}; put it in brackets")
-    lengths = list(lengths)
-    if others := [length for length in lengths if not isinstance(length, Integral)]:
-        raise ValueError(f"lengths: expected whole numbers, got {others[0]!r}; round it")
-    in_order = sorted({int(length) for length in lengths})
-    if not in_order:
-        raise ValueError("lengths: expected at least one length, got none")
-    if isinstance(num_strings, bool) or not isinstance(num_strings, Integral) or not 1 <= num_strings <= MAX_STRINGS:
-        raise ValueError(f"num_strings: expected 1 to {MAX_STRINGS:,}, got {num_strings!r}")
+    in_order = ascending(lengths)
+    num_strings = whole_number("num_strings", num_strings, 1, MAX_STRINGS)
     if in_order[-1] > (longest := min(MAX_LENGTH, MAX_SYMBOLS // num_strings)):
         got = f"with {num_strings:,} strings, got {in_order[-1]:,}; take shorter or fewer strings"
         raise ValueError(f"lengths: expected at most {longest:,} {got}")
@@ -111,6 +103,22 @@ def length_curve(
     with eval_mode(model):
         points = measure(model, task, in_order, num_strings, seed, set_progress)
     return LengthCurve(protocol=protocol, points=tuple(points))
+
+
+def ascending(lengths: Iterable[int]) -> list[int]:
+    """Return each length once, in ascending order.
+
+    Raises:
+        ValueError: no length is given, or a length is not a whole number.
+    """
+    if not isinstance(lengths, Iterable):
+        raise ValueError(f"lengths: expected several, such as [41, 100], got {lengths!r}; put it in brackets")
+    lengths = list(lengths)
+    if others := [length for length in lengths if not isinstance(length, Integral) or isinstance(length, bool)]:
+        raise ValueError(f"lengths: expected whole numbers, got {others[0]!r}; give numbers such as 41")
+    if not lengths:
+        raise ValueError("lengths: expected at least one length, got none; give numbers such as 41")
+    return sorted({int(length) for length in lengths})
 
 
 def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:

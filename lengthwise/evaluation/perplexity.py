@@ -19,12 +19,13 @@ from torch import Tensor
 
 from lengthwise.devices import device_of, moved
 from lengthwise.evaluation.interval import mean_interval
-from lengthwise.evaluation.length_curve import SetProgress
+from lengthwise.evaluation.length_curve import SetProgress, ascending
 from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import check_is_task
 from lengthwise.text.language import LanguageTask, Split, Tokens
 from lengthwise.threads import one_thread
+from lengthwise.validation import whole_number
 
 MAX_NLL = 100.0
 """The largest negative log-likelihood of a token, in nats; it also counts for tokens at which states overflow."""
@@ -134,8 +135,7 @@ def chunk_ends(num_tokens: int, longest: int, num_chunks: int, *, seed: int) -> 
             f"lengths: expected chunks of 2 to {num_tokens:,} tokens, which the text has, got {longest:,}; lower the "
             "lengths, or give a longer text"
         )
-    if not 1 <= num_chunks <= MAX_CHUNKS:
-        raise ValueError(f"num_chunks: expected 1 to {MAX_CHUNKS:,}, got {num_chunks}")
+    num_chunks = whole_number("num_chunks", num_chunks, 1, MAX_CHUNKS)
     generator, num_ends = generator_for(seed, "chunks"), num_tokens - longest + 1
     if num_ends < MIN_ENDS_PER_CHUNK * num_chunks:
         return longest - 1 + torch.randperm(num_ends, generator=generator)[:num_chunks]
@@ -179,11 +179,11 @@ def perplexity_curve(
     check_is_task(task)
     if not isinstance(task, LanguageTask):
         raise ValueError(f"task: expected a text, got {task.name}, which has answers; measure it by length_curve")
-    in_order = sorted(set(lengths))
-    if not in_order:
-        raise ValueError("lengths: expected at least one length, got none")
+    in_order = ascending(lengths)
     if in_order[0] < 2:
-        raise ValueError(f"lengths: expected chunks of at least 2 tokens, a context and a token, got {in_order[0]}")
+        raise ValueError(
+            f"lengths: expected chunks of at least 2 tokens, a context and a token, got {in_order[0]}; raise it"
+        )
     tokens = task.tokens(split)
     ends = chunk_ends(len(tokens), in_order[-1], num_chunks, seed=seed)
     points = []

@@ -288,6 +288,7 @@ def test_bad_lengths_are_refused(text: str) -> None:
     ("lengths", "num_strings", "sentence"),
     [
         ([], 4, "at least one length"),
+        ([True], 4, "whole numbers, got True"),
         ([5], 0, "num_strings"),
         ([0], 4, "no strings of length 0"),
     ],

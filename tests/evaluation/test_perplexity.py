@@ -169,11 +169,14 @@ def test_the_baseline_is_that_of_frequencies() -> None:
     ("lengths", "num_chunks", "sentence"),
     [
         ([], 1, "^lengths: expected at least one length, got none"),
+        (5, 1, r"^lengths: expected several, such as \[41, 100\], got 5; put it in brackets"),
+        ([4.5], 1, "^lengths: expected whole numbers, got 4.5; give numbers"),
         ([1, 5], 1, "^lengths: expected chunks of at least 2 tokens, a context and a token, got 1"),
         ([5, 9_999], 1, "^lengths: expected chunks of 2 to 2,197 tokens, which the text has, got 9,999; lower"),
-        ([5], 0, "^num_chunks: expected 1 to 1,000,000, got 0"),
+        ([5], 0, "^num_chunks: expected a whole number from 1 to 1,000,000, got 0"),
     ],
 )
+@pytest.mark.unchecked
 def test_requests_out_of_bounds_are_refused(lengths: list[int], num_chunks: int, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         perplexity_curve(MODELS["gru"], TASK, lengths, num_chunks=num_chunks)

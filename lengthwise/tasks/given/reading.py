@@ -81,7 +81,9 @@ def read_examples(
         # An array becomes a list, because its items are of NumPy's types and not Python's.
         rows = enumerate(source.tolist() if isinstance(source, np.ndarray) else source, 1)
     else:
-        raise ValueError(f"examples: expected a file, a data frame or pairs, got a {type(source).__name__}")
+        raise ValueError(
+            f"examples: expected a file, a data frame or pairs, got {type(source).__name__}; give one of these"
+        )
     examples = examples_from(_split_rows(rows, split, supervision), supervision, min_classes=min_classes)
     return replace(examples, counts=examples.counts._replace(unused_columns=tuple(columns.unused)))
 
@@ -104,7 +106,9 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
     for number, row in rows:
         # A text of two characters is also a sequence of two.
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 2:
-            raise ValueError(f"examples: row {number:,}: expected a string and its label, got {str(row)[:80]!r}")
+            raise ValueError(
+                f"examples: row {number:,}: expected a string and its label, got {str(row)[:80]!r}; give both"
+            )
         string, label = row
         if _is_missing(string):
             raise ValueError(
@@ -363,7 +367,7 @@ def _rows_of_frame(frame: Any, columns: Columns) -> Pairs:
         table = nw.from_native(frame, eager_only=True)
     except TypeError:
         raise ValueError(
-            f"examples: expected a file, pairs or a data frame, got a {type(frame).__name__}; collect it first"
+            f"examples: expected a file, pairs or a data frame, got {type(frame).__name__}; collect it first"
         ) from None
     names = list(table.columns)
     indices = columns.find(names) if columns.has_header(names) else (0, 1)

@@ -67,7 +67,7 @@ class Frame:
 
 
 def test_other_objects_with_columns_are_no_data_frames() -> None:
-    with pytest.raises(ValueError, match="expected a file, pairs or a data frame, got a Frame"):
+    with pytest.raises(ValueError, match="expected a file, pairs or a data frame, got Frame"):
         read_examples(Frame())
 
 
