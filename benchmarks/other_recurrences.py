@@ -122,7 +122,8 @@ def check_that_forms_agree(length: int) -> None:
 
 def step_ms(model: nn.Module, inputs: Tensor, repeats: int) -> float:
     """Median CPU milliseconds of the loss of all prefixes and its gradients, after one step that warms up."""
-    parameters, targets, times = list(model.parameters()), inputs.flatten() % NUM_CLASSES, []
+    parameters, targets = list(model.parameters()), inputs.flatten() % NUM_CLASSES
+    times = []
     for _ in range(repeats + 1):
         gc.collect()
         start = time.process_time()

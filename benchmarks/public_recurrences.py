@@ -105,7 +105,9 @@ class Stack(nn.Module):
 
     def __init__(self, embedding: nn.Module, layer: nn.Module, readout: nn.Module) -> None:
         super().__init__()
-        self.embedding, self.layer, self.readout = embedding, layer, readout
+        self.embedding = embedding
+        self.layer = layer
+        self.readout = readout
 
     def forward(self, inputs: Tensor) -> Tensor:
         answers: Tensor = self.readout(self.layer(self.embedding(inputs)))

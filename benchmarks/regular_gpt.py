@@ -162,7 +162,8 @@ def steps_and_forwards(quick: bool) -> list[Measurement]:
 
 def whole_evaluations(quick: bool) -> dict[str, float]:
     """CPU seconds of the two ways to measure all lengths, and of strings of 100,000 symbols with their memory."""
-    task, longest, long = make_task("parity"), 20 if quick else 500, 1_000 if quick else 100_000
+    task = make_task("parity")
+    longest, long = (20, 1_000) if quick else (500, 100_000)
     strings = 16 if quick else 512
     measurements = {}
     for width, protocol in ((64, "one-pass"), (64, "independent"), (256, "one-pass")):

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "lengthwise").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
+SCRIPTS = sorted(file for folder in ("benchmarks", "docs", "examples") for file in (ROOT / folder).rglob("*.py"))
 
 
 IN_ONE_PIECE = ("checker.py",)
@@ -23,7 +24,7 @@ make recorded files unreadable and change the ids of runs. The looped transforme
 `CausalTransformerConfig`, and all of them are keys of recorded runs."""
 
 
-@pytest.mark.parametrize("file", [*FILES, *TESTS], ids=lambda file: str(file.relative_to(ROOT)))
+@pytest.mark.parametrize("file", [*FILES, *TESTS, *SCRIPTS], ids=lambda file: str(file.relative_to(ROOT)))
 def test_files_functions_and_constructors_are_short(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 400 or file.name in IN_ONE_PIECE
