@@ -75,8 +75,13 @@ class _OneLineErrors(ModelMetaclass):
     """A metaclass whose classes raise the readable errors of `validated` when they are called in Python."""
 
     def __call__(cls: type[BaseModel], *arguments: Any, **settings: Any) -> Any:  # type: ignore[misc]  # noqa: N805
+        if arguments:
+            known = f"known: {', '.join(cls.model_fields)}" if cls.model_fields else "it has no settings"
+            raise TypeError(
+                f"{cls.__name__}: expected settings by name, got {truncate(repr(arguments[0]))}; name each ({known})"
+            )
         try:
-            return type.__call__(cls, *arguments, **settings)
+            return type.__call__(cls, **settings)
         except ValidationError as error:
             raise _readable_error(cls, error, "") from None
 
