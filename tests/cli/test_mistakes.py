@@ -221,7 +221,10 @@ def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_p
         (["evaluate", "{run}", "--lengths", "5-x"], "--lengths: expected lengths and ranges"),
         (["evaluate", "{run}", "--protocol", "onepass"], "did you mean 'one-pass'"),
         (["evaluate", "{run}", "--strings", "0"], "--strings: expected a whole number from 1 to 1,000,000, got 0"),
-        (["evaluate", "{run}", "--strings", "9" * 20], "--strings: expected a whole number from 1 to 1,000,000, got 999"),
+        (
+            ["evaluate", "{run}", "--strings", "9" * 20],
+            "--strings: expected a whole number from 1 to 1,000,000, got 999",
+        ),
         (
             ["evaluate", "{run}", "--out", "{run}"],
             "--out: expected a name that ends in .tex, .md, .csv, .png, .svg, .pdf",
