@@ -202,6 +202,16 @@ class Registry(Mapping[str, Member], Generic[Member]):
             load_extensions()
         return self._members
 
+    def has_member(self, candidate: object) -> bool:
+        """Return whether an object is a member. This imports no module: whoever has a member has imported its own.
+
+        Example:
+            >>> from lengthwise.models.base import MODELS, SequenceModel
+            >>> MODELS.has_member(SequenceModel)
+            False
+        """
+        return any(member is candidate for member in self._members.values())
+
     def __getitem__(self, name: str) -> Member:
         members = self._discover()
         if not isinstance(name, str):

@@ -42,6 +42,23 @@ def test_a_package_that_cannot_be_imported_is_tried_again(tmp_path, monkeypatch)
             "member" in registry  # noqa: B015
 
 
+def test_a_class_is_compared_with_members_without_importing_others(tmp_path, monkeypatch) -> None:
+    (tmp_path / "unread_family").mkdir()
+    (tmp_path / "unread_family" / "__init__.py").touch()
+    (tmp_path / "unread_family" / "member.py").write_text("raise AssertionError\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry: Registry[type] = Registry("thing", "unread_family")
+
+    class Mine:
+        """A class of that family."""
+
+    Mine.__module__ = "unread_family"
+    assert not registry.has_member(Mine)
+    registry.register("mine")(Mine)
+    assert registry.has_member(Mine)
+    assert not registry.has_member(type("Mine", (Mine,), {}))
+
+
 def test_an_unknown_name_is_an_error_that_suggests_or_lists() -> None:
     with pytest.raises(UnknownName, match=r"unknown task 'tomitta'; did you mean 'tomita'\?$"):
         TASKS["tomitta"]

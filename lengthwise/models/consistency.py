@@ -281,7 +281,7 @@ def _error_in(model: SequenceModel, method: str, problem: Exception) -> Exceptio
     if isinstance(problem, Diverged | MemoryError | torch.OutOfMemoryError):
         return problem
     way_out = "call the method by itself to see where"
-    if MODELS.get(getattr(model, "name", "")) is type(model) and is_of_package(type(model)):
+    if MODELS.has_member(type(model)) and is_of_package(type(model)):
         way_out = "make the model again, and load its weights"
     elif method == "readout":
         way_out = "let it take a whole state, as last_state returns it, and select a part of the state inside"
