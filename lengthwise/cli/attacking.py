@@ -22,11 +22,11 @@ def attack(
 ) -> int:
     """Search for the shortest string that a net answers wrongly, among strings that random samples hardly ever contain.
 
-    The right answers are the answers of the net's own task or, if you give a machine (a file, a folder or a regular
-    expression), the answers of the machine. The search tries all short strings, and strings u w^n v with short words u,
-    w and v and every n. It also tries strings that distinguish the machine from other machines, and strings on which
-    the logit of the right answer is barely the largest. Exits with code 1 if an answer is wrong, and with 0 if no such
-    string was found, which proves nothing.
+    The right answers come from the net's own task or, if you give a machine (a file, a folder or a regular expression),
+    from this machine. The search tries all short strings, and strings u w^n v with short words u, w and v and every n.
+    It also tries strings that distinguish the machine from other machines, and strings on which the logit of the right
+    answer is barely the largest. Exits with code 1 if a wrong answer is found, and with 0 if not. Code 0 proves
+    nothing.
     """
     from lengthwise.certification.attacks.attack import attack as attack_model
     from lengthwise.runs.certified import task_of_machine

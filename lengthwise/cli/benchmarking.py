@@ -52,7 +52,9 @@ DEFAULT_OPTIONS = RunOptions()
 
 
 def bench(
-    name: Annotated[str | None, Parameter(help="Name of the benchmark; without it, all are listed.")] = None,
+    name: Annotated[
+        str | None, Parameter(help="Name of the benchmark; without a name, all benchmarks are listed.")
+    ] = None,
     /,
     *,
     model: Annotated[
@@ -71,7 +73,7 @@ def bench(
         Parameter(
             negative=(),
             show_default=False,
-            help="Write the table as .md, .csv, .json or .tex, or its papers as .bib; may be repeated.",
+            help="Write the table as .md, .csv, .json or .tex, or the cited papers as .bib; may be repeated.",
         ),
     ] = (),
     pages: Annotated[
@@ -85,7 +87,7 @@ def bench(
     """Measure a model by the protocol of a benchmark, next to recorded and published numbers.
 
     Without --model, our own models are measured. If the protocol sets no learning rate, your model gets the rate with
-    the lowest training loss on the task of `leaderboard/rates`, like our models. This command loads your file; for
+    the lowest training loss on the task of `leaderboard/rates`, as our models do. This command loads your file; for
     other commands, name the file in the environment variable LENGTHWISE_EXTENSIONS. Even if you stop the command, it
     writes the benchmark's page again, with your column last.
     """

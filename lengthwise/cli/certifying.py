@@ -33,14 +33,18 @@ def certify(
     ] = None,
     check: Annotated[
         Path | None,
-        Parameter(help="Verify this certificate, or the one in this folder; with a run, also that they match."),
+        Parameter(
+            help="Verify this certificate, or the certificate in this folder; with a run, also verify that they match."
+        ),
     ] = None,
     proof: Annotated[
         bool, Parameter(help="Also write the proof, next to the certificate; with --check, also check the proof.")
     ] = False,
     draw: Annotated[
         Path | None,
-        Parameter(help="File (.svg, .png, .pdf) for a drawing of the machine read off the net, or else of the task's."),
+        Parameter(
+            help="File (.svg, .png, .pdf) for a drawing of the machine read off the net, or else of the task's machine."
+        ),
     ] = None,
     min_level: Annotated[
         str | None,
@@ -52,8 +56,8 @@ def certify(
 
     Levels: refuted (the net answers a string wrongly), tested (no such string was found), extracted (its machine is
     right at every length, and the net followed the machine on all strings tried), bounded (the net cannot leave the
-    machine up to a stated length), proved (the net cannot leave the machine at any length). A refuted net exits with
-    code 1; with --min-level refuted every level exits with code 0.
+    machine up to a stated length), proved (the net cannot leave the machine at any length). The exit code is 1 if the
+    net is refuted, unless --min-level is refuted.
     """
     from lengthwise.certification.certificate import certificate_file, parse_level
 
@@ -119,7 +123,7 @@ def _print_outcome(outcome: _Outcome, draw: Path | None, as_json: bool) -> None:
 def _verified(path: Path, run: Path | None, proof: bool) -> _Outcome:
     """Return the certificate in a file after verifying it; a false certificate raises a RuntimeError.
 
-    The request was right in that case, and the exit code 1 is its answer.
+    The request was valid in that case, so the exit code is 1 and not 2.
     """
     from lengthwise.certification.certificate import Certificate
     from lengthwise.certification.verify import proof_path

@@ -26,7 +26,8 @@ def compare(
         str | None, Parameter(help="With a task: the number of seeds (3 means 0-2), or a list such as 0,1 or 5-9.")
     ] = None,
     preset: Annotated[
-        str | None, Parameter(help="With a task: preset of all models; by default each model's own; `show` names it.")
+        str | None,
+        Parameter(help="With a task: preset of all models; by default each model's own preset, which `show` prints."),
     ] = None,
     given: Given = NOTHING_GIVEN,
     certificates: Annotated[bool, Parameter(help="With a task: certify each net, if possible.")] = True,
@@ -82,7 +83,7 @@ TABLES = (".tex", ".csv")
 
 
 def _check_out(out: Path) -> None:
-    """Raise a ValueError if a file cannot be written, or is named neither as a page nor as tables."""
+    """Raise a ValueError if a file cannot be written, or if its suffix is neither a page's nor a table's."""
     from lengthwise.report.pages.comparison import PAGES
 
     if out.suffix not in (*PAGES, *TABLES):

@@ -63,17 +63,21 @@ def memorize(
     ] = False,
     prove: Annotated[bool, Parameter(negative=(), help="Prove that no net without feedback is smaller.")] = False,
     max_dimension: Annotated[
-        int | None, Parameter(converter=count, help="Largest dimension; a larger one than needed can widen the margin.")
+        int | None,
+        Parameter(
+            converter=count, help="Largest dimension to try; a larger dimension than needed can widen the margin."
+        ),
     ] = None,
     budget: Annotated[
-        int, Parameter(converter=count, help="Linear programs after which the search stops and prints bounds.")
+        int,
+        Parameter(converter=count, help="Number of linear programs after which the search stops and prints bounds."),
     ] = 3_000,
     out: Annotated[Path, Parameter(help="The picture, PNG, SVG or PDF.")] = Path("memorize.png"),
 ) -> int:
     """Compute the smallest linear RNN without feedback that repeats a word indefinitely, and draw its orbit.
 
-    No net with W_x = 0 is smaller, for any W_h. --prove verifies this without relying on the solver of linear
-    programs. A net that reads its own answers may be smaller.
+    There is no smaller net with W_x = 0, whatever its W_h. --prove verifies this without relying on the solver of
+    linear programs. A net that reads its own answers may be smaller.
     """
     from lengthwise.constructions.memorization.farkas import refute_below
     from lengthwise.constructions.memorization.memorize import memorize as memorize_word

@@ -138,7 +138,7 @@ def _write_object(tables: "dict[str, Table]", outcomes: "list[Outcome]", files: 
 
 
 def _check_output(out: Path | None, shard: str | None, as_json: bool) -> None:
-    """Raise a ValueError if tables cannot be written, or are requested for a shard, which has none."""
+    """Raise a ValueError if tables cannot be written, or are requested for a shard, which has no tables."""
     from lengthwise.report.tables.files import check_tables_file
 
     if out is not None:
@@ -165,7 +165,7 @@ def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool,
 
 
 def _on_record(pages: Path, stem: str, runs: Path, console: Output, *, counts: bool) -> "list[RunResult]":
-    """Return the results recorded next to a page or, if records count as finished and are not there, in the package."""
+    """Return the results recorded next to a page; without them, the package's if records count as finished."""
     from lengthwise.runs.records import read_diverged, read_records, records_file, restore, restore_diverged
 
     records = records_file(pages, stem) if counts else pages / "records" / f"{stem}.jsonl.gz"
@@ -206,7 +206,7 @@ def _run_shard(
 
 
 def outcome_tables(experiment: "Experiment", outcomes: "list[Outcome]") -> "dict[str, Table]":
-    """Return the tables of an experiment by title; a matrix has one for each of its parts."""
+    """Return the tables of an experiment by title; a matrix has one table for each of its parts."""
     from lengthwise.report.tables.experiment import main_table
     from lengthwise.report.tables.matrix import column_tables, entries_of
 

@@ -26,7 +26,8 @@ def export(
         ),
     ] = None,
     max_length: Annotated[
-        int | None, Parameter(converter=count, help="Longest strings, if the graph grows with the length.")
+        int | None,
+        Parameter(converter=count, help="Length of the longest strings, if the graph grows with the length."),
     ] = None,
     answer: Annotated[str | None, Parameter(help="The answer whose strings the regular expression matches.")] = None,
 ) -> int:

@@ -42,7 +42,7 @@ class ExampleOptions:
         int, Parameter(converter=whole_number, help="Seed of the models and of the choice of held-out strings.")
     ] = 0
     exact: Annotated[
-        bool, Parameter(negative=(), help="All labels are right: prefer machines that contradict no label.")
+        bool, Parameter(negative=(), help="Treat all labels as right: prefer machines that contradict no label.")
     ] = False
     min_accuracy: Annotated[
         float | None,
@@ -57,7 +57,9 @@ class SystemOptions:
 
     system: Annotated[
         str | None,
-        Parameter(help="Instead of FILE: a command that reads one symbol per line, and answers with a line."),
+        Parameter(
+            help="Instead of FILE: a command that reads one symbol per line, and answers each line with one line."
+        ),
     ] = None
     symbols: Annotated[str, Parameter(help="Symbols of the system: characters, or words with spaces between them.")] = (
         ""
@@ -90,8 +92,8 @@ def learn(
 ) -> int:
     """Learn a finite machine from labeled strings, and prove that a net is that machine at every length.
 
-    The longest strings, up to a fifth of all, and a tenth of the others are held out. The proof shows that the net
-    answers like the machine. Only the held-out strings can show whether the machine is the right one.
+    The longest strings (at most a fifth of all strings) and a tenth of the others are held out. The proof shows that
+    the net answers like the machine. Only the held-out strings can show whether the machine is the right one.
 
     With --system, the machine is learned from the answers of a live program to strings that the learner chooses.
     """
@@ -154,7 +156,7 @@ def _save(learned: "Learned", out: Path) -> None:
 
 
 def _code_of_accuracy(learned: "Learned", minimum: float) -> int:
-    """Return 0 if the machine reaches an accuracy on all held-out labels together, else 1, with a message."""
+    """Return 0 if the accuracy on all held-out labels together reaches a minimum; else write a message and return 1."""
     right, total = learned.held_out()
     if total and right >= minimum * total:
         return 0

@@ -40,7 +40,7 @@ Accept = Annotated[
     str | None,
     Parameter(
         allow_leading_hyphen=True,
-        help="Read this answer as accept and all others as reject, in each machine that has it.",
+        help="Read this answer as accept and all others as reject, in each machine that has this answer.",
     ),
 ]
 
@@ -91,10 +91,10 @@ def diff(
     name or else in their order. Exits with code 0 if the level of equality is bounded or proved (or at least
     --min-level), and with 1 if the nets differ or if this is not decided.
 
-    In all other cases, two machines are compared, and a net counts as the machine of its certificate. The string is a
-    shortest one. Exits with code 0 if the machines are equal and with 1 if not. Symbols and answers are matched by
-    name. Names that mean accept and reject are matched by meaning; these include labels such as OK and FAIL if the
-    other machine uses other names. Strings to which one of the machines has no answer are not compared.
+    In all other cases, two machines are compared, and a net counts as the machine of its certificate. The printed
+    string is as short as possible. Exits with code 0 if the machines are equal and with 1 if not. Symbols and answers
+    are matched by name. Names that mean accept and reject are matched by meaning; these include labels such as OK and
+    FAIL if the other machine uses other names. Strings to which one of the machines has no answer are not compared.
     """
     if all(map(_is_net, (first, second))):
         if alphabet or accept or rename:
@@ -200,7 +200,11 @@ def convert(
     accept: Accept = None,
     rename: Rename = (),
     mealy: Annotated[
-        bool, Parameter(negative=(), help="In DOT, as a Mealy machine: outputs on edges, without the empty string.")
+        bool,
+        Parameter(
+            negative=(),
+            help="Write DOT as a Mealy machine: with outputs on edges, and without an answer to the empty string.",
+        ),
     ] = False,
     with_sinks: Annotated[
         bool, Parameter(negative=(), help="Draw rejecting sinks, which a drawing otherwise omits with a note.")
@@ -241,7 +245,7 @@ OPERATORS: Mapping[str, "Callable[[DFA, DFA], DFA]"] = {"and": operator.and_, "o
 """The words between two machines, and their operators."""
 
 NOT = "not"
-"""The word before a machine that stands for its complement."""
+"""The word before a machine that requests its complement."""
 
 
 def combine(

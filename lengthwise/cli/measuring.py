@@ -238,7 +238,9 @@ def _evaluate_text(
 Texts = Annotated[
     tuple[str, ...],
     Parameter(
-        allow_leading_hyphen=True, show_default=False, help="Strings over the task's symbols; - reads lines from input."
+        allow_leading_hyphen=True,
+        show_default=False,
+        help="Strings over the task's symbols; - reads lines from standard input.",
     ),
 ]
 
@@ -255,7 +257,10 @@ def predict(
         str | None, Parameter(help="With --sample: the beginning of the text, which is continued but not printed.")
     ] = None,
     temperature: Annotated[
-        float | None, Parameter(help="With --sample: below 1 for likelier tokens, 0 for the likeliest; 1 if not given.")
+        float | None,
+        Parameter(
+            help="With --sample: below 1, likelier tokens are preferred; at 0, the likeliest is taken; 1 if not given."
+        ),
     ] = None,
     seed: Annotated[
         int | None, Parameter(converter=whole_number, help="With --sample: seed of the tokens; 0 if not given.")
@@ -265,8 +270,8 @@ def predict(
 ) -> int:
     """Answer strings, one in each line: the model's answer, its probability, and whether the task agrees.
 
-    Blank lines of the input are skipped. A string that cannot be read causes a message, and the others are answered. A
-    language model answers with the likeliest next token, or writes a text.
+    Blank lines of the input are skipped. If a string cannot be read, a message is printed, and the other strings are
+    answered. A language model answers with the likeliest next token, or writes a text.
     """
     from lengthwise.randomness import generator_for
     from lengthwise.runs.predict import sample_text
@@ -334,7 +339,7 @@ def analyze(
     /,
     *,
     out: Annotated[Path, Parameter(help="The page.")] = Path("analysis.html"),
-    length: Annotated[int, Parameter(converter=whole_number, help="Symbols of each string.")] = 500,
+    length: Annotated[int, Parameter(converter=whole_number, help="Number of symbols in each string.")] = 500,
     seed: StringSeed = 0,
 ) -> int:
     """Write an HTML page about a trained RegularGPT: clusters of its states, and how far back its answers depend."""

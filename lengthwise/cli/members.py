@@ -79,7 +79,7 @@ def own_families() -> Families:
 
 
 def describe_members(families: Families, names: Container[str]) -> FamilyIndex:
-    """Return the summary of every member, and the paragraphs of `names`; for all members these take seconds."""
+    """Return the summary of every member, and the paragraphs of `names`; describing all members takes seconds."""
     index = {
         family: {
             name: Member(_first_line(member), _paragraphs(family, name, member) if name in names else [])

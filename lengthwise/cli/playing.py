@@ -14,9 +14,9 @@ def play(
     /,
     *,
     out: Annotated[Path, Parameter(help="The page, a single file.")] = Path("play.html"),
-    title: Annotated[str, Parameter(help="Its heading.")] = "Playground",
+    title: Annotated[str, Parameter(help="The heading of the page.")] = "Playground",
 ) -> int:
-    """Write a page on which to type strings. It shows a net's answers with reasons, next to its machine and its task.
+    """Write a page for typing strings. It shows a net's answers with reasons, next to its machine and its task.
 
     The page runs the net in the browser and loads nothing from the network. A model without a certificate is certified
     first.

@@ -33,7 +33,9 @@ def claims(
         Path | None,
         Parameter(help="The folder docs of a checkout; by default ./docs if it has records, else the package's."),
     ] = None,
-    write: Annotated[Path | None, Parameter(help="Write all claims as a page instead.")] = None,
+    write: Annotated[
+        Path | None, Parameter(help="Write all claims as a page to this file, instead of listing them.")
+    ] = None,
     out: Annotated[Path | None, Parameter(help="Also write the tables: .tex, .md or .csv.")] = None,
     as_json: AsJSON = False,
 ) -> int:

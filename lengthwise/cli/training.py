@@ -90,7 +90,7 @@ def train(
     /,
     *,
     preset: Annotated[
-        str | None, Parameter(help="Preset to start from; by default the model's own; `show` names it.")
+        str | None, Parameter(help="Preset to start from; by default the model's own preset, which `show` prints.")
     ] = None,
     given: Given = NOTHING_GIVEN,
     numbers: Seeds = ONE_SEED,
@@ -107,7 +107,7 @@ def train(
 
     An interrupted run continues from its checkpoint. The results of a finished run are shown; if other measurements are
     requested, the run is measured again. With --until, a run makes attempts with other seeds and sizes until one
-    succeeds. The file overrides the preset's settings, and --set overrides both.
+    succeeds. The file of --config overrides the preset's settings, and --set overrides both.
     """
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.models.base import MODELS
