@@ -64,9 +64,9 @@ class Requirement(NamedTuple):
     """A method's requirements on a certificate: the kind of its machine, its model, and the model's settings."""
 
     machine: MachineKind | None
-    """None if the method follows the task's own machine. The certificate then has no extracted machine."""
+    """The kind of the extracted machine; None if the method follows the task's own machine and extracts no machine."""
     models: Mapping[str, Mapping[str, object]]
-    """The settings that a model of each name must have."""
+    """The settings that a model must have, by the name of the model."""
 
     def check(self, method: str, certificate: "Certificate") -> None:
         """Raise a ValueError if the certificate's machine or model does not meet the requirements."""

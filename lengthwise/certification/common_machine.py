@@ -49,7 +49,7 @@ PARTS = (nn.Module, StateLookup, TreeLookup, Semiautomaton, Transducer, TreeMach
 
 
 class Description(NamedTuple):
-    """A comparison of a net with a machine: level, largest proved length, method or reason, and a string in error."""
+    """A comparison of a net with a machine: level, proved length, method or reason, and a string in dispute."""
 
     level: Level
     max_length: int | None = None
@@ -189,8 +189,8 @@ def _candidates(
 def _table_of(net: SequenceModel, symbols: tuple[str, ...]) -> Table | None:
     """Return the machine of a table, or None for other nets and if anything else may change the answers.
 
-    Symbols count by their ids, and get the given names. The logits determine the answers, also in states without an
-    answer.
+    Symbols are identified by their ids, and get the given names. Every state gets the answer of its logits, even if the
+    table has no answer there.
     """
     # An instance of a subclass may answer differently.
     if not isinstance(net, MachineModel) or type(net) not in (TransducerModel, TreeMachineModel):
@@ -238,7 +238,7 @@ def _are_same(value: Any, other: Any) -> bool:
 def are_identical(net: SequenceModel, other: SequenceModel) -> bool:
     """Return whether two nets have the same class, equal attributes and the same bits in all parameters and buffers.
 
-    Then they compute the same answers, if their answers depend on the string alone.
+    Such nets compute the same answers if their answers depend on the string alone.
     """
     tensors, others = ([*one.parameters(), *one.buffers()] for one in (net, other))
     try:

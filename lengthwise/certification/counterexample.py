@@ -137,7 +137,7 @@ class _Reduction:
                 return
 
     def remove_window(self) -> bool:
-        """Leave out the largest window without which the string is still wrong; return whether there was one."""
+        """Leave out the largest window without which the string is still wrong; return whether one was left out."""
         # Large windows come first: one success halves the string, and with it all later work.
         for size in _halves(len(self.string)):
             starts = torch.arange(0, len(self.string) - size + 1, size)[:MAX_CANDIDATES]

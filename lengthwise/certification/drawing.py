@@ -25,7 +25,7 @@ class Drawing(NamedTuple):
 
 
 def drawing_of(certificate: Certificate) -> Drawing | None:
-    """Return the machine that was extracted from the model, or else the task's; None if neither has states.
+    """Return the machine that was extracted from the model, or else the task's machine; None if neither has states.
 
     A tree machine merges classes. It has no states along a string, so it cannot be drawn as states and arrows.
 

@@ -34,7 +34,7 @@ MAX_SYMBOLS, MAX_PAIRS = 1_000_000, 1 << 27
 """The limits at each length: symbols that recurrent nets read, and pairs of positions for other nets."""
 
 MAX_PROBED = 1 << 20
-"""A net that rejects no id below this number has no known number of symbols."""
+"""If a net accepts all ids below this number, its number of symbols is unknown."""
 
 
 class Pair(NamedTuple):
@@ -69,7 +69,7 @@ def equal(
     classes: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Equality:
-    """Compare two nets on all strings: prove that their answers are equal, or search for a string where they differ.
+    """Compare two nets on all strings: prove that their answers are equal, or search for a string on which they differ.
 
     The nets may be of different kinds, and no task is needed. Symbols and answers are matched by their ids.
 
@@ -224,7 +224,7 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
 
 
 def _numbers(what: str, counts: Sequence[int]) -> tuple[str, ...]:
-    """Return "0", "1", ... as names. `counts` has the number of names that each net needs, and must not differ."""
+    """Return "0", "1", ... as names. `counts` contains the number that each net needs; these must be equal."""
     if len(set(counts)) > 1:
         raise ValueError(
             f"other: expected {counts[0]:,} {what}, as many as net has, got {counts[1]:,}; compare nets of one task"

@@ -15,9 +15,9 @@ NAMES = ("the first net", "the second net")
 class Difference(Part):
     """A string to which two nets give different answers when each reads it alone.
 
-    If a logit of a net is not finite, its answer and its margin are None. A margin is the distance between the largest
-    logit and the next largest one. `shortest` is "of all strings" if the nets agree on all shorter strings, and "as
-    found" if shorter differences may exist.
+    If a logit of a net is not finite, the net's answer and margin are None. A margin is the distance between the
+    largest logit and the next largest one. `shortest` is "of all strings" if the nets agree on all shorter strings, and
+    "as found" if shorter differences may exist.
     """
 
     string: tuple[str, ...]
@@ -35,8 +35,8 @@ class Equality(Part):
     are ``proved`` without a machine. `up_to` is the largest proved length at level ``bounded``.
 
     `decided_by` names the search or the proofs that decided, and `reason` is the reason why the level is not higher.
-    Unless the nets differ, all strings of up to `enumerated_length` symbols were compared. So were the strings in
-    `tested`. `max_length` is the largest length that both nets read, and None means any length.
+    Unless the nets differ, all strings of up to `enumerated_length` symbols and the strings in `tested` were compared.
+    `max_length` is the largest length that both nets read, and None means any length.
     """
 
     level: Level

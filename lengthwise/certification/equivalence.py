@@ -15,7 +15,7 @@ from lengthwise.conventions import IGNORE
 def machine_from_json(
     content: TreeMachineFields | TransducerFields | GridMachineFields,
 ) -> TreeMachine | Transducer | GridMachine:
-    """Return a tree machine if there are leaves, a grid machine if there are cells, and otherwise a transducer.
+    """Return a tree machine if the fields contain leaves, a grid machine if they contain cells, else a transducer.
 
     Raises:
         ValueError: the table is ragged, or has more than 20,000,000 entries.
@@ -47,7 +47,7 @@ def first_error(
 ) -> tuple[str, ...] | None:
     """Return the shortest supervised string that machine and task answer differently; None proves that they agree.
 
-    Grid machines are searched, and the string that is found may not be the shortest.
+    For grid machines, the string comes from a search and may not be the shortest.
 
     Raises:
         ValueError: the machines are too large or of different kinds, or neither a string nor a proof was found.

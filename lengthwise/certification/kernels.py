@@ -245,7 +245,8 @@ def _wave_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 def _logits(width: int, dtype: torch.dtype) -> Iterator[Tensor]:
     """Yield rows of multiples of 2^-8, whose differences are exact: random rows, and rows with one large logit.
 
-    The largest exponential of the last rows is 1. Any other exponential alone is just too small to change a sum with 1.
+    The largest exponential of the last rows is 1. Each of the other exponentials, added by itself, is just too small to
+    change a sum with 1.
     """
     drawn = generator()
     for scale in (1.0, 4.0, 30.0):

@@ -68,7 +68,7 @@ class Part(BaseModel):
 
 
 class Tested(Part):
-    """Counts of final answers to strings of one length, of which some are structured.
+    """Counts of final answers to strings of one length; some of the strings are structured.
 
     Only supervised answers are graded. Testing ends at the first batch with a wrong answer. The fraction of right
     answers is then not an estimate of the accuracy, since the wrong answer ended the count. If the strings have more

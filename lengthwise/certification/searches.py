@@ -89,7 +89,7 @@ def search_samples(model: SequenceModel, task: OracleTask, strings: AllStrings) 
 
 
 def search_alone(model: SequenceModel, task: OracleTask, strings: AllStrings) -> Outcome:
-    """Grade strings that the model reads alone, as for users: the shortest, and about 100 of each of two lengths.
+    """Grade strings that the model reads alone, as users do: the shortest, and about 100 of each of two lengths.
 
     If a reader supports the model, the model also reads up to `NUM_LONGEST` strings of the largest length, all at once.
     """
@@ -126,7 +126,7 @@ def search_conformance(model: SequenceModel, task: MachineTask, strings: AllStri
 
     The strings lead to every state and through every transition, as far as `MAX_SYMBOLS_OF_SUITE` and the model's
     largest length allow. Within these limits, a model that never gives one of the answers is wrong on a string of the
-    suite. The tested strings are not used.
+    suite. The argument `strings` is not used.
     """
     if not isinstance(reference := task.reference, Transducer):
         return Outcome(None)

@@ -130,7 +130,7 @@ def _check_axes(model: SequenceModel, task: MachineTask) -> None:
 
 
 def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
-    """Reject a model that its settings and weights alone do not determine: a certificate contains nothing else of it.
+    """Reject a model that its settings and weights alone do not determine: a certificate contains only these.
 
     For example, the epsilon of a norm is an attribute that no weight contains. Provers check models of kinds that are
     not registered.

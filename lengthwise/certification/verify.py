@@ -25,7 +25,7 @@ MIN_STRINGS = 1_000
 """The number of strings of each length that level `extracted` and higher levels require."""
 
 MIN_LENGTHS = (40, 500, 10_000)
-"""The lengths at which level `extracted` and higher levels require strings, in symbols; one more or less is allowed."""
+"""The lengths in symbols at which `extracted` and higher levels require strings, up to one symbol more or less."""
 
 MAX_SETTING = 63
 """The largest number of printed characters of a name or a setting, including the dots that mark a cut."""
@@ -40,7 +40,7 @@ class Checked(NamedTuple):
     verified: tuple[str, ...]
     taken_on_trust: tuple[str, ...]
     shown_by_model: tuple[str, ...] = ()
-    """The sentences taken on trust that the model shows without another proof, if it is available."""
+    """The sentences taken on trust that the model, if it is available, shows without another proof."""
 
     def with_model(self, confirmed: Sequence[str]) -> "Checked":
         """Return the result for a reader who has the model and has confirmed the sentences `confirmed` on it."""
@@ -53,8 +53,8 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
     """Verify a certificate's sentences as far as possible without the model.
 
     The machine is compared with the task's transducer again, for every length. Three things are taken on trust from the
-    file: the transducer is the task's, the model follows the machine, and the numbers of the evidence are right. If a
-    proof file is given, `checker` verifies that a net with the weights in the proof file follows the machine.
+    file: the transducer belongs to the task, the model follows the machine, and the numbers of the evidence are right.
+    If a proof file is given, `checker` verifies that a net with the weights in the proof file follows the machine.
 
     Raises:
         ValueError: a part of the evidence is missing, or does not show the level's claim. The proof file is missing,

@@ -63,10 +63,10 @@ class FamilyCount(Part):
 class Attack(Part):
     """The result of an attack: the shortest string that was found to be answered wrongly, or None.
 
-    The string is as it is after leaving out parts, and was read again alone. `found_length` and `found_margin`
-    belong to the string before parts were left out. A margin is the lead of the right logit, negative if it is behind,
-    and None if a logit is not finite. `got` is None in this case as well. `num_answers` counts the strings that were
-    graded, some of them more than once, and `num_symbols` the symbols that the model read.
+    `string` is the string after parts were left out, and the model read it again alone. `found_length` and
+    `found_margin` belong to the string before parts were left out. A margin is the lead of the right logit. It is
+    negative if another logit is larger, and None if a logit is not finite; `got` is then also None. `num_answers`
+    counts graded strings, including repetitions. `num_symbols` counts the symbols that the model read.
     """
 
     string: tuple[str, ...] | None = None
@@ -124,14 +124,14 @@ def attack(
 
     The model answers all prefixes of a string at once. `FAMILIES` of strings are tried in turn. First come all short
     strings, runs x^n w, and the W-method's strings. Then come u v^n w, along loops of the task's machine and for all
-    short words u and v. Hill climbing on the logit margin is last. n takes all values, and w is any short word.
-    Each family gets half of what is left of the budget, and the families that did not end continue with the rest. A
-    wrong string is read again alone, and shortened by leaving out parts. From then on only shorter strings are tried.
+    short words u and v. Hill climbing on the logit margin is last. n takes all values, and w is any short word. Each
+    family gets half of the remaining budget, and the families that did not end continue with the rest. A wrong string
+    is read again alone, and shortened by leaving out parts. From then on only shorter strings are tried.
 
     Args:
         model: any model of this package, or a wrapped net.
         task: a regular task.
-        budget: CPU seconds; a batch that has begun is finished.
+        budget: CPU seconds; a batch that has begun is always finished.
         max_length: the largest length in symbols; a model with a largest length reads no longer strings.
         seed: draws the strings with which hill climbing begins, and its changes.
 
@@ -162,7 +162,7 @@ def attack(
 def search_families(model: SequenceModel, task: MachineTask, seed: int) -> Outcome:
     """Return the outcome of the attack in `certify`, after all short strings were answered.
 
-    Its budget is a number of symbols, so that a certificate does not depend on the speed of the machine. The model is
+    The budget is a number of symbols, so that a certificate does not depend on the speed of the machine. The model is
     in evaluation mode.
     """
     if not isinstance(task.reference, Transducer):
@@ -202,7 +202,7 @@ def _grade_until(board: Board, batches: Iterator[Batch], limit: float) -> Iterat
 
 
 def _is_shortest(board: Board, left: Mapping[str, Iterator[Batch] | None]) -> bool:
-    """Return whether all strings that are shorter than the wrong one were tried: none of the short ones is left."""
+    """Return whether all strings that are shorter than the wrong string were tried."""
     is_tried = left.get(FAMILIES[0].name, FAMILIES) is None and board.max_length <= board.enumerated_length
     return board.shortest is not None and is_tried
 

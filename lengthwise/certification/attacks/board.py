@@ -36,7 +36,8 @@ NUM_WEAKEST_PER_BATCH = 4
 class Batch(NamedTuple):
     """Strings of one length. All their prefixes are graded, and if there are tails, also each prefix with each tail.
 
-    Shorter strings are filled with any symbols, and the `lengths` of all strings are given. They have no tails.
+    If strings are shorter, they are filled with arbitrary symbols, and `lengths` contains the lengths of all strings.
+    Such a batch has no tails.
     """
 
     strings: Int64[Tensor, "B T"]
@@ -63,11 +64,11 @@ class Budget(NamedTuple):
 
 
 class Board:
-    """The strings that were tried on a model, and the `shortest` wrong one; later strings are shorter than that one.
+    """The strings that were tried on a model, and the `shortest` wrong string; strings tried later are shorter.
 
-    `first_form` is the shortest one before it was shortened. The families of strings read `machine`, `max_length`,
-    `enumerated_length` and `seed`. Hill climbing also reads `weakest`, the strings with the smallest margins, and
-    `latest`, the smallest margin of each string of the last batch.
+    `first_form` is the shortest wrong string before parts were left out. The families of strings read `machine`,
+    `max_length`, `enumerated_length` and `seed`. Hill climbing also reads `weakest`, the strings with the smallest
+    margins, and `latest`, the smallest margin of each string of the last batch.
     """
 
     def __init__(
@@ -191,7 +192,7 @@ class Board:
         return smallest
 
     def _margin_alone(self, string: String) -> float | None:
-        """Return the logit margin of a string that is read alone, as users read it, or None if it is right then."""
+        """Return the logit margin of the answer to a string that is read alone, as users do, or None if it is right."""
         with denormals_kept():
             if not bool(grade(self.model, self.task, string[None]).wrong):
                 return None

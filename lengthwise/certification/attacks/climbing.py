@@ -35,7 +35,7 @@ Draw = Callable[[int], int]
 
 
 def hill_climbing(board: Board) -> Iterator[Batch]:
-    """Yield strings whose margins are small: the weakest so far and drawn ones, then changes of the best, in rounds.
+    """Yield the weakest strings so far and random strings, then changes of the weakest strings, in rounds.
 
     After each batch, the smallest margins among its prefixes are read from ``board.latest``.
     """

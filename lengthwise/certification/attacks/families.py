@@ -12,7 +12,7 @@ from lengthwise.certification.attacks.board import Batch, Board
 from lengthwise.certification.counterexample import all_strings
 
 MAX_TAILS_OF_RUNS = 9
-"""The largest number of tails after runs and loops, which are few: words of three symbols for 2 symbols."""
+"""The largest number of tails after runs and loops. An alphabet of two symbols has words of three symbols as tails."""
 
 MAX_TAILS_OF_POWERS = 4
 """The largest number of tails after powers of words, of which there are many."""
@@ -26,13 +26,14 @@ MAX_SYMBOLS_OF_ACCESS = 20_000
 Word = tuple[int, ...]
 
 NUM_STRINGS_AT_ONCE = 256
-"""The number of strings that are made at a time, so that the budget is looked at in between."""
+"""The number of strings that are made at a time, so that the budget is checked in between."""
 
 
 def words(num_symbols: int, max_words: int) -> Int64[Tensor, "W S"]:
     """Return all words of the largest length of which there are at most `max_words`.
 
-    An alphabet of more symbols than that gives `max_words` words of one symbol, evenly spread over its ids.
+    If the alphabet has more than `max_words` symbols, the result is `max_words` words of one symbol, evenly spread over
+    the ids.
 
     Example:
         >>> words(2, 5).tolist(), words(3, 2).tolist()
@@ -59,7 +60,7 @@ def runs(board: Board) -> Iterator[Batch]:
 
 
 def w_method(board: Board) -> Iterator[Batch]:
-    """Yield the strings that distinguish the task's machine from all other machines of at most as many states."""
+    """Yield the strings that distinguish the task's machine from all other machines with at most as many states."""
     suite = conformance_strings(board.machine, MAX_SYMBOLS_OF_SUITE)
     for length, group in groupby(suite, key=len):
         if length <= board.max_length:
@@ -79,7 +80,7 @@ def loops(board: Board) -> Iterator[Batch]:
 
 
 def powers(board: Board) -> Iterator[Batch]:
-    """Yield u v^n w for all words u and v, by their length together, all n, and short words w.
+    """Yield u v^n w for all words u and v, in the order of their total length, for all n and short words w.
 
     Each infinite string u v v v ... is tried once: its shortest u and v are taken.
     """

@@ -22,7 +22,7 @@ class GradedPrefixes(NamedTuple):
 
     @property
     def num_answers(self) -> int:
-        """Return the number of answers that have a right one to compare with."""
+        """Return the number of answers that are compared with a right answer."""
         return int((self.margins < torch.inf).sum())
 
 
@@ -48,7 +48,7 @@ def grade_logits(
 
 
 def margins_of(logits: Float[Tensor, "*N Y"], expected: Int64[Tensor, "*N"]) -> Float[Tensor, "*N"]:
-    """Return the lead of the right logit before the largest other one.
+    """Return the lead of the right logit over the largest other logit.
 
     Example:
         >>> margins_of(torch.tensor([[0.0, 2.0], [0.0, torch.nan]]), torch.tensor([0, 1])).tolist()

@@ -37,10 +37,10 @@ class Affine:
     that float32 could not square.
 
     A smooth function has Lagrange's remainder: half the largest second derivative, times the squared radius. If the
-    function is convex or concave there, a shifted center halves this remainder. A product has the product of the radii
-    as its remainder. Later matrices multiply a remainder by their absolute values. `with_remainder_as_inputs` makes
-    each number of the remainder an input, which later matrices can cancel. Slopes of different lengths are padded with
-    zeros, because an input that a form lacks does not change the form.
+    function is convex or concave on its interval, a shifted center halves this remainder. A product has the product of
+    the radii as its remainder. Later matrices multiply a remainder by their absolute values. `with_remainder_as_inputs`
+    makes each number of the remainder an input, which later matrices can cancel. Slopes of different lengths are padded
+    with zeros, because an input that a form lacks does not change the form.
 
     Example:
         >>> x = Affine(torch.zeros(1).double(), torch.ones(1, 1), torch.zeros(1).double())  # all numbers in [-1, 1]

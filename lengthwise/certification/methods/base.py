@@ -51,7 +51,7 @@ class Prover(ABC):
     def reaches(cls, model: Any) -> Level:
         """Return the highest level for such a model.
 
-        If the method lacks bounds for it, this is `extracted`, or `tested` for a method without a reader.
+        If the method has no bounds for the model, the level is `extracted`, or `tested` for a method without a reader.
         """
         return "proved"
 
@@ -81,7 +81,7 @@ def task_extraction(machine: Transducer) -> Extraction:
 
 
 def provers_of(reader: str | None, model: object) -> list[type[Prover]]:
-    """Return the provers of a reader's extractions that cover this kind of model; None selects those without reader."""
+    """Return the provers of a reader's extractions that cover this kind of model; without a reader, pass None."""
     return [prover for prover in PROVERS.values() if prover.reader == reader and prover.applies_to(model)]
 
 

@@ -1,4 +1,4 @@
-"""Proof that a PD-SSM with one-hot states answers as a machine does, whatever float32 rounds."""
+"""Proof that a PD-SSM with one-hot states answers as a machine does, however float32 rounds."""
 
 import torch
 from jaxtyping import Bool
@@ -31,7 +31,7 @@ MAX_NUMBERS = 1 << 24
 
 @PROVERS.register("choices")
 class ChoiceProver(Prover):
-    """A proof that a PD-SSM with one-hot states answers as the machine that was extracted from it.
+    """A proof that a PD-SSM with one-hot states answers like the machine that was extracted from it.
 
     Without input and diagonal, each state is a one-hot vector to the last bit, since steps copy numbers and add zeros
     to a 1. The largest number of a column decides where its 1 goes. If rounding may decide which number is the largest,
@@ -97,7 +97,8 @@ def _choices(layer: PDSSMLayer, features: Intervals) -> Bool[Tensor, "V N N"]:
 def _softmax(logits: Intervals) -> Intervals:
     """Return bounds on the softmax along the last axis.
 
-    A share is largest at the high end of its own logit and the low ends of all others, and smallest the other way.
+    A share is largest at the high end of its own logit and the low ends of all others, and smallest at the opposite
+    ends.
     """
     # The net subtracts the largest logit first. That difference is at most twice the largest size, and is rounded once.
     logits = logits.rounded(2 * logits.size.amax(-1, keepdim=True))

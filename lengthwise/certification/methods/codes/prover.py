@@ -1,4 +1,4 @@
-"""All merges of a model that quantizes its states to codes: the code of each merge, whatever float32 rounds."""
+"""All merges of a model that quantizes its states to codes: the code of each merge, however float32 rounds."""
 
 import numpy as np
 import torch
@@ -25,8 +25,8 @@ MAX_ENUMERATED = 5_000
 def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence | None:
     """Bound all merges of the table; return None if rounding may change a code or an answer.
 
-    Each state is a leaf or, to the last bit, a code, so the table has all merges. Suppose that each merged state is
-    nearest to the code of its class by more than rounding can change. Then, by induction on the levels, the float32
+    Each state is a leaf or, to the last bit, a code, so the table contains all merges. Suppose that each merged state
+    is nearest to the code of its class by more than rounding can change. Then, by induction on the levels, the float32
     model computes the codes of the table, for every string of every length.
 
     Raises:

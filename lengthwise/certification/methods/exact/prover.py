@@ -26,8 +26,8 @@ class ExactMap:
     """A map W x + b for the columns x of a matrix, which float32 computes without error; W is sparse.
 
     Weights, biases and columns are multiples of powers of two, and so are all partial sums, in any order. The sums stay
-    below 2^22 times the smallest such power (`Intervals.is_sum_exact`). So float32 has all their digits, and float64
-    also has them.
+    below 2^22 times the smallest such power (`Intervals.is_sum_exact`). So float32 and float64 represent all digits of
+    these sums.
 
     Raises:
         Unproved: the weights, the biases, or columns of a later call are not such numbers.

@@ -1,4 +1,4 @@
-"""Proof that a block-diagonal recurrence has one-hot states, whatever float32 rounds."""
+"""Proof that a block-diagonal recurrence has one-hot states, however float32 rounds."""
 
 import math
 
@@ -42,7 +42,7 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
 
     The columns are certain if the largest logit of each leads by more than rounding can change. If the extraction's
     table agrees with these columns, the float32 model steps through the extraction's states, for every string of every
-    length. Each output must be the answer of the largest logit, whatever is rounded; outputs `IGNORE` are exempt.
+    length. Each output must be the answer of the largest logit, however float32 rounds; outputs `IGNORE` are exempt.
 
     Raises:
         Unproved: rounding may change a column, or the extraction is not the model's.
