@@ -72,7 +72,7 @@ def error_curve(
     prompts.
 
     Raises:
-        ValueError: the length is not legal, `num_prompts` is 0, or the model or the task is about classes.
+        ValueError: the length is not legal, `num_prompts` is 0, or the answers of the model or the task are classes.
 
     Source: Garg et al., "What can transformers learn in-context?" (NeurIPS 2022), and its code.
     Differs from the source: errors are not divided by the dimension of the inputs.

@@ -100,8 +100,8 @@ class SequenceModel(nn.Module, ABC):
     model needs `default_goal_preset` only if several presets have a goal for it. Abilities that only some models have
     are classes in `lengthwise.models.capabilities`. A model inherits these before this class.
 
-    Overflow of states does not raise an error. All logits from there on are not finite, and every measure counts them
-    as wrong.
+    Overflow of states does not raise an error. From the overflow on, no logit is finite, and every measure counts the
+    answers as wrong.
     """
 
     name: ClassVar[str]
@@ -114,7 +114,7 @@ class SequenceModel(nn.Module, ABC):
     """The number format of matrix products while the model is measured (`eval_mode`); weights keep their format."""
 
     def __init_subclass__(cls) -> None:
-        """Set `name` to the name of the class, which registering the class replaces."""
+        """Set `name` to the name of the class; registering the class replaces it."""
         # A name that the class inherits from a base class is replaced, because it is not the class's own.
         if getattr(cls, "name", "") in ("", *(base.__name__ for base in cls.__mro__[1:])):
             cls.name = cls.__name__

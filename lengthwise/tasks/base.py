@@ -39,7 +39,7 @@ class Batch(NamedTuple):
 
     @property
     def last_supervised(self) -> Int64[Tensor, " B"]:
-        """Return the last supervised position of each row, or its last position if it has no supervised one."""
+        """Return the last supervised position of each row, or its last position if no position is supervised."""
         return self.targets.shape[1] - 1 - self.supervised.flip(1).int().argmax(1)
 
 
@@ -66,7 +66,7 @@ def _checks_draw(sample: Sample) -> Sample:
 
 
 def _checks_ids(solve: Solve) -> Solve:
-    """Check the ids that a method answers before it is called, and give prefixes with pads no answer."""
+    """Check the ids before the method that answers them is called, and give prefixes with pads no answer."""
 
     @wraps(solve)
     def checked(self: "OracleTask", inputs: Any) -> Tensor:
@@ -131,7 +131,7 @@ class Task(Description, ABC):
 
         Raises:
             ValueError: the batch size is not a whole number of at least 1, the length is not legal, or the generator is
-                not a `torch.Generator`. Whatever a subclass defines is called after these checks.
+                not a `torch.Generator`. The method of a subclass is called after these checks.
         """
 
     def sample_all_answers(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
@@ -210,7 +210,7 @@ class OracleTask(SymbolTask):
         """Return the answer to every prefix; `IGNORE` if the prefix is malformed, contains a pad or has no answer.
 
         Raises:
-            ValueError: the inputs are not int64 ids [B, T] of symbols or pads. Whatever a subclass defines is called
+            ValueError: the inputs are not int64 ids [B, T] of symbols or pads. The method of a subclass is called
                 after this check, and never gets pads.
         """
 
@@ -228,8 +228,8 @@ class RegularTask(MachineTask):
     """A task that a finite machine solves, prefix by prefix.
 
     `prefix_exchangeable` is True if every prefix of a sample is distributed as a sample of the prefix's length. It is
-    True if symbols are independent, and False if half of the strings are drawn from a language. Only if it is True may
-    one pass over a long string replace the evaluations at shorter lengths.
+    True if symbols are independent, and False if half of the strings are drawn from a language. If it is False, one
+    pass over a long string must not replace the evaluations at shorter lengths.
     """
 
     prefix_exchangeable: ClassVar[bool]

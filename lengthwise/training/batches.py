@@ -38,7 +38,7 @@ def task_at(task: Task, recipe: Recipe, step: int) -> Task:
 
 
 def check_lengths(task: Task, recipe: Recipe) -> None:
-    """Raise a ValueError unless the recipe allows a balanced length of the task; with lengths "legal", a legal one."""
+    """Raise a ValueError unless the recipe allows a balanced length or, with lengths "legal", a legal length."""
     kind, is_first = "balanced", task.is_balanced_length
     if recipe.lengths == "legal":
         kind, is_first = "legal", task.is_legal_length

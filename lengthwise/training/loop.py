@@ -38,7 +38,7 @@ from lengthwise.training.state_supervision import make_state_head
 from lengthwise.validation import check_function
 
 GROWTH_LOSS = 0.3
-"""With `length_sampling="growing"`, the next length is added when the loss at the longest length falls below it."""
+"""With `length_sampling="growing"`, the next length is added once the loss at the longest is below this value."""
 
 SHARE_OF_OTHERS = 0.5
 """With `lengths="mostly-balanced"`, the odds of an unbalanced length, relative to the mean odds of balanced ones."""
@@ -168,11 +168,11 @@ def train(
 ) -> list[StepRecord]:
     """Train `model` by `recipe`, leave it with its final weights, and return the record of each step.
 
-    Data and noise come from `seed`; the initial weights are the model's own. Runs on one torch thread.
+    Data and noise come from `seed`; the initial weights are the model's own. Training runs on one torch thread.
 
     `on_step` is called with the record of each step. If it returns True, training ends, and the model keeps the weights
-    of this step. It may measure the model, which has these weights. Measuring changes neither the weights nor the data
-    of later steps. Without such an end, the final weights are the average of the weights, if the recipe keeps one
+    of this step. The function may measure the model at these weights. Measuring changes neither the weights nor the
+    data of later steps. If all steps are run, the final weights are the average of the weights, if the recipe keeps one
     (`ema_decay`). Other rules that end training are settings of the recipe (`PaceRecipe`).
 
     Example:
@@ -272,7 +272,7 @@ def _draw_length(
     others: list[int],
     generator: torch.Generator,
 ) -> int:
-    """Draw one of the lengths by the recipe's odds, or occasionally one of the others, which are equally likely."""
+    """Draw one of the lengths by the recipe's odds, or occasionally another length; these are equally likely."""
     if not recipe.is_late(scheduled):
         others = [n for n in others if n > lengths[0]]
     if recipe.rise is not None:

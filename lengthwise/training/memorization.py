@@ -88,7 +88,7 @@ def tanh_states(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R d T"]) -
 
 
 def logits(stack: Stack, letters: Int64[Tensor, "R T"], activation: Activation = "identity") -> Float[Tensor, "R T n"]:
-    """Return the logits at every step, given the letters before it."""
+    """Return the logits at every step, given the letters before this step."""
     one_hot = F.one_hot(letters[:, :-1], stack.inputs.shape[2]).to(stack.inputs.dtype)
     added = torch.cat([stack.first[:, :, None], stack.inputs @ one_hot.mT], 2)
     computed = (tanh_states if activation == "tanh" else states)(stack.hidden, added)

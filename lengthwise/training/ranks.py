@@ -1,4 +1,4 @@
-"""The processes that train one model together: the rows that each takes, and how they agree.
+"""The processes that train one model together: the rows that each process takes, and their common decisions.
 
 Every process draws the whole batch of a step from the seed and the step's number. It takes every `size`-th row,
 beginning with its own rank. Losses are sums over these rows, divided by the number of supervised positions in the whole

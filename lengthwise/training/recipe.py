@@ -172,7 +172,7 @@ class StatesRecipe(Description):
 class PaceRecipe(Description):
     """Training that depends on its own loss: it learns until the loss is low, and then runs the rest of the schedule.
 
-    The schedule up to the fraction `contract_after` is for learning. It is stretched over all steps but
+    The schedule up to the fraction `contract_after` is for learning. It is stretched over all steps except the last
     `contract_steps`. The running loss adds the loss of the answers and the loss of the effect of pieces
     (`StatesRecipe`), each with its weight. When the running loss is below `solved_loss` (at all lengths, if lengths
     grow), training runs through the rest of the schedule in `contract_steps` steps. In this rest, temperatures fall and
@@ -218,13 +218,14 @@ class Recipe(Description):
     - `task_rise`: an integer field of the task follows a fixed curriculum (`TaskRiseRecipe`).
     - `num_examples`: training draws its batches from a fixed set of this many strings at each length, each equally
       likely. The set depends on the seed. Without `num_examples` each step draws new strings.
-    - `supervision="last"`, `"prefix"`: the loss covers the last supervised position of a string, or all of them.
+    - `supervision="last"`, `"prefix"`: the loss covers the last supervised position of a string, or all supervised
+      positions.
     - `late_consistency`: the weight of mean (h(x) - h(x'))^2, which is added to the loss in the second half of
       training. Here h(x) are the states of suffixes x of half of the strings, and x' is x with identity padding. This
       loss needs no labels. If it began at the first step, it could make all states equal, and nothing would be learned.
     - `states`: trees learn the effect of every piece of a string on the states of the task's machine (`StatesRecipe`).
     - `contraction`: a penalty makes models contract, if they can bound their steps (`ContractionRecipe`).
-    - `pace`: training ends early, or gives up, depending on its loss (`PaceRecipe`).
+    - `pace`: training ends early, in success or failure, depending on its loss (`PaceRecipe`).
     - `ema_decay`: if positive, the final weights are the exponential moving average of the weights.
     - `precision`: the number type of matrix products, in training and when the run is measured. Weights, sums and the
       optimizer are float32 in any case. Certificates are about float32 nets and reject `"bfloat16"`.
@@ -318,7 +319,7 @@ class Recipe(Description):
         return [length**-exponent for length in lengths]
 
     def risen_at(self, step: int) -> int:
-        """Return the longest length that the fixed curriculum has reached at a step; without one, `max_length`."""
+        """Return the longest length that the curriculum has reached at a step; `max_length` without a curriculum."""
         return self.max_length if self.rise is None else self.min_length + self.rise.by * (step // self.rise.every)
 
     def state_noise_at(self, step: int) -> float:

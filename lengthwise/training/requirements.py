@@ -181,7 +181,7 @@ def check_memory(model: SequenceModel, recipe: Recipe) -> None:
 
     At every position, pads included, each weight matrix computes one activation for each of its rows. Parameters may be
     on the device "meta" (`lengthwise.models.base.outline`). Trees merge leading pads, so each of these pads counts as
-    one activation there.
+    one activation in trees.
     """
     augmentation = recipe.augmentation
     per_position = sum(matrix.shape[0] for matrix in model.parameters() if matrix.ndim > 1)

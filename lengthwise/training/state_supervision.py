@@ -76,7 +76,7 @@ def combine(
     recipe: StatesRecipe,
     generator: torch.Generator,
 ) -> tuple[Float[Tensor, "M D"], Int64[Tensor, "M Q"]]:
-    """Return these nodes, and nodes that the model merges from random ones, because any piece may follow any other.
+    """Return these nodes, and nodes that the model merges from random nodes, because any piece may follow any other.
 
     Each round draws from the nodes of the round before, and draws all maps equally often.
     """
