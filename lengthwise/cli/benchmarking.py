@@ -52,9 +52,7 @@ DEFAULT_OPTIONS = RunOptions()
 
 
 def bench(
-    name: Annotated[
-        str | None, Parameter(help="Name of the benchmark; without a name, all benchmarks are listed.")
-    ] = None,
+    name: Annotated[str | None, Parameter(help="Name of the benchmark; without a name, all are listed.")] = None,
     /,
     *,
     model: Annotated[

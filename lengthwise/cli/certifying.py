@@ -33,18 +33,14 @@ def certify(
     ] = None,
     check: Annotated[
         Path | None,
-        Parameter(
-            help="Verify this certificate, or the certificate in this folder; with a run, also verify that they match."
-        ),
+        Parameter(help="Verify a certificate, in this file or folder; with a run, also that it matches the run."),
     ] = None,
     proof: Annotated[
         bool, Parameter(help="Also write the proof, next to the certificate; with --check, also check the proof.")
     ] = False,
     draw: Annotated[
         Path | None,
-        Parameter(
-            help="File (.svg, .png, .pdf) for a drawing of the machine read off the net, or else of the task's machine."
-        ),
+        Parameter(help="File (.svg, .png, .pdf) for a drawing of the net's machine, or else of the task's machine."),
     ] = None,
     min_level: Annotated[
         str | None,
