@@ -139,7 +139,8 @@ class ReadsContinuations(ABC):
     def continued_logits(self, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]) -> Float[Tensor, "B P W S Y"]:
         """Return the logits at each symbol of each tail after each prefix of 1 ... P = T - S symbols.
 
-        They are ``forward`` of the prefix and the tail, up to rounding (`lengthwise.evaluation.continuations`).
+        The answers equal ``forward`` of the prefix and the tail, up to rounding
+        (`lengthwise.evaluation.continuations`).
         """
 
 

@@ -33,7 +33,7 @@ def find_dependence(
 
 
 def _by_gradients(outputs: Outputs, strings: Int64[Tensor, "B T"], slack: float) -> str | None:
-    """Search forbidden dependences by gradients of each position's outputs with respect to embedded symbols.
+    """Search for forbidden dependences by gradients of each position's outputs with respect to embedded symbols.
 
     Gradients show dependences that are too small to change outputs, for example attention with small weights. They do
     not pass through hard choices. Symbols have to be embedded by `nn.Embedding`, `F.embedding` or an indexed table.
@@ -105,7 +105,7 @@ def _equalities(ids: Int[Tensor, "B T"]) -> Tensor:
 
 
 def _by_changes(outputs: Outputs, strings: Int64[Tensor, "B T"], num_symbols: int) -> str | None:
-    """Search forbidden dependences by changing later symbols, or other strings, and comparing outputs.
+    """Search for forbidden dependences by changing later symbols, or other strings, and comparing outputs.
 
     This also finds dependences through hard choices, which have no gradient. Outputs must agree only up to rounding. In
     a mixture of experts, for example, the sizes of groups that are summed may depend on later symbols.

@@ -13,7 +13,8 @@ from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 class DiagonalLinearRNNConfig(StackedConfig):
     """Width D, number of layers, and transitions: `"constant"` (complex) or `"input-dependent"` (D real numbers).
 
-    `d_state` is the number of constant transitions. `hidden` is the number of hidden units for input-dependent ones.
+    `d_state` is the number of constant transitions. `hidden` is the number of hidden units for input-dependent
+    transitions.
     """
 
     used_with = MappingProxyType(

@@ -33,7 +33,7 @@ MAX_PAIRS_PER_CHUNK = 1_024
 
 @TASKS.register("edit-distance")
 class EditDistance(TwoStringsTask):
-    """The least cost to turn one string into another: 2 for an inserted or deleted letter, 3 for a replaced one.
+    """The least cost to turn one string into another: 2 for an inserted or deleted letter, 3 for a replaced letter.
 
     A problem reads ``a b c | a c d <sep>``, with the shorter string first. The classes are the integers. `length` is
     the number of letters of the first string drawn, s. Its letters are uniform among k letters of the alphabet, with k

@@ -60,8 +60,8 @@ class StackManipulation(StringAnswerTask):
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
         """Return the stack from the top, then the end: at most one symbol more than the string has.
 
-        The final letter at height h is the last one that was pushed to height h. The heights h_t are a walk reflected
-        at 0: ``h_t = s_t - min(0, s_1, ..., s_t)`` where s_t is the sum of the first t steps, each 1 or -1.
+        The final letter at height h is the last letter that was pushed to height h. The heights h_t are a walk
+        reflected at 0: ``h_t = s_t - min(0, s_1, ..., s_t)`` where s_t is the sum of the first t steps, each 1 or -1.
         """
         count, length = strings.shape
         is_pop = strings == POP

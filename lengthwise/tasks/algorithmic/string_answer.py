@@ -26,7 +26,7 @@ class StringAnswerTask(CountedTask):
     The target at the k-th ``?`` is the k-th symbol of the answer; nothing else is supervised. A sample queries the
     first k of the M symbols in its answer, with k uniform in 1 ... M. It is filled up with ``.`` to the length of the
     longest possible answer. Accuracy counts the last queried symbol, which is equally likely to be any symbol of the
-    answer. A net without an error on many strings therefore has hardly a wrong symbol. If training supervises all
+    answer. A net without an error on many strings therefore has hardly any wrong symbol. If training supervises all
     prefixes, all M symbols are queried.
 
     `length` is the number of letters, before the first ``?``.

@@ -40,9 +40,10 @@ class SubsetSum(SingleAnswerTask):
     1 or near the sum. A threshold on ``|target / sum - 1/2|`` therefore answers 82 % of the problems of 10 items.
 
     With ``"hard"`` sampling, the answer is a fair coin. Targets with either answer are between 1/4 and 3/4 of the sum
-    of all items, and larger than any item. The unreachable target is the one nearest to a uniform number, and the
-    reachable target is close to it. Neither the reachable target nor its difference to the sum of all items is a sum of
-    two items. A greedy choice, which always takes the largest item that still fits, reaches neither of the two.
+    of all items, and larger than any item. The unreachable target is the unreachable number nearest to a uniform
+    number, and the reachable target is close to it. Neither the reachable target nor its difference to the sum of all
+    items is a sum of two items. A greedy choice, which always takes the largest item that still fits, reaches neither
+    of the two.
 
     The items then carry no information about the answer, and the target's location carries hardly any. Sums of three
     items carry more: trying all of them answers 79 % of the problems of 10 items, and all problems of 6. Hard problems

@@ -19,7 +19,7 @@ LANGUAGES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     | {f"D_{depth}": {"name": "bounded-dyck", "depth": depth} for depth in (2, 3, 4, 12)}
     | {name: {"name": "regex", "pattern": pattern} for name, pattern in PATTERNS.items()}
 )
-"""The languages by name; ``make_task("next-symbols", base=LANGUAGES["D_12"], with_end=True)`` makes the task of one.
+"""The languages by name; ``make_task("next-symbols", base=LANGUAGES["D_12"], with_end=True)`` makes a task.
 
 `with_end` is needed for the languages whose set of next symbols never changes, such as Tomita 5 and (aa)*.
 

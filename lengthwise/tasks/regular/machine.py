@@ -25,7 +25,8 @@ MAX_SQUARED = 256
 """The largest number of states for which a matrix of transitions is made. For 50,000 states, it would take 20 GB."""
 
 MAX_ATTEMPTS = 64
-"""The number of attempts to draw strings with an answer. Those still missing are then drawn among such strings alone.
+"""The number of attempts to draw strings with an answer. Strings that are still missing are then drawn only among
+strings with an answer.
 """
 
 

@@ -22,8 +22,8 @@ class ModularArithmetic(RegularTask):
     misplaced symbol on. Operands and operators are independent and uniform. The classes are the remainders.
 
     A prefix that ends in an operand is distributed as a sample of its length. One pass over a long expression therefore
-    measures every shorter one. With `leading_plus`, every expression begins with a `+` that has no effect on values.
-    This `+` makes lengths even, and pairs each operand with the operator before it.
+    measures every shorter expression. With `leading_plus`, every expression begins with a `+` that has no effect on
+    values. This `+` makes lengths even, and pairs each operand with the operator before it.
 
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).

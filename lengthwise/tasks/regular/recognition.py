@@ -51,16 +51,17 @@ class RecognitionTask(RegularTask, ShallowTask):
     language, and half are *outside*, in random order. In an odd batch, chance decides the class of the extra string. If
     a length has strings of one class only, it is legal but not balanced.
 
-    Strings inside are drawn from the language. A task may have `profiles`, languages that partition its own, for
-    example by depth. Half of the strings inside then come from a profile, drawn uniformly among the possible ones.
+    Strings inside are drawn from the language. A task may have `profiles`, languages that partition the task's
+    language, for example by depth. Half of the strings inside then come from a profile, drawn uniformly among the
+    possible profiles.
 
     Strings outside are of four kinds, a quarter each:
 
     - uniform strings outside,
     - strings inside with one or two substitutions,
     - strings inside with a window from another string inside,
-    - strings from `neighbor`, a language outside but close by; if it has no string of this length, strings inside with
-      two different symbols swapped.
+    - strings from `neighbor`, a similar language outside the task's language; if the neighbor has no string of this
+      length, strings inside with two different symbols swapped.
 
     A draw from the language, a profile or the neighbor is uniform or persistent, by a fair coin. In a persistent draw,
     every symbol that repeats the symbol before it multiplies the odds of the string by `REPEAT_WEIGHT`. The reason is
