@@ -1,4 +1,4 @@
-"""Test strings that distinguish a machine from all other machines with at most as many states."""
+"""Test strings that distinguish a machine from all other machines with no more states."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence

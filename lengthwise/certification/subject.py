@@ -171,7 +171,7 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
 
 
 def _made_again(model: SequenceModel, task: MachineTask) -> SequenceModel:
-    """Return a net with the same settings, and with as many symbols as the model's tensors show.
+    """Return a net with the same settings, and with the number of symbols that the model's tensors show.
 
     A model may have more symbols than its task. All tensors must then be larger by the same number.
     """

@@ -16,7 +16,7 @@ UNITS = {torch.float32: 2.0**-23, torch.float64: 2.0**-52}
 """The units of errors, each twice the unit roundoff of its type."""
 
 NUM_POINTS = {torch.float32: 6_000, torch.float64: 600}
-"""The number of points of an even grid; a sweep has about twice as many."""
+"""The number of points of an even grid; a sweep has about twice this number."""
 
 SMALLEST_SIZE = 1e-30
 """The smallest absolute value of a point other than 0. Errors at smaller numbers are below every slack."""

@@ -17,8 +17,8 @@ def continued_logits(
     """Return the logits at each symbol of each tail after each prefix of 1 ... P = T - S symbols.
 
     Entry [b, p, w, s] answers the string ``inputs[b, :p + 1] + tails[w, :s + 1]``. A model that can continue from a
-    prefix computes W S + 1 symbols for each symbol of the inputs. Any other model reads all strings, which are about T
-    / 2 times as many symbols. The results are equal up to rounding.
+    prefix computes W S + 1 symbols for each symbol of the inputs. Any other model reads all strings, which contain
+    about T / 2 times the number of these symbols. The results are equal up to rounding.
 
     Raises:
         ValueError: the strings are not longer than the tails.

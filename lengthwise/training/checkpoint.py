@@ -26,8 +26,8 @@ def save_checkpoint(
     """Save weights, their average, optimizer moments, lengths reached, running means and the step in one file.
 
     `fingerprint` identifies the specification, and `notes` are further texts to save (`read_notes`). If several
-    processes train, the first one saves, and the others take part in `gathered_tensors`. The file does not depend on
-    the number of processes, and any number of processes can resume training from the file.
+    processes train, the first process saves, and all processes take part in `gathered_tensors`. The file does not
+    depend on the number of processes, and any number of processes can resume training from the file.
     """
     tensors = gathered_tensors(state, path.parent)
     metadata = {

@@ -41,9 +41,9 @@ class OptimizerRecipe(Description):
     linearly to 1.
 
     Gradients are clipped at a norm of `clip_norm`, and also at `clip_ratio` (0: off) times the running mean of earlier
-    norms. Without this ratio, one gradient that is a hundred times as large as the others would dominate the momentum
-    of the next hundred steps. The mean begins with `clip_norm`, so a large `clip_norm` leaves the first hundreds of
-    steps unclipped. `clip_ratio` never clips norms below 0.01.
+    norms. Without this ratio, one gradient that is a hundred times as large as all other gradients would dominate the
+    momentum of the next hundred steps. The mean begins with `clip_norm`, so a large `clip_norm` leaves the first
+    hundreds of steps unclipped. `clip_ratio` never clips norms below 0.01.
 
     `"baum-welch"` maximizes the likelihood of all answers of a hidden Markov model
     (`lengthwise.training.baum_welch`). With `relaxation` 1, its steps are plain. Each probability is at least `floor`

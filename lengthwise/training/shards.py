@@ -14,7 +14,7 @@ FOLDER = ".shards"
 
 
 def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> dict[str, Tensor]:
-    """Return the whole tensors in the first process, and nothing in the others; all processes have to call this.
+    """Return the whole tensors in the first process, and nothing in other processes; all processes have to call this.
 
     Each process writes its parts as safetensors, so nothing is pickled. Tensors that all processes have whole are taken
     from the first process. The reason is that torch 2.13 joins a tensor without dimensions, such as an optimizer's

@@ -111,7 +111,7 @@ def maps_of_nodes(
 ) -> list[Int64[Tensor, "B N Q"]]:
     """Return the map of every node, level by level from the symbols up to a level with one node; pads are the identity.
 
-    Node n of a level covers as many symbols as its chunks contain, and N - n - 1 nodes follow it.
+    Node n of a level covers the symbols in its chunks, and N - n - 1 nodes follow it.
     """
     identity = torch.arange(len(table), device=table.device)
     symbols = table.T[inputs.clamp(min=0)]

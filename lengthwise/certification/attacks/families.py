@@ -60,7 +60,7 @@ def runs(board: Board) -> Iterator[Batch]:
 
 
 def w_method(board: Board) -> Iterator[Batch]:
-    """Yield the strings that distinguish the task's machine from all other machines with at most as many states."""
+    """Yield the strings that distinguish the task's machine from all other machines with no more states."""
     suite = conformance_strings(board.machine, MAX_SYMBOLS_OF_SUITE)
     for length, group in groupby(suite, key=len):
         if length <= board.max_length:

@@ -1,4 +1,4 @@
-"""Odds first: the letters at odd positions of a string, then the others."""
+"""Odds first: the letters at odd positions of a string, then the letters at even positions."""
 
 import torch
 from jaxtyping import Int64
