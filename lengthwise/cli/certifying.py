@@ -53,7 +53,7 @@ def certify(
     Levels: refuted (the net answers a string wrongly), tested (no such string was found), extracted (its machine is
     right at every length, and the net followed the machine on all strings tried), bounded (the net cannot leave the
     machine up to a stated length), proved (the net cannot leave the machine at any length). The exit code is 1 if the
-    net is refuted, unless --min-level is refuted.
+    net is refuted, unless you pass --min-level refuted.
     """
     from lengthwise.certification.certificate import certificate_file, parse_level
 
