@@ -18,7 +18,7 @@ MAX_WEIGHTS = 20_000_000
 """The largest number of weights of a model, 80 MB in float32."""
 
 MARGIN = 10.0
-"""The smallest logit margin: the correct answer's logit minus the largest other one."""
+"""The smallest logit margin: the correct answer's logit minus the largest other logit."""
 
 
 class Target(NamedTuple):

@@ -35,7 +35,7 @@ from lengthwise.models.base import build_model
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
 
 MAX_ELEMENTS = 1_000
-"""The largest monoid whose one-hot elements and group actions are considered; larger ones need too many weights."""
+"""The largest monoid whose one-hot elements and group actions are considered; larger monoids need too many weights."""
 
 MAX_CHUNK_SIZE = isqrt(MAX_WEIGHTS // 5)
 """The largest chunk size C: even if states have one number, attention has 5 C^2 + 4 C weights."""

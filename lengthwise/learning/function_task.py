@@ -63,10 +63,10 @@ def task_from_function(
 
     The machine is found by L* and the W-method. It equals `f` on all strings if a machine of at most `max_states`
     states computes `f`, counting the states that strings of one symbol or more reach. The task's `note` states this
-    bound and the number of calls. The default bound is the largest one whose test strings have at most 500,000 symbols
-    in all. Each further state multiplies the number of test strings by the number of symbols, so a smaller `max_states`
-    also means fewer calls of a slow `f`. `f` is also called on the given `strings`, in case an answer is rare. `title`
-    names the task; the default is the name of the function.
+    bound and the number of calls. The default bound is the largest bound whose test strings have at most 500,000
+    symbols in all. Each further state multiplies the number of test strings by the number of symbols, so a smaller
+    `max_states` also means fewer calls of a slow `f`. `f` is also called on the given `strings`, in case an answer is
+    rare. `title` names the task; the default is the name of the function.
 
     Raises:
         ValueError: more than `max_states` (by default 100) states are needed, so `f` may have no finite machine; the

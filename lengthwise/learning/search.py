@@ -110,8 +110,8 @@ def search(
     """Merge states under several settings; unless one machine is sure, also train models of 8, 16, ... states.
 
     The best machine has the shortest description, which includes its errors. A small machine with few errors may
-    therefore be preferred to a larger one without errors, unless labels are `exact`. Only these examples are read. The
-    first setting is tried whatever the `budget`, which is in CPU seconds.
+    therefore be preferred to a larger machine without errors, unless labels are `exact`. Only these examples are read.
+    The first setting is tried whatever the `budget`, which is in CPU seconds.
 
     A merged machine is sure if its description is clearly shorter than the description of the most frequent answer. It
     must also make no error, or be the result of two settings. If no machine is sure, models are trained until several

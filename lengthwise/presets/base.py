@@ -15,7 +15,7 @@ class GoalPreset(NamedTuple):
 
     `models` contains the changes of each attempt to the model's settings; after the last entry, the first is used
     again. Settings in `sized_by_answers` are numbers of states that give one answer each. They are raised to the number
-    of the task's answers, and attempts that become equal to an earlier one are left out.
+    of the task's answers, and attempts that become equal to an earlier attempt are left out.
     """
 
     train: Settings

@@ -8,7 +8,8 @@ MACHINE = MappingProxyType({"d_model": 64, "block_dim": 64, "hidden": 0, "read":
 """One block of 64 states that begin as copies of answers, and a mixture over them that answers."""
 
 SIZES = frozenset({"d_model", "block_dim"})
-"""The settings that give the number of states. Each state gives one answer, so fewer states than answers cannot do."""
+"""The settings that give the number of states. Each state gives one answer, so a net needs at least one state for each
+answer."""
 
 
 @PRESETS.register("likelihood")

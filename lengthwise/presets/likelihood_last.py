@@ -14,8 +14,8 @@ class LikelihoodLast(Preset):
     of n + 1 symbols show one more step. With only one answer in a string, a batch shows little about most transitions.
     Therefore steps are plain, and each distribution has the weight of about 50 of the 256 answers of a batch.
 
-    Nets have 128 states, or more in later attempts of a goal. With as many states as answers, two elements of a group
-    can share a state permanently. Two states for each answer avoid this.
+    Nets have 128 states, or more in later attempts of a goal. With only one state for each answer, two elements of a
+    group can share a state permanently. Two states for each answer avoid this.
 
     Source: ours; Baum et al. (1970), and Bengio and Frasconi (1995) for models with inputs.
     """
