@@ -56,8 +56,9 @@ def exactness(machine: Transducer, target: Transducer, examples: Examples) -> Ex
     "indistinguishable": they disagree on such a string, but answer every labeled prefix alike, and the learned
     machine's description is not longer. Then no example separates the two machines, and nothing favors the target.
     "shorter": they answer some labeled prefixes differently, and the learned machine's description, which includes the
-    labels that it gets wrong, is shorter. Wrong labels, or too few labels, can favor a machine other than the target. A
-    search for the shortest description then cannot return the target. "wrong": all other cases.
+    labels that it gets wrong, is shorter. Wrong labels, or too few labels, can favor a machine other than the target.
+    A search for the shortest description then cannot return the target.
+    "wrong": all other cases.
     """
     if agree_where_seen(machine, target, examples):
         return "exact"
