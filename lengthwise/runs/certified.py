@@ -22,6 +22,7 @@ from lengthwise.runs.machine_sources import given_machines
 from lengthwise.runs.provenance import versions
 from lengthwise.runs.stored import load_stored
 from lengthwise.tasks.base import MachineTask, RegularTask, SymbolTask, Task, make_task
+from lengthwise.tasks.given.task import ExamplesTask
 from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.tasks.regular.recognition import RecognitionTask
 
@@ -32,10 +33,16 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
     By default, the certificate is saved in the folder, or next to the TOML file (`load_described`).
 
     Raises:
-        ValueError: the folder has no such model, is damaged, or its machine was compiled without a task.
+        ValueError: the folder has no such model, is damaged, its machine was compiled without a task, or the model was
+            trained on examples, which leave the answers to other strings open.
     """
     path = out or certificate_file(folder)
     stored = load_stored(folder)
+    if isinstance(stored.task, ExamplesTask):
+        raise ValueError(
+            f"{folder}: expected a task with an answer to every string, got {stored.task.name}; certify the model "
+            "against a machine that has the right answers"
+        )
     about = {stored.kind: stored.name}
     if stored.run is not None and not stored.run.is_trained:
         about["weights"] = f"{stored.run.steps_text}, before training was over"
@@ -46,11 +53,12 @@ def certify_against(folder: Path, source: str, out: Path | None = None) -> Certi
     """Certify the model of a run, a compiled machine or a TOML file on a machine (`given_machines`), not on its task.
 
     Symbols and answers are matched by name (`LabeledMachine.aligned`). Strings are drawn as in task `dfa` if the
-    model decides whether a string is in a language, and otherwise as in task `machine`.
+    model decides whether a string is in a language, and otherwise as in task `machine`. A model that was trained on
+    examples is certified on all strings, including its training strings.
 
     Raises:
-        ValueError: the folder has no model, or the source has no machine with the symbols and the answers of the
-            model's task.
+        ValueError: the folder has no model, its task is neither regular nor given by examples, or the source has no
+            machine with the symbols and the answers of the model's task.
     """
     stored = load_stored(folder)
     about = {stored.kind: stored.name}
@@ -61,10 +69,13 @@ def task_of_machine(folder: Path, task: Task, source: str) -> RegularTask:
     """Return the task that a machine (`given_machines`) solves, for a model in a folder that was made for `task`.
 
     Raises:
-        ValueError: `task` is not regular, or the source has no machine with its symbols and its answers.
+        ValueError: `task` is neither regular nor given by examples, or the source has no machine with its symbols and
+            its answers.
     """
-    if not isinstance(task, RegularTask):
-        raise ValueError(f"{folder}: expected a model of a regular task, got {task.name}; name another folder")
+    if not isinstance(task, RegularTask | ExamplesTask):
+        raise ValueError(
+            f"{folder}: expected a model of a regular task or of examples, got {task.name}; name another folder"
+        )
     (given,) = given_machines([source], task.symbols)
     machine = given.labeled.aligned(task.symbols, task.classes)
     if isinstance(task, RecognitionTask) and machine.is_automaton:

@@ -14,8 +14,10 @@ from lengthwise.constructions import construct
 from lengthwise.formats.files import write_machine
 from lengthwise.runs.certified import certify_against, certify_folder
 from lengthwise.runs.compiled import save_compiled
+from lengthwise.runs.hub import save_hub
 from lengthwise.runs.machine_sources import given_machines
 from lengthwise.tasks import make_task
+from lengthwise.tasks.regular.machine import machine_task
 
 pytestmark = pytest.mark.usefixtures("fewer_strings")
 
@@ -122,6 +124,25 @@ def test_recognizers_are_tried_on_near_misses(tmp_path: Path) -> None:
     save_compiled(construct("rnn", make_task("regex", pattern="(a|b)*abb")), tmp_path / "regex")
     certificate = certify_against(tmp_path / "regex", "(b*a)+bb")
     assert (certificate.level, certificate.task["name"], certificate.classes) == ("proved", "dfa", ("out", "in"))
+
+
+def test_nets_of_examples_are_certified_by_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their own task does not answer other strings; symbols and answers are in the order of the task's names."""
+    monkeypatch.chdir(tmp_path)
+    task = make_task("examples")
+    machine = labeled_dfa(dfa_from_regex(PARITY)).renamed({"accept": "odd", "reject": "even"}, ("odd", "even"))
+    write_machine(machine, tmp_path / "parity.json")
+    net = construct("rnn", machine_task(machine.aligned(task.symbols, task.classes))).model
+    save_hub(tmp_path / "net", net, task, ("test", "a net of examples"))
+    with pytest.raises(ValueError, match=r"net: expected a task with an answer to every string, got examples; certify"):
+        certify_folder(tmp_path / "net")
+    certificate = certify_against(tmp_path / "net", "parity.json")
+    assert (certificate.level, certificate.classes) == ("proved", ("even", "odd"))
+    other = labeled_dfa(dfa_from_regex("(a|b)*b")).renamed({"accept": "odd", "reject": "even"})
+    write_machine(other, tmp_path / "last.json")
+    counterexample = certify_against(tmp_path / "net", "last.json").counterexample
+    assert counterexample is not None
+    assert (counterexample.string, counterexample.got) == (("b", "a"), "odd")
 
 
 @pytest.mark.parametrize(
