@@ -43,6 +43,23 @@ def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
     return low, 1.0 if num_correct == num_strings else center + half
 
 
+def error_bound(num_wrong: int, num_strings: int) -> float:
+    """Return the upper bound of an error rate at 95 % confidence: the p with P(Binomial(n, p) <= num_wrong) = 0.05.
+
+    Example: without an error, the bound is about 3 / n (the rule of three).
+        >>> [round(error_bound(0, count), 3) for count in (1, 10, 100)]
+        [0.95, 0.259, 0.03]
+
+    Source: Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial"
+        (1934). Differs from the source: one-sided.
+    """
+    if num_wrong == num_strings:
+        return 1.0
+    from scipy.special import bdtri  # only here: the import is slow
+
+    return float(bdtri(num_wrong, num_strings, 0.05))
+
+
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
     """Return Student's 95 % interval for the mean of at least 2 finite values, and NaN for any other values.
 

@@ -15,7 +15,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.constructions.base import Construction, Target
 from lengthwise.display import counted, csv_text, percent
-from lengthwise.evaluation.interval import wilson_interval
+from lengthwise.evaluation.interval import error_bound, wilson_interval
 from lengthwise.files import write_by_rename
 from lengthwise.learning.baselines import (
     Accuracy,
@@ -55,6 +55,10 @@ from lengthwise.validation import check_function, check_kind
 MAX_CONTRADICTING = 20
 """The largest number of contradicted examples in `learned.json` and on the page, shortest first."""
 
+
+MIN_HELD_OUT = 10
+"""The smallest number of held-out labels that can confirm a machine. If all 9 of 9 are right, 28 % may still be wrong.
+"""
 
 SHALLOW = ("majority answer", "last 3 symbols")
 """The shallow baselines, which a machine has to exceed on held-out labels."""
@@ -106,13 +110,15 @@ class Learned(NamedTuple):
     def doubt(self) -> str | None:
         """The reason why held-out labels do not confirm the machine, in a sentence; None if they do.
 
-        They confirm the machine if it is right on all of them. They also do if the lower end of Wilson's 95 % interval
-        of its accuracy is above the accuracy of every shallow baseline.
+        They confirm the machine if there are at least `MIN_HELD_OUT`, and it is right on all of them. They also do if
+        the lower end of Wilson's 95 % interval of its accuracy is above the accuracy of every shallow baseline.
         """
         correct = {who: self.held_out(who).num_correct for who in SHALLOW}
         ours, total = self.held_out()
         if not total:
             return "no label was left to hold out, so nothing shows whether the machine is right on other strings"
+        if total < MIN_HELD_OUT:
+            return f"only {counted(total, 'label')} could be held out: {self.tested}; give more examples"
         best = max(SHALLOW, key=correct.__getitem__)
         if ours == total or wilson_interval(ours, total)[0] > correct[best] / total:
             return None
@@ -128,6 +134,20 @@ class Learned(NamedTuple):
         return Accuracy(sum(score.num_correct for score in scores), sum(score.num_labels for score in scores))
 
     @property
+    def tested(self) -> str:
+        """The number of held-out labels that are right, and how many labels may be wrong (`error_bound`), in words.
+
+        The bound is about strings that are drawn like the held-out strings. It assumes that labels are independent.
+        """
+        right, total = self.held_out()
+        if not total:
+            return "nothing was tested, because no label was held out"
+        bound = math.ceil(100 * error_bound(total - right, total))
+        return (
+            f"{right:,} of {total:,} right; up to {bound} % of answers to such strings may be wrong (95 % confidence)"
+        )
+
+    @property
     def claim(self) -> str:
         """The claim of the certificate about this machine."""
         if self.certificate.level == "proved":
@@ -138,8 +158,11 @@ class Learned(NamedTuple):
         """Return in plain sentences whether the machine is confirmed, its size, and what is proved."""
         size = f"{counted(self.machine.num_states, 'state')} over {counted(len(self.machine.symbols), 'symbol')}"
         doubt = f"NOT CONFIRMED: {self.doubt}. " if self.doubt else ""
-        rows = counted(self.counts.num_rows, "row")
-        return f"{doubt}A machine of {size}, learned from {rows}. {self.certificate.level}: {self.claim}."
+        rows, tested = (
+            counted(self.counts.num_rows, "row"),
+            "" if self.doubt else f" On held-out labels: {self.tested}.",
+        )
+        return f"{doubt}A machine of {size}, learned from {rows}.{tested} {self.certificate.level}: {self.claim}."
 
     @property
     def labeled(self) -> LabeledMachine:

@@ -354,7 +354,19 @@ def test_a_machine_that_is_right_on_all_held_out_labels_is_confirmed_and_printed
         str(learned)
         == repr(learned)
         == (
-            "A machine of 2 states over 2 symbols, learned from 399 rows. "
+            "A machine of 2 states over 2 symbols, learned from 399 rows. On held-out labels: 37 of 37 right; up to "
+            "8 % of answers to such strings may be wrong (95 % confidence). "
             "proved: the net is this machine at every length; nothing is proved about the world."
         )
+    )
+
+
+def test_a_handful_of_held_out_labels_confirms_no_machine(monkeypatch) -> None:
+    monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(last_digit(), examples))
+    rows = [(f"{number:b}", "even" if number % 2 == 0 else "odd") for number in range(1, 31)]
+    learned = learn(rows)
+    assert learned.held_out() == (2, 2)
+    assert learned.doubt == (
+        "only 2 labels could be held out: 2 of 2 right; up to 78 % of answers to such strings may be wrong "
+        "(95 % confidence); give more examples"
     )

@@ -37,6 +37,8 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
         ]
         nothing = f"{NOTHING}, because all of its labels were trained on"
         yield f"right, {PARTS[part]}", "; ".join(shares) if scores["machine"].num_labels else nothing
+    if not learned.doubt:
+        yield "held-out labels", learned.tested
     if learned.contradictions:
         named = ", ".join(
             f"{one.string!r} is labeled {one.label}, the machine answers {one.answer}"
