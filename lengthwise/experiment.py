@@ -29,12 +29,14 @@ class Printed(NamedTuple):
 
     - `window`: the paper's lengths, if they differ from the cell's scored lengths.
     - `is_above_chance`: on the paper's scale, the best constant answer is 0 and a perfect answer is 1.
+    - `citation`: the key of the paper's BibTeX entry, if it has one.
     """
 
     entry: str
     protocol: str
     window: tuple[int, int] | None = None
     is_above_chance: bool = False
+    citation: str = ""
 
 
 class Cell(NamedTuple):

@@ -284,7 +284,7 @@ def _recorded(request: _Request, before: "list[RunResult]") -> "Measured":
 
 def _report(request: _Request, measured: "Sequence[Measured]") -> "BenchmarkReport":
     from lengthwise.report.pages.benchmark import BenchmarkReport
-    from lengthwise.report.tables.benchmark import benchmark_tables
+    from lengthwise.report.tables.benchmark import benchmark_tables, citations
 
     benchmark = request.benchmark
     score = max if benchmark.score == "best" else fmean
@@ -299,6 +299,7 @@ def _report(request: _Request, measured: "Sequence[Measured]") -> "BenchmarkRepo
         notes=notes,
         protocol=benchmark.protocol,
         bibtex=benchmark.bibtex,
+        citations=citations(benchmark.published, notes),
     )
 
 

@@ -36,6 +36,12 @@ def test_it_is_described_and_cites_its_source(name: str) -> None:
         assert {"title", "author", "year"} <= set(re.findall(r"^  (\w+) =", entry, re.MULTILINE))
 
 
+def test_the_papers_that_its_published_entries_cite_are_in_its_bibtex(name: str) -> None:
+    benchmark = benchmark_of(name)
+    keys = set(re.findall(r"^@\w+\{(.+),$", benchmark.bibtex, re.MULTILINE))
+    assert {printed.citation for cell in benchmark.published.values() for printed in cell} <= {*keys, ""}
+
+
 def test_its_own_models_are_reproduced_under_the_name_of_its_experiment(name: str) -> None:
     """Recorded results belong to the runs that the command would run."""
     benchmark = benchmark_of(name)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from statistics import fmean
 
@@ -13,13 +14,13 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.parts import Counterexample, Level
 from lengthwise.experiment import Cell, Experiment, Printed
 from lengthwise.report.pages.benchmark import WRITERS, BenchmarkReport, write_benchmark
-from lengthwise.report.tables.benchmark import CLAIMS, MAX_ROWS, Measured, benchmark_tables
+from lengthwise.report.tables.benchmark import CLAIMS, MAX_ROWS, Measured, benchmark_tables, citations
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.spec import make_spec
 
 PRINTED = {
-    ("Parity", "LSTM"): (Printed("99.9 (.1)", "A: percent."), Printed(".98", "B: a share.")),
-    ("Even", "LSTM"): (Printed("50", "A: percent."),),
+    ("Parity", "LSTM"): (Printed("99.9 (.1)", "A: percent.", citation="a"), Printed(".98", "B: a share.")),
+    ("Even", "LSTM"): (Printed("50", "A: percent.", citation="a"),),
 }
 
 
@@ -89,7 +90,8 @@ def test_many_tasks_have_only_their_mean() -> None:
 
 def report() -> BenchmarkReport:
     tables, notes = benchmark_tables([Measured(experiment("Parity"), OUTCOMES, "here")], PRINTED, fmean)
-    return BenchmarkReport("T", "A paper", "small", "lengthwise bench t", tables, notes, ("Ours.",), "@misc{a}\n")
+    keys = citations(PRINTED, notes)
+    return BenchmarkReport("T", "A paper", "small", "lengthwise bench t", tables, notes, ("Ours.",), "@misc{a}\n", keys)
 
 
 def test_every_format_has_the_numbers_and_says_whose_they_are(tmp_path: Path) -> None:
@@ -104,6 +106,7 @@ def test_every_format_has_the_numbers_and_says_whose_they_are(tmp_path: Path) ->
     assert "| mine | 75.00 % |" in texts[".md"]
     assert "mine & 75.00~\\%" in texts[".tex"]
     assert "\\toprule" in texts[".tex"]
+    assert re.findall(r"^LSTM & .*& (.*) \\\\$", texts[".tex"], re.MULTILINE) == [r"{[}1]~\cite{a}", "{[}2]"]
     for suffix in (".md", ".json", ".tex"):
         assert "99.9 (.1)" in texts[suffix]
         assert "A: percent." in texts[suffix]

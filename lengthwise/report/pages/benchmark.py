@@ -21,6 +21,7 @@ class BenchmarkReport(NamedTuple):
     - `notes`: the protocols of published numbers, with their marks. Without published numbers, there are no notes.
     - `protocol`: sentences about the published protocol and ours.
     - `bibtex`: the entries of the benchmark's papers.
+    - `citations`: the keys of these entries by the mark of a protocol.
     """
 
     title: str
@@ -31,6 +32,7 @@ class BenchmarkReport(NamedTuple):
     notes: Sequence[str]
     protocol: Sequence[str]
     bibtex: str
+    citations: Mapping[str, str]
 
 
 def _markdown(report: BenchmarkReport) -> str:
@@ -66,7 +68,8 @@ def _latex(report: BenchmarkReport) -> str:
     notes, protocol = " ".join(report.notes), " ".join(report.protocol)
     captions = {part: f"{report.title}{f': {part}' if part else ''} (scale {report.scale})" for part in report.tables}
     tables = [
-        latex_table(table, f"{captions[part]}. {notes}".rstrip(), protocol) for part, table in report.tables.items()
+        latex_table(table, f"{captions[part]}. {notes}".rstrip(), protocol, report.citations)
+        for part, table in report.tables.items()
     ]
     return "\n\n".join(tables) + "\n"
 

@@ -65,6 +65,18 @@ def benchmark_tables(
     return tables, [*notes, CLAIMS] if notes else []
 
 
+def citations(published: Mapping[tuple[str, str], Sequence[Printed]], notes: Sequence[str]) -> dict[str, str]:
+    """Return the keys of the papers' BibTeX entries by the mark of their protocol in the notes of a table.
+
+    Example:
+        >>> citations({("Parity", "LSTM"): [Printed("99", "percent.", citation="me2026")]}, ["[1] percent.", CLAIMS])
+        {'[1]': 'me2026'}
+    """
+    keys = {printed.protocol: printed.citation for cell in published.values() for printed in cell if printed.citation}
+    marked = (note.partition(" ") for note in notes)
+    return {mark: keys[protocol] for mark, _, protocol in marked if protocol in keys}
+
+
 def _published_lines(
     published: Mapping[tuple[str, str], Sequence[Printed]], columns: Sequence[str], protocols: dict[str, str]
 ) -> list[tuple[str, ...]]:

@@ -1,16 +1,20 @@
 r"""Tables in LaTeX, for papers; they need the package `booktabs`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from lengthwise.display import printable
 from lengthwise.report.tables.table import Table, shared_text
 
 
-def latex_table(table: Table, caption: str = "", note: str = "") -> str:
+def latex_table(
+    table: Table, caption: str = "", note: str = "", citations: Mapping[str, str] = MappingProxyType({})
+) -> str:
     r"""Return a `table` environment: rules of booktabs, a caption above, and below it shared columns and a note.
 
-    Columns of numbers are aligned on the right. The names of the table are escaped (`escaped`).
+    Columns of numbers are aligned on the right. The names of the table are escaped (`escaped`). A cell whose text is in
+    `citations` also cites the BibTeX key that the text has there.
 
     Example:
         >>> print(latex_table(Table(("model", "mean"), (("d_model=8", "50 %"),)), "Parity"))
@@ -36,7 +40,7 @@ def latex_table(table: Table, caption: str = "", note: str = "") -> str:
             f"\\begin{{tabular}}{{{columns or 'l' * len(table.header)}}}\n\\toprule",
             _line(table.header),
             "\\midrule",
-            *map(_line, table.lines),
+            *(_line(line, citations) for line in table.lines),
             f"\\bottomrule\n\\end{{tabular}}{below}",
             "\\end{table}",
         ]
@@ -58,8 +62,9 @@ def escaped(text: str) -> str:
     return plain
 
 
-def _line(cells: Sequence[str]) -> str:
-    return " & ".join(map(escaped, cells)) + r" \\"
+def _line(cells: Sequence[str], citations: Mapping[str, str] = MappingProxyType({})) -> str:
+    texts = (escaped(cell) + (f"~\\cite{{{citations[cell]}}}" if cell in citations else "") for cell in cells)
+    return " & ".join(texts) + r" \\"
 
 
 _NUMBER = re.compile(r"|-|[-+]?[\d,.]+( %)?")

@@ -65,19 +65,23 @@ def entrants_of(columns: Sequence[str] = COLUMNS) -> tuple[Entrant, ...]:
 class _Table(Description):
     """The keys of a file with a published table.
 
-    `window` contains the first and the last tested length, in symbols. Each model has one entry for each row; an empty
+    `window` contains the first and the last tested length, in symbols. `citation` is the key of the paper's BibTeX
+    entry. Each model has one entry for each row; an empty
     entry means that no number was published.
     """
 
     source: Annotated[str, Field(min_length=1)]
     protocol: Annotated[str, Field(min_length=1)]
     window: tuple[PositiveInt, PositiveInt]
+    citation: Annotated[str, Field(pattern=r"^[\w:.+-]*$")] = ""
     rows: Annotated[tuple[str, ...], Field(min_length=1)]
     models: Annotated[dict[str, tuple[str, ...]], Field(min_length=1)]
 
 
 def read_published(path: Path) -> Published:
     """Read a published table from a TOML file with the keys `source`, `protocol`, `window`, `rows` and `models`.
+
+    The key `citation` is optional.
 
     Raises:
         ValueError: the file is not TOML, a key is unknown, missing or has another type, or a model has too few or too
@@ -96,7 +100,7 @@ def read_published(path: Path) -> Published:
             )
         for row, entry in zip(table.rows, entries, strict=True):
             if entry:
-                printed = Printed(entry, f"{table.source}: {table.protocol}", table.window)
+                printed = Printed(entry, f"{table.source}: {table.protocol}", table.window, citation=table.citation)
                 published[row, model] = (printed,)
     return published
 

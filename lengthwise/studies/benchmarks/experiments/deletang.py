@@ -46,8 +46,10 @@ _CLAIMED = (
     "41-500."
 )
 
+_CITATION = "deletang2023neural"
+
 PUBLISHED: Published = {
-    (row, model): (Printed(entry, _CLAIMED),)
+    (row, model): (Printed(entry, _CLAIMED, citation=_CITATION),)
     for row, (_, entries) in STRINGS.items()
     for model, entry in entries.items()
 }
@@ -105,7 +107,7 @@ def deletang() -> Benchmark:
     return Benchmark(
         title="Fifteen tasks of the Chomsky hierarchy",
         source="Delétang et al., Neural Networks and the Chomsky Hierarchy (ICLR 2023)",
-        bibtex=references("deletang2023neural"),
+        bibtex=references(_CITATION),
         protocol=PROTOCOL,
         experiment="bench/deletang",
         entrants=entrants_of(),

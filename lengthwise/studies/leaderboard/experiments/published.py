@@ -21,6 +21,14 @@ _PERCENT = (
 _WINDOWS = {_CHI_RECOGNITION: (51, 100), _GRAZZI: (41, 256), _PERCENT: (41, 256)}
 """The first and last length of protocols that do not include all of our lengths, in symbols."""
 
+_CITATIONS = {
+    _CHI: "chi2023transformer",
+    _CHI_RECOGNITION: "chi2023transformer",
+    _GRAZZI: "grazzi2025unlocking",
+    _PERCENT: "terzic2025structured",
+}
+"""The keys of the papers' BibTeX entries by protocol."""
+
 ARITHMETIC, LEADING_PLUS, EQUALS = "Modular Arithmetic", "Arithmetic, leading +", "Arithmetic, = at the end"
 
 _GRAZZI_ROWS = ("Parity", EQUALS)
@@ -65,7 +73,7 @@ def _entries() -> Iterator[tuple[str, str, str, str]]:
 def _by_cell() -> dict[tuple[str, str], tuple[Printed, ...]]:
     by_cell: dict[tuple[str, str], tuple[Printed, ...]] = {}
     for row, column, entry, protocol in _entries():
-        printed = Printed(entry, protocol, _WINDOWS.get(protocol), is_above_chance=protocol == _GRAZZI)
+        printed = Printed(entry, protocol, _WINDOWS.get(protocol), protocol == _GRAZZI, _CITATIONS[protocol])
         by_cell[row, column] = (*by_cell.get((row, column), ()), printed)
     return by_cell
 
