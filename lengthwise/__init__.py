@@ -44,6 +44,7 @@ _HOME = {
     "load_run": "lengthwise.runs.folder",
     "construct": "lengthwise.constructions",
     "load_compiled": "lengthwise.runs.compiled",
+    "save_hub": "lengthwise.runs.hub",
     "load_hub": "lengthwise.runs.hub",
 }
 
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from lengthwise.runs.execute import execute as execute
     from lengthwise.runs.folder import load_run as load_run
     from lengthwise.runs.hub import load_hub as load_hub
+    from lengthwise.runs.hub import save_hub as save_hub
     from lengthwise.runs.spec import make_spec as make_spec
     from lengthwise.tasks.base import TASKS as TASKS
     from lengthwise.tasks.base import make_task as make_task

@@ -135,6 +135,10 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, object]]] = {
     ),
     "load_run": (lengthwise.load_run, {"path": "none"}),
     "load_compiled": (lengthwise.load_compiled, {"folder": "none"}),
+    "save_hub": (
+        lengthwise.save_hub,
+        {"folder": "hub", "model": NET, "task": PARITY, "source": ("a", "b"), "run": None, "trained_to": None},
+    ),
     "load_hub": (lengthwise.load_hub, {"folder": "none"}),
     "learn": (
         first_tokens,

@@ -12,12 +12,12 @@ from torch import Tensor
 from lengthwise.certification.builder import mismatched_part, weights_digest
 from lengthwise.certification.certificate import CERTIFICATE, Certificate
 from lengthwise.files import exists, read_file, read_json, remove_drafts, write_by_rename, write_json
-from lengthwise.models.base import MODELS, SequenceModel, build_model, load_weights
+from lengthwise.models.base import MODELS, SequenceModel, build_model, check_is_model, load_weights
 from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.registry import UnknownName, names_of_files
 from lengthwise.runs.described import net_of_parts, parts_of
 from lengthwise.runs.provenance import versions
-from lengthwise.tasks.base import Task, make_task
+from lengthwise.tasks.base import Task, check_is_task, make_task
 from lengthwise.validation import dump_named, path_of, split_named, validated
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -61,34 +61,82 @@ def is_of_library(path: Path) -> bool:
 
 
 def save_hub(
-    folder: Path,
+    folder: str | Path,
     model: SequenceModel,
     task: Task,
-    source: tuple[str, str],
+    source: tuple[str, str] = ("net", "in memory"),
     run: dict[str, Any] | None = None,
     trained_to: int | None = None,
 ) -> HubConfig:
-    """Write a model's configuration and weights; files appear by rename."""
-    wrapped = model if isinstance(model, WrappedRNN) else None
+    """Write a model's configuration and weights into a folder, which `load_hub` reads; files appear by rename.
+
+    `source`, `run` and `trained_to` state where the model comes from (`HubConfig`). To add a certificate of this model,
+    write its text to ``certificate.json``.
+
+    Raises:
+        ValueError: the folder is a file, or has a configuration of another library; the model cannot be read back,
+            because its class is not registered or its size does not fit the task.
+
+    Example:
+        >>> import tempfile
+        >>> from lengthwise import make_model, make_task
+        >>> task = make_task("parity")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     config = save_hub(folder, make_model("gru", task, d_model=4), task)
+        ...     sorted(path.name for path in Path(folder).iterdir()), load_hub(folder).model.config.d_model
+        (['config.json', 'model.safetensors'], 4)
+    """
+    path = path_of("folder", folder)
+    check_is_model(model)
+    check_is_task(task)
+    if exists(path) and not path.is_dir():
+        raise ValueError(f"folder: expected a folder, got the file {path}; name another")
+    if exists(path / CONFIG) and not is_of_library(path):
+        raise ValueError(f"folder: expected one without another library's {CONFIG}, got {path}; name another")
+    if not isinstance(model, WrappedRNN) and (model.name not in MODELS or MODELS[model.name] is not type(model)):
+        raise ValueError(
+            f"model: expected a registered model or a net from `wrap`, got {type(model).__name__}; register its class "
+            "with `MODELS.register`"
+        )
     weights = _named_weights(model)
-    config = HubConfig(
-        library_name=LIBRARY,
-        task=dump_named(task.name, task),
-        model=dump_named(model.name, model.config),
-        weights=weights_digest(model),
-        source=source,
-        run=run,
-        trained_to=trained_to,
-        nonlinearity="tanh" if wrapped is None else getattr(wrapped.core, "nonlinearity", "tanh"),
-        versions=versions(),
-    )
-    folder.mkdir(parents=True, exist_ok=True)
+    content = {
+        "library_name": LIBRARY,
+        "task": dump_named(task.name, task),
+        "model": dump_named(model.name, model.config),
+        "weights": weights_digest(model),
+        "source": source,
+        "run": run,
+        "trained_to": trained_to,
+        "nonlinearity": getattr(model.core, "nonlinearity", "tanh") if isinstance(model, WrappedRNN) else "tanh",
+        "versions": versions(),
+    }
+    config = validated(HubConfig, content)
+    _check_restored(config, weights)
+    path.mkdir(parents=True, exist_ok=True)
     # The configuration comes first: it marks the folder as one that may be overwritten if the next write fails.
-    write_json(folder / CONFIG, config.model_dump(mode="json"))
-    write_by_rename(folder / WEIGHTS, save({name: tensor.clone().contiguous() for name, tensor in weights.items()}))
-    remove_drafts(folder / CONFIG)  # drafts of a process that was killed would be uploaded with the folder
-    remove_drafts(folder / WEIGHTS)
+    write_json(path / CONFIG, config.model_dump(mode="json"))
+    write_by_rename(path / WEIGHTS, save({name: tensor.clone().contiguous() for name, tensor in weights.items()}))
+    remove_drafts(path / CONFIG)  # drafts of a process that was killed would be uploaded with the folder
+    remove_drafts(path / WEIGHTS)
     return config
+
+
+def _check_restored(config: HubConfig, weights: dict[str, Tensor]) -> None:
+    """Raise a ValueError unless the configuration and the weights give the model again."""
+    name, settings = split_named(config.task)
+    try:
+        with names_of_files():
+            restored = _model(config, make_task(name, **settings), weights)
+        # Loading gives all numbers one type, so differences of types would go unnoticed.
+        are_same = all(weights[key].dtype == tensor.dtype for key, tensor in _named_weights(restored).items())
+        reason = "" if are_same else "its numbers have several types"
+    except (ValueError, LookupError, RuntimeError) as problem:
+        reason = str(problem).splitlines()[-1].strip()
+    if reason:
+        raise ValueError(
+            f"model: expected a model that can be read back, got {config.model['name']} for {name} ({reason}); save "
+            "a model from `make_model` or `wrap` with its own task"
+        )
 
 
 class HubModel(NamedTuple):
@@ -118,7 +166,7 @@ def load_hub(folder: str | Path) -> HubModel:
         >>> from lengthwise import construct, make_task
         >>> compiled = construct("rnn", make_task("parity"))
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     config = save_hub(Path(folder), compiled.model, compiled.task, ("example", "parity"))
+        ...     config = save_hub(folder, compiled.model, compiled.task, ("example", "parity"))
         ...     loaded = load_hub(folder)
         >>> loaded.model.name, loaded.task.name, loaded.certificate
         ('rnn', 'parity', None)

@@ -13,6 +13,7 @@ from lengthwise.constructions import construct
 from lengthwise.export.base import export
 from lengthwise.files import read_json, write_json
 from lengthwise.models import MODELS, SequenceModel, make_model
+from lengthwise.models.wrapped_module import wrap_module
 from lengthwise.runs.hub import CONFIG, WEIGHTS, load_hub, save_hub
 from lengthwise.tasks import make_task
 
@@ -41,6 +42,24 @@ def test_a_model_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
     assert all(torch.equal(tensor, weights[key]) for key, tensor in loaded.model.state_dict().items())
     with torch.no_grad():
         assert torch.equal(loaded.model(inputs), model(inputs))
+
+
+def test_only_models_that_can_be_read_back_are_saved(tmp_path: Path) -> None:
+    model, mixed, other = make("gru"), make("gru"), make_task("parity")
+    mixed.get_submodule("readout").double()
+    for wrong, task, sentence in (
+        (model, other, r"model: expected a model that can be read back, got gru for parity \("),
+        (mixed, TASK, r"got gru for .* \(its numbers have several types\); save"),
+        (wrap_module(model, num_classes=5, num_symbols=3), TASK, r"model: expected a registered model or a net from"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            save_hub(tmp_path / "new", wrong, task)
+    assert not (tmp_path / "new").exists()
+    (tmp_path / CONFIG).write_text("{}")
+    with pytest.raises(ValueError, match=r"folder: expected one without another library's config.json, got "):
+        save_hub(tmp_path, model, TASK)
+    with pytest.raises(ValueError, match="folder: expected a folder, got the file "):
+        save_hub(tmp_path / CONFIG, model, TASK)
 
 
 @pytest.fixture
