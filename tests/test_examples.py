@@ -237,6 +237,8 @@ def test_python_of_the_tutorial_runs_from_top_to_bottom(steps: int | None, tmp_p
         assert re.search("^(extracted - A finite machine|proved - The model itself)", printed, re.MULTILINE), (
             "and that it is certified"
         )
+        (step,) = re.findall(r"^stopped after step (\d+) of 600$", printed, re.MULTILINE)
+        assert int(step) < 400, "the page says that training ends early"
         ours, theirs = (
             [float(score) for score in re.findall(rf"^{sampling} +\d+ ([\d.]+)", printed, re.MULTILINE)]
             for sampling in ("near-miss", "chi2023")
