@@ -38,8 +38,13 @@ def evaluate(
     labeled: Annotated[Path | None, Parameter(help="File or folder of strings with labels, as for `learn`.")] = None,
     columns: Columns = USUAL_COLUMNS,
     out: Annotated[
-        Path | None, Parameter(help="File for all points: .csv, .tex, .md; or for the chart: .png, .svg, .pdf.")
-    ] = None,
+        tuple[Path, ...],
+        Parameter(
+            negative=(),
+            show_default=False,
+            help="Write all points as .csv or .md, a summary as .tex, or a chart as .png, .svg, .pdf; may be repeated.",
+        ),
+    ] = (),
     device: Device = "cpu",
     as_json: AsJSON = False,
 ) -> int:
@@ -62,8 +67,8 @@ def evaluate(
         raise ValueError(f"{given[0]}: not allowed with --labeled, because the file has the strings; leave it out")
     stored = load_stored(model, device)
     is_text = isinstance(stored.task, LanguageTask) and labeled is None
-    if out is not None:
-        _check_out(out, has_chart=not is_text)
+    for file in out:
+        _check_out(file, has_chart=not is_text)
     name, console = str(model) if stored.run is None else stored.name, Output(is_error=as_json)
     if labeled is not None:
         facts = _evaluate_labeled(stored, name, labeled, columns, out, console)
@@ -73,8 +78,8 @@ def evaluate(
         raise ValueError(f"split: expected test for {stored.task.name}, a task without text, got {split}; leave it out")
     else:
         facts = _evaluate_drawn(stored, name, lengths, strings, protocol, seed, out, console)
-    if out is not None:
-        console.print_line(f"wrote {out}")
+    for file in out:
+        console.print_line(f"wrote {file}")
     if as_json:
         write_object({"model": name, "task": stored.task.name, **facts})
     return 0
@@ -94,12 +99,18 @@ def _check_out(out: Path, *, has_chart: bool) -> None:
 def _write_curve(out: Path, name: str, settings: Mapping[str, Any], curve: "LengthCurve") -> None:
     from lengthwise.files import write_by_rename
     from lengthwise.report.tables.files import SUFFIXES, write_tables
-    from lengthwise.report.tables.runs import curves_as_csv, point_table
+    from lengthwise.report.tables.runs import curve_table, curves_as_csv, point_table
 
+    title = f"{name}: accuracy of final answers, protocol {curve.protocol}"
     if out.suffix == ".csv":
         write_by_rename(out, curves_as_csv([(name, settings, curve)]).encode())
+    elif out.suffix == ".tex":
+        # A table of a paper has a line for each model, as in `compare` and `bench`.
+        if len(curve.balanced().points) < len(curve.points):
+            title += "; mean, lowest and chance over the lengths at which every class can occur"
+        write_tables({title: curve_table(name, curve)}, out)
     elif out.suffix in SUFFIXES:
-        write_tables({f"{name}: accuracy of final answers, protocol {curve.protocol}": point_table(curve.points)}, out)
+        write_tables({title: point_table(curve.points)}, out)
     else:
         curve.save(out)
 
@@ -121,7 +132,7 @@ def _evaluate_drawn(
     strings: int,
     protocol: str,
     seed: int,
-    out: Path | None,
+    out: tuple[Path, ...],
     console: Output,
 ) -> dict[str, Any]:
     """Measure the accuracy on strings that the task draws."""
@@ -144,20 +155,20 @@ def _evaluate_drawn(
             protocol=parse_protocol(protocol),
             set_progress=set_progress,
         )
-    if out is not None:
-        _write_curve(out, name, stored.settings, curve)
+    for path in out:
+        _write_curve(path, name, stored.settings, curve)
     print_curve(console, curve, trained_to=stored.trained_to)
     steps = "" if run is None else f", weights {run.steps_text}"
     console.print_line(f"{name}{steps}, strings of seed {seed}")
     if num_left_out := len(requested) - len(legal):
         console.print_line(f"{num_left_out} lengths left out: {task.name} has no strings of them")
-    if out is None and len(curve.points) > MAX_ROWS:
+    if not out and len(curve.points) > MAX_ROWS:
         console.print_line("--out FILE.csv writes all points")
     return {**_curve_facts(curve), "seed": seed, "lengths_left_out": num_left_out}
 
 
 def _evaluate_labeled(
-    stored: "StoredModel", name: str, file: Path, columns: Columns, out: Path | None, console: Output
+    stored: "StoredModel", name: str, file: Path, columns: Columns, out: tuple[Path, ...], console: Output
 ) -> dict[str, Any]:
     """Measure the accuracy on labeled strings of a file."""
     from lengthwise.display import percent
@@ -179,8 +190,8 @@ def _evaluate_labeled(
         f"{name}: {right:,} of {count:,} labels of {file} ({percent(right / count)}); {examples.counts.num_rows:,} "
         f"rows read, left out: {examples.counts.describe_omitted_rows()}{f'; {unused}' if unused else ''}"
     )
-    if out is not None:
-        _write_curve(out, name, stored.settings, curve)
+    for path in out:
+        _write_curve(path, name, stored.settings, curve)
     return {**_curve_facts(curve), "num_correct": right, "num_labels": count}
 
 
@@ -191,7 +202,7 @@ def _evaluate_text(
     num_chunks: int,
     protocol: str,
     seed: int,
-    out: Path | None,
+    out: tuple[Path, ...],
     console: Output,
 ) -> dict[str, Any]:
     """Measure the perplexity of chunks of a text."""
@@ -219,10 +230,11 @@ def _evaluate_text(
     steps = "" if stored.run is None else f", weights {stored.run.steps_text}"
     console.print_line(f"{stored.name}{steps}, {curve.num_chunks} chunks of the {split} split, of seed {seed}")
     console.print_line(f"from the frequencies of tokens alone: {curve.baseline:,.2f}")
-    if out is not None and out.suffix == ".csv":
-        write_by_rename(out, perplexity_csv([(stored.name, stored.settings, curve)]).encode())
-    elif out is not None:
-        write_tables({title: table}, out)
+    for file in out:
+        if file.suffix == ".csv":
+            write_by_rename(file, perplexity_csv([(stored.name, stored.settings, curve)]).encode())
+        else:
+            write_tables({title: table}, file)
     points = [
         {
             "length": point.length,

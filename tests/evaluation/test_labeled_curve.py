@@ -60,10 +60,15 @@ def test_the_command_measures_a_net_by_a_file(tmp_path: Path, monkeypatch, capsy
     monkeypatch.chdir(tmp_path)
     save_compiled(construct("rnn", make_task("regex", pattern="(a|b)*abb")), "net")
     Path("test.csv").write_text("string,label\na b b,yes\na b,no\nb b,yes\n,no\n")
-    assert exit_code("evaluate", "net", "--labeled", "test.csv", "--separator", " ", "--out", "points.csv") == 0
+    files = ("--out", "points.csv", "--out", "table.tex")
+    assert exit_code("evaluate", "net", "--labeled", "test.csv", "--separator", " ", *files) == 0
     out = capsys.readouterr().out
     assert "net: 2 of 3 labels of test.csv (66.66 %); 4 rows read, left out: 0 duplicates, 0 that" in out
     assert len(Path("points.csv").read_text().splitlines()) == 3
+    table = Path("table.tex").read_text()
+    assert "model & right & 2 & 3 & mean & lowest & chance" in table
+    assert r"net & 2/3 & 50.00~\% & 100~\% & 50.00~\% & 50.00~\% at 2 & 50.00~\%" in table
+    assert "protocol labeled; mean, lowest and chance over the lengths at which every class can occur}" in table
     Path("named.csv").write_text("number,seq,verdict\n1,abb,yes\n2,ab,no\n")
     assert exit_code("evaluate", "net", "--labeled", "named.csv", "--string", "seq", "--label", "verdict") == 0
     assert "net: 2 of 2 labels of named.csv" in capsys.readouterr().out

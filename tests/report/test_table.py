@@ -19,7 +19,7 @@ from lengthwise.models import MODELS
 from lengthwise.presets import PRESETS
 from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING, percent
-from lengthwise.report.tables.runs import as_csv, run_rows, summary_table, unbalanced_table
+from lengthwise.report.tables.runs import MAX_LENGTHS, as_csv, curve_table, run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.settings import as_toml, preset_below, task_in, variations
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.spec import RunSpec, make_spec
@@ -28,6 +28,32 @@ from lengthwise.tasks import TASKS, SymbolTask
 
 def one_wrong_at_50(length: int, num_strings: int) -> int:
     return num_strings - (length == 50)
+
+
+def test_the_table_of_a_curve_has_a_line_for_each_family_and_a_column_for_each_of_few_lengths() -> None:
+    def point(length: int, family: str, num_correct: int, **others: object) -> LengthPoint:
+        return LengthPoint(length=length, num_strings=4, num_correct=num_correct, family=family, baseline=0.5, **others)
+
+    few = [point(5, "constant", 4), point(5, "sparse", 1), point(1_000, "sparse", 3)]
+    table = curve_table("net", LengthCurve(protocol="structured", points=tuple(few)))
+    assert table.header == ("model", "family", "right", "5", "1,000", "mean", "lowest", "chance")
+    assert table.lines == (
+        ("net", "constant", "4/4", "100 %", "-", "100 %", "100 %", "50.00 %"),
+        ("net", "sparse", "4/8", "25.00 %", "75.00 %", "50.00 %", "25.00 % at 5", "50.00 %"),
+    )
+    many = tuple(point(length, "random", 2, balanced=length > 1) for length in range(1, MAX_LENGTHS + 2))
+    table = curve_table("net", LengthCurve(protocol="independent", points=many))
+    assert table.to_rows() == [
+        {
+            "model": "net",
+            "lengths": "1-13",
+            "right": "26/52",
+            "mean": "50.00 %",
+            "lowest": "50.00 % at 2",
+            "chance": "50.00 %",
+            "family": "random",
+        }
+    ]
 
 
 @given(st.integers(1, 10**6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

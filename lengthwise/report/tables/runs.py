@@ -18,6 +18,10 @@ CSV_COLUMNS = (
 """The columns of the file with one line for each measured point; the interval is Wilson's, at 95 %."""
 
 
+MAX_LENGTHS = 12
+"""The largest number of lengths that have a column each in the table of a curve."""
+
+
 class RunRow(NamedTuple):
     """The numbers of a run on random strings: `dense` and `long` at balanced lengths, `unbalanced` at all others."""
 
@@ -134,6 +138,35 @@ def point_table(points: Sequence[LengthPoint]) -> Table:
     ]
     header = ("length", "family", "right", "accuracy", "95 % interval", "chance")
     return Table(header, tuple(lines)).folded(["family", "chance"])
+
+
+def curve_table(name: str, curve: LengthCurve) -> Table:
+    """Return a line for each family of strings: the number of right answers, and the mean and the lowest accuracy.
+
+    Each length also has a column if there are at most `MAX_LENGTHS`. Mean, lowest and chance are over the lengths at
+    which every class can occur.
+    """
+    lengths = sorted({point.length for point in curve.points})
+    columns = lengths if len(lengths) <= MAX_LENGTHS else []
+    lines = []
+    for family in dict.fromkeys(point.family for point in curve.points):
+        own = LengthCurve(protocol=curve.protocol, points=tuple(p for p in curve.points if p.family == family))
+        balanced = own.balanced()
+        right = sum(point.num_correct for point in own.points)
+        strings = sum(point.num_strings for point in own.points)
+        by_length = {point.length: percent(point.accuracy) for point in own.points}
+        lines.append(
+            (
+                *(name, family, span(list(by_length)), f"{right:,}/{strings:,}"),
+                *(by_length.get(length, NOTHING) for length in columns),
+                percent(balanced.mean()),
+                _at(min(balanced.points, key=lambda point: point.accuracy, default=None)).removesuffix(f", {family}"),
+                percent(max((point.baseline for point in balanced.points), default=math.nan)),
+            )
+        )
+    header = ("model", "family", "lengths", "right", *(f"{length:,}" for length in columns), "mean", "lowest", "chance")
+    table = Table(header, tuple(lines)).folded(["family"])
+    return table.columns([name for name in table.header if name != "lengths" or not columns])
 
 
 def run_facts(result: RunResult) -> dict[str, Any]:
