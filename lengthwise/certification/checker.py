@@ -2080,8 +2080,10 @@ def fire_biases(net: Net, i: int, distances: Array) -> Form:
     The denominator has L as long as the query's position is at most L, which `check_attention` demands.
     """
     name = f"read_in.positions.layers.{i}"
-    c = between(np.abs(net.weights[f"{name}.c"].astype(np.float64))[None])
-    above, below = (c.times(between(x)).monotone(np.log1p) for x in (distances, fire_limit(net, i)[None]))
+    c, limit = (between(np.abs(x)[None]) for x in (net.weights[f"{name}.c"], fire_limit(net, i)))
+    # A limit that overflows in float32 is infinite there, so `rounded` leaves it without a bound above `LARGEST`.
+    limit = limit.rounded(limit.size, 1)
+    above, below = (c.times(x).monotone(np.log1p) for x in (between(distances), limit))
     # No exact number here is negative, and 1e-6 is far above the rounding errors of a denominator near 0.
     lowest, highest = below.plus(between(np.array([1e-6]))).ends
     ratio = between(np.maximum(above.ends[0], 0) / highest, above.ends[1] / lowest)
@@ -2091,7 +2093,7 @@ def fire_biases(net: Net, i: int, distances: Array) -> Form:
 
 
 def fire_limit(net: Net, i: int) -> Array:
-    """Return FIRE's limit L = |512 l| of layer i, which is exact, because 512 is a power of two."""
+    """Return FIRE's limit L = |512 l| of layer i, which is exact if it does not overflow: 512 is a power of two."""
     return np.abs(512 * net.weights[f"read_in.positions.layers.{i}.limit"].astype(np.float64))
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 from attending_net import OCCURS, WIDTH
@@ -110,3 +111,22 @@ def test_another_net_of_fire_is_refused() -> None:
     model.read_in.positions.layers[1].net.append(torch.nn.ReLU())
     with pytest.raises(ValueError, match="a linear map, a ReLU and a linear map"):
         layers_of(model)
+
+
+def test_a_limit_of_fire_that_overflows_has_no_bound() -> None:
+    """It is infinite in float32, so all biases of this net are equal. Without overflow they would fall steeply."""
+    model = drawn_net("fire", 1)
+    layer = model.read_in.positions.layers[0]
+    for parameter in layer.parameters():
+        parameter.zero_()
+    layer.limit.fill_(1e36)
+    layer.c.fill_(1e-24)
+    layer.net[0].weight[0] = 2e13
+    layer.net[2].weight[:, 0] = -1.7e13
+    assert not bool(layer.pairs(torch.arange(9), torch.zeros(9, dtype=torch.int64)).any())
+    states = torch.zeros(1, 1, 1, WIDTH, dtype=torch.float64)
+    scores = distances.scores_by_distance(model.read_in.positions, 0, *[Intervals.around(states)] * 2, 9)
+    assert not bool(scores.size.isfinite().any())
+    form = checker.between(states.numpy())
+    with np.errstate(invalid="ignore"):
+        assert not np.isfinite(checker.scores_of(checker_net(model), 0, form, form, 9).radius).any()

@@ -187,15 +187,15 @@ def _fire(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]
     assert isinstance(positions, FIRE)
     layer = positions.layers[index]
     assert isinstance(layer, FIREBias)
-    size = layer.c.double().abs()
+    size = Intervals.around(layer.c.double().abs())
 
-    def psi(numbers: Float64[Tensor, " N"]) -> Intervals:
-        products = Intervals.around(size * numbers)
-        return products.rounded(products.size).monotone(torch.log1p)
+    def psi(numbers: Intervals) -> Intervals:
+        return (size * numbers).monotone(torch.log1p)
 
-    limit = _limit_of(layer)[None]
-    below = psi(limit) + Intervals.around(torch.full_like(limit, EPSILON))
-    above = psi(distance.double())
+    limit = Intervals.around(_limit_of(layer)[None])
+    # A limit that overflows in float32 is infinite there, so above `LARGEST` it has no bound, like any other product.
+    below = psi(limit.rounded(limit.size)) + Intervals.around(torch.full_like(limit.low, EPSILON))
+    above = psi(Intervals.around(distance.double()))
     # No number is negative, but with slack the lower ends may be.
     ratio = Intervals(above.low.clamp(min=0) / below.high, above.high / below.low)
     state = ratio.rounded(ratio.size)[..., None]
@@ -208,7 +208,7 @@ def _fire(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]
 
 
 def _limit_of(layer: FIREBias) -> Float64[Tensor, ""]:
-    """Return FIRE's limit L, which float32 represents exactly, because its factor is a power of two."""
+    """Return FIRE's limit L, which float32 represents exactly if it does not overflow: its factor is a power of two."""
     return (INITIAL_LIMIT * layer.limit.double()).abs()
 
 
