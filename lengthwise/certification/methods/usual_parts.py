@@ -11,9 +11,10 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
 
     Raises:
         ValueError: a part is of another kind, or of a subclass. A LayerNorm is over several axes, or lacks weights. A
-            bias has another shape than the results of its linear map. A hook, a compiled call, a perturbation, an
-            observer or a replaced method may change a result. A weight is a tensor of a subclass, or is missing from
-            the state dict, by which a certificate identifies its model.
+            bias has another shape than the results of its linear map. A list of parts is not in the order of their
+            numbers. A hook, a compiled call, a perturbation, an observer or a replaced method may change a result. A
+            weight is a tensor of a subclass, or is missing from the state dict, by which a certificate identifies its
+            model.
     """
     modules = list(model.modules())
     # Types are compared exactly. An instance of a subclass also counts as the class, but its `forward` may compute
@@ -30,6 +31,12 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
         # torch broadcasts a bias of another shape without a message, and would compute another formula.
         if isinstance(part, nn.Linear):
             check_bias(part.weight, part.bias)
+        # A loop over a list takes its parts in the order in which they were added, but an index takes them by name.
+        if isinstance(part, nn.ModuleList) and [*part._modules] != [str(index) for index in range(len(part))]:
+            raise ValueError(
+                f"model: expected lists of parts in the order of their numbers, got {', '.join(part._modules)}; make "
+                "the lists again"
+            )
     # A hook may replace the inputs or the result of a part, which no weight and no setting shows.
     if any(module._forward_hooks or module._forward_pre_hooks for module in modules):
         raise ValueError("model: expected forward passes without hooks, got a hook; remove it")

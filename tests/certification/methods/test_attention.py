@@ -2,6 +2,8 @@
 
 import copy
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -257,10 +259,18 @@ def test_what_has_no_bounds_is_not_proved(settings: dict[str, str], reason: str)
         AttentionProver().prove(model, OCCURS_EXTRACTION)
 
 
-def test_another_activation_is_not_proved() -> None:
+class Doubled(partial):
+    """The activation times two, with the function and the arguments of the activation."""
+
+    def __call__(self, states: torch.Tensor) -> torch.Tensor:
+        return 2 * super().__call__(states)
+
+
+@pytest.mark.parametrize("activation", [F.gelu, Doubled(F.gelu, approximate="tanh")])
+def test_another_activation_is_not_proved(activation: Callable[[torch.Tensor], torch.Tensor]) -> None:
     """It is an attribute of the layer alone, and changes no weight."""
     model = attending_net(20.0)
-    model.layers[0].activation = F.gelu
+    model.layers[0].activation = activation
     with pytest.raises(ValueError, match="tanh form of GELU"):
         AttentionProver().prove(model, OCCURS_EXTRACTION)
 

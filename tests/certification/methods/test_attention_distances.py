@@ -130,3 +130,24 @@ def test_a_limit_of_fire_that_overflows_has_no_bound() -> None:
     form = checker.between(states.numpy())
     with np.errstate(invalid="ignore"):
         assert not np.isfinite(checker.scores_of(checker_net(model), 0, form, form, 9).radius).any()
+
+
+@pytest.mark.parametrize("name", ["layers", "read_in.positions.layers", "read_in.positions.maps"])
+def test_lists_of_parts_in_another_order_are_refused(name: str) -> None:
+    """The net loops over such a list in its order, while indices and names of weights keep the old order."""
+    model = drawn_net("xl" if name.endswith("maps") else "fire", 1)
+    parts = model.get_submodule(name)
+    layers_of(model)
+    first = parts._modules.pop("0")
+    parts.add_module("0", first)
+    with pytest.raises(ValueError, match="order of their numbers, got 1, 0"):
+        layers_of(model)
+
+
+def test_a_part_of_fire_is_refused_after_the_embedding() -> None:
+    """No weight shows that it is there."""
+    model = make_model("transformer", OCCURS, d_model=WIDTH, num_heads=1, num_layers=1, read_in="plain")
+    model.read_in.positions = drawn_net("none", 1).read_in.positions
+    model.read_in.norm = torch.nn.ReLU()
+    with pytest.raises(ValueError, match="a LayerNorm or nothing after the embedding, got a ReLU"):
+        layers_of(model)

@@ -80,8 +80,8 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     """Return the layers of a model whose formula has bounds.
 
     Raises:
-        ValueError: the model has another encoding of positions, a tied read-out, or a part or a weight that
-            `check_usual` rejects.
+        ValueError: the model has another encoding of positions, a tied read-out, a part after the embedding that is no
+            LayerNorm, or a part or a weight that `check_usual` rejects.
     """
     config = model.config
     if config.readout != "linear":
@@ -90,6 +90,11 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     check_usual(model, kinds | distances.KINDS | {nn.Sequential, TransformerLayer, *distances.SCORES})
     read_in = model.read_in
     assert isinstance(read_in, SymbolReadIn)
+    if type(read_in.norm) not in (nn.LayerNorm, nn.Identity):
+        raise ValueError(
+            f"model: expected a LayerNorm or nothing after the embedding, got a {type(read_in.norm).__name__}; make "
+            "the model again, and load its weights"
+        )
     sizes = PositionSizes(config.d_model, config.num_heads, config.num_layers, read_in.positions.sizes.max_positions)
     distances.check_encoding(read_in.positions, sizes)
     layers = []
@@ -97,7 +102,7 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
         assert isinstance(layer, TransformerLayer)
         # The layer's activation is a plain attribute, which neither weights nor parts show.
         activation = layer.activation
-        is_usual = isinstance(activation, partial) and (activation.func, activation.args) == (F.gelu, ())
+        is_usual = type(activation) is partial and (activation.func, activation.args) == (F.gelu, ())
         if not is_usual or activation.keywords != {"approximate": "tanh"}:  # type: ignore[attr-defined]
             raise ValueError(
                 "model: expected the tanh form of GELU as activation, as configured, got another activation"
