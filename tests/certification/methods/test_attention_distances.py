@@ -63,6 +63,8 @@ def test_scores_of_drawn_queries_and_keys_lie_within_bounds(positions: str, num_
         scores = distances.scores_by_distance(model.read_in.positions, layer, *pieces, length)
         forms = [checker.between(piece.low.numpy(), piece.high.numpy()) for piece in pieces]
         checked = [torch.from_numpy(end) for end in checker.scores_of(net, layer, *forms, length).ends]
+        is_inside = (scores.low <= checked[0]) & (checked[1] <= scores.high)
+        assert bool(is_inside.all()), "otherwise the checker rejects masses at their bounds"
         signs = 2 * torch.randint(2, (2, *shape), generator=generator) - 1
         corners = [c + size * s * r for c, s, r in zip(center, signs, radius, strict=True)]
         low, high = (sign * torch.full((2, 2, num_heads, length), torch.inf) for sign in (1, -1))

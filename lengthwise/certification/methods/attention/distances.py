@@ -84,7 +84,10 @@ def scores_of(query: Intervals, key: Intervals) -> Intervals:
     """Return the scores q . k / sqrt(E), [K, N, H]."""
     head_dim = query.low.shape[-1]
     # A kernel may scale queries and keys before the product, or scores after it, and takes the terms in any order.
-    return _times(products_of(query, key, head_dim + 8), head_dim**-0.5)
+    scores = _times(products_of(query, key, head_dim + 8), head_dim**-0.5)
+    # This is enough. But the separate checker also rounds relative to the largest score of all pieces, and must accept
+    # the masses, so three more units make these bounds wider than its bounds.
+    return scores.rounded(scores.size, 3)
 
 
 def _without_positions(
@@ -147,8 +150,9 @@ def _biased(
     distance: Int64[Tensor, " T"],
 ) -> Intervals:
     bias = bias_of(positions, index, distance)
-    # The bias is rounded to float32, and so is its sum with the score.
-    return scores_of(query, key)[..., None] + bias.rounded(bias.size)
+    # The bias is rounded to float32, and so is its sum with the score. Three more units make the bounds wider than the
+    # separate checker's, which allow larger errors of functions: it must accept the masses.
+    return scores_of(query, key)[..., None] + bias.rounded(bias.size, 4)
 
 
 def _definition(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
@@ -177,8 +181,8 @@ def _limited(numbers: Float[Tensor, " H"], maximum: float | None = None) -> Inte
     """Return KERPLE's numbers x + (limited x - x), [H, 1], which are exact within the limits and rounded outside."""
     exact = numbers.double()[:, None]
     limited = exact.clamp(FLOOR, maximum)
-    # The difference and the sum round, and so do the limits themselves, in float32.
-    radius = torch.where(limited == exact, 0.0, 2 * UNIT * (exact.abs() + limited))
+    # The difference and the sum round, and so do the limits themselves, in float32. The checker's bounds are narrower.
+    radius = torch.where(limited == exact, 0.0, 3 * UNIT * (exact.abs() + limited))
     return Intervals(limited - radius, limited + radius)
 
 
