@@ -1972,7 +1972,8 @@ def scores_of(net: Net, i: int, query: Form, key: Form, max_length: int) -> Form
     if positions == "xl":
         u, v = (between(net.weights[f"read_in.positions.{name}"][None, None]) for name in "uv")
         relative = vectors_of_distances(net, i, max_length)
-        demand_limit(query.center.size * max_length, MAX_ELEMENTS, "products of queries and distances")
+        _, num_pieces, num_heads, _ = query.center.shape  # one kind at a time
+        demand_limit(num_pieces * num_heads * max_length, MAX_ELEMENTS, "products of queries and distances")
         by_distance = products(query.plus(v), relative, units).each(lambda a: np.swapaxes(a, -1, -2)[..., None, :, :])
         by_distance, query = by_distance.scaled(head_dim**-0.5), query.plus(u)
     elif positions != "none":
@@ -2033,7 +2034,7 @@ def turned_ends(pairs: Form) -> Iterator[tuple[Array, Array]]:
 def vectors_of_distances(net: Net, i: int, max_length: int) -> Form:
     """Return Transformer-XL's vectors of distances in layer i, [T, 1, H, E]: a linear map of sines, then cosines."""
     width, num_heads = net.settings["d_model"], net.settings["num_heads"]
-    demand_limit(max_length * width * width, MAX_ELEMENTS, "multiplications for vectors of distances")
+    demand_limit(max_length * width, MAX_ELEMENTS, "numbers of vectors of distances")
     angles = np.arange(max_length)[:, None] * 10_000.0 ** (-2 * np.arange((width + 1) // 2) / width)
     waves = between(np.concatenate([np.sin(angles), np.cos(angles)], 1)[:, :width])
     mapped = total(net.weights, (waves.rounded(waves.size, 1), f"read_in.positions.maps.{i}.{{}}"))
