@@ -108,6 +108,15 @@ def test_other_sizes_than_the_model_has_are_refused(positions: str) -> None:
         layers_of(model)
 
 
+def test_a_layer_with_another_number_of_heads_is_refused() -> None:
+    """Rotary positions have the angles of the settings' heads, and torch would broadcast those of a single pair."""
+    model = drawn_net("rotary", 4)
+    model.layers[1].num_heads = 1
+    model.last(torch.tensor([[0, 1]]))  # without an error
+    with pytest.raises(ValueError, match="layers of 4 heads"):
+        layers_of(model)
+
+
 def test_another_net_of_fire_is_refused() -> None:
     model = drawn_net("fire", 2)
     model.read_in.positions.layers[1].net.append(torch.nn.ReLU())
@@ -132,6 +141,15 @@ def test_a_limit_of_fire_that_overflows_has_no_bound() -> None:
     form = checker.between(states.numpy())
     with np.errstate(invalid="ignore"):
         assert not np.isfinite(checker.scores_of(checker_net(model), 0, form, form, 9).radius).any()
+
+
+def test_the_checker_scores_4096_distances_of_a_net_of_default_sizes() -> None:
+    """Its limits are on the largest arrays, so a proof by the prover's longest strings is not rejected for its size."""
+    model = make_model("transformer", OCCURS, positions="xl")
+    num_heads = model.config.num_heads
+    form = checker.between(np.zeros((2, 16, num_heads, model.config.d_model // num_heads)))
+    scores = checker.scores_of(checker_net(model), 1, form, form, 4096)
+    assert scores.center.shape == (2, 2, num_heads, 4096)
 
 
 @pytest.mark.parametrize("name", ["layers", "read_in.positions.layers", "read_in.positions.maps"])

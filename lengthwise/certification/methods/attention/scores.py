@@ -100,6 +100,11 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     layers = []
     for layer in model.layers:
         assert isinstance(layer, TransformerLayer)
+        if layer.num_heads != config.num_heads:  # a plain attribute, while angles follow the settings
+            raise ValueError(
+                f"model: expected layers of {config.num_heads} heads, as configured, got {layer.num_heads}; make the "
+                "model again, and load its weights"
+            )
         # The layer's activation is a plain attribute, which neither weights nor parts show.
         activation = layer.activation
         is_usual = type(activation) is partial and (activation.func, activation.args) == (F.gelu, ())
