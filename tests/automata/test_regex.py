@@ -150,7 +150,7 @@ def test_errors_say_where(pattern: str, sentence: str) -> None:
     [
         ("abc", "ab", "expected the symbols of 'abc', got 'ab', without 'c'; add"),
         ("a", "aa", "expected distinct single characters"),
-        ("", None, "expected at least one symbol"),
+        ("", None, "expected a symbol, but pattern .. has no symbols; give the alphabet"),
         ("a", ["a", "bc"], "expected distinct single characters"),
     ],
 )
