@@ -107,7 +107,7 @@ def test_answers_that_are_level_prove_nothing() -> None:
     extraction = extracted(model)
     with torch.no_grad():
         model.readout[1].weight.zero_()
-    with pytest.raises(Unproved, match="too near"):
+    with pytest.raises(Unproved, match="too close"):
         ExactProver().prove(model, extraction)
 
 
