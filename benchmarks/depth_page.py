@@ -59,7 +59,7 @@ def page(costs: Sequence[Any], d_model: int) -> str:
         "If all multiplications of a layer are counted, RegularGPT is cheaper only if its thickness K is smaller than "
         "the Transformer's number of layers L. The paper counts attention: it compares T C K log_C T with T² L. It "
         "concludes that RegularGPT with thickness K is likely to be cheaper than a Transformer of L layers as long as "
-        f"K < 3L (T=512, C=128: {example.published:.2f}). The table gives the K / L at which both cost the same. Above "
+        f"K < 3L (T=512, C=128: {example.published:.2f}). The table gives the ratio K / L at which both cost the same. Above "
         "this ratio RegularGPT costs more.",
         _costs_table(costs),
         "- *Formula*: T / (C log_C T), attention alone.\n"
@@ -69,7 +69,7 @@ def page(costs: Sequence[Any], d_model: int) -> str:
         "- *Measured*: CPU time of a forward pass over one string on one core, all in one run, medians of 5. Before "
         "that, attention in blocks was compared with the masked definition. Both models use torch's attention kernel "
         "and the same projections and feed-forward block. Attention in blocks computes up to twice as many pairs.",
-        f"So K < 3L is a statement about attention terms. At T={example.length} attention is a small part of a layer "
+        f"So K < 3L is a statement about attention alone. At T={example.length} attention is a small part of a layer "
         f"of width {d_model}. Windows of {example.chunk_size} symbols need 2 levels, so a pass of thickness K costs "
         f"about as much as 2 K layers. The costs are equal at K / L = {example.layers:.2f} counted and "
         f"{example.layers_measured:.2f} measured.",

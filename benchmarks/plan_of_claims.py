@@ -8,6 +8,7 @@ python benchmarks/plan_of_claims.py --quick    times a single step of each kind 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 from speed_page import ROOT, environment, parse_options, provenance, write_files
@@ -60,8 +61,8 @@ class Plan(NamedTuple):
     undecided: list[tuple[str, str]]
 
 
-def plan_of(evaluations: Mapping[str, tuple[Paper, Sequence[LedgerLine]]], max_steps: int = NUM_STEPS) -> Plan:
-    """Return the plan for all open claims."""
+def plan_of(evaluations: Mapping[str, tuple[Paper, Sequence[LedgerLine]]], max_items: int | None = None) -> Plan:
+    """Return the plan for all open claims, or for as many cells of runs as `max_items` allows."""
     claims_of: dict[Cells, list[str]] = {}
     undecided = []
     for claim, line in _open_claims(evaluations):
@@ -71,8 +72,9 @@ def plan_of(evaluations: Mapping[str, tuple[Paper, Sequence[LedgerLine]]], max_s
             undecided.append((name, line.ours))
         else:
             claims_of.setdefault(cells, []).append(name)
+    claims_of = dict(islice(claims_of.items(), max_items))
     kinds = {_kind(spec): spec for cells in claims_of for spec in _specs(cells)}
-    seconds = {kind: step_seconds(spec, max_steps) for kind, spec in kinds.items()}
+    seconds = {kind: step_seconds(spec) for kind, spec in kinds.items()}
     hours_of = {
         spec.id: spec.recipe.steps * seconds[_kind(spec)] / 3600 for cells in claims_of for spec in _specs(cells)
     }
@@ -84,7 +86,7 @@ def plan_of(evaluations: Mapping[str, tuple[Paper, Sequence[LedgerLine]]], max_s
     return Plan(sorted(items, key=lambda item: -item.rate), sum(hours_of.values()), undecided)
 
 
-def step_seconds(spec: RunSpec, max_steps: int) -> float:
+def step_seconds(spec: RunSpec) -> float:
     """Return the CPU seconds of a training step of a run, on one core.
 
     Differs from a step of the run: the batch is smaller by `BATCH_FRACTION`, and the time is multiplied by it. Lengths
@@ -97,7 +99,7 @@ def step_seconds(spec: RunSpec, max_steps: int) -> float:
         steps = training_steps(state, spec.task, recipe, seed=spec.seed)
         next(steps)
         start, count = time.process_time(), 0
-        for _ in range(max_steps):
+        for _ in range(NUM_STEPS):
             next(steps)
             count += 1
             if time.process_time() - start > MAX_SECONDS:
@@ -211,7 +213,7 @@ def main() -> None:
     """Measure, print the page, and write it if asked to."""
     options = parse_options(__doc__)
     evaluations = ledger_lines(ROOT / "docs", REPRODUCE, CLAIMS)
-    page = plan_page(plan_of(evaluations, 1 if options.quick else NUM_STEPS), environment())
+    page = plan_page(plan_of(evaluations, max_items=1 if options.quick else None), environment())
     print(page)
     if options.save and not options.quick:
         for path in write_files({ROOT / "docs" / "plan-of-claims.md": page}):

@@ -53,6 +53,7 @@ def test_examples_run(script: Path, tmp_path: Path) -> None:
         pytest.param("language", "drawing a batch takes at most", marks=pytest.mark.slow),
         pytest.param("other_recurrences", "x GRU", marks=pytest.mark.slow),
         pytest.param("gpu", "RegularGPT 64/6", marks=pytest.mark.slow),
+        pytest.param("plan_of_claims", "claims per hour", marks=pytest.mark.slow),
         pytest.param("column_norm", "step of three layers", marks=pytest.mark.slow),
     ],
 )

@@ -4,11 +4,15 @@ import ast
 import inspect
 import json
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import torch
+from attending_net import WIDTH
 from forging import (
     Forge,
+    Forged,
     array,
     as_type,
     by_method,
@@ -32,10 +36,12 @@ from forging import (
     with_swapped_logits,
     without_answers,
 )
-from proved_nets import NETS, proof_of
+from proved_nets import NETS, Proof, proof_of
 
 from lengthwise.certification import checker
 from lengthwise.certification.checker import Rejected
+from lengthwise.layers.positions.base import PositionSizes
+from lengthwise.layers.positions.fire import FIRE
 
 SEVERAL = "one of its sets contains states with several answers"
 UNDECIDED = "bounds on attention do not show that the right answer leads"
@@ -47,6 +53,16 @@ KEYS, QUERIES = "weights.layers.0.to_key_value.weight", "weights.layers.0.to_que
 OUTSIDE = "a mass leaves its bounds on some string"
 MAPPED = "weights.layers.0.query_key_value.weight"
 TEMPERATURE = "weights.layers.0.temperature"
+
+
+def with_a_small_limit(proof: Proof) -> Iterator[Forged]:
+    """Give FIRE's positions to a net without positions, with a limit of five symbols."""
+    encoding = FIRE(PositionSizes(WIDTH, 1, 1, 0))
+    encoding.reset_parameters(torch.Generator().manual_seed(0))
+    weights = {f"weights.read_in.positions.{name}": value.numpy() for name, value in encoding.state_dict().items()}
+    weights["weights.read_in.positions.layers.0.limit"] = np.float32(0.01)
+    yield proof.arrays | weights, {"model": proof.certificate["model"] | {"positions": "fire"}}
+
 
 FORGERIES: list[tuple[str, str, Forge]] = [
     ("expected a task with an answer to some string", "chunks of 2", without_answers),
@@ -263,6 +279,8 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     ("weights: expected a whole number as codebook.count", "codes", as_type("weights.codebook.count", "<f4")),
     ("model: expected num_heads that divides ", "chunks of 2", model(num_heads=3)),
     ("model: expected num_heads that divides ", "attention", model(num_heads=3)),
+    ("model: expected heads of an even number of units", "attention", model(positions="rotary", num_heads=WIDTH)),
+    ("expected positions up to FIRE's limit ", "attention", with_a_small_limit),
     ("model: expected block_dim that divides ", "reflections", model(block_dim=3)),
     ("model: expected one block of columns 'stochastic' with read='mixture'", "mixture", model(block_dim=1)),
     ("model.nonlinearity: expected only for core rnn", "wrapped gru", model(nonlinearity="relu")),
