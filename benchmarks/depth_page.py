@@ -59,8 +59,8 @@ def page(costs: Sequence[Any], d_model: int) -> str:
         "If all multiplications of a layer are counted, RegularGPT is cheaper only if its thickness K is smaller than "
         "the Transformer's number of layers L. The paper counts attention: it compares T C K log_C T with T² L. It "
         "concludes that RegularGPT with thickness K is likely to be cheaper than a Transformer of L layers as long as "
-        f"K < 3L (T=512, C=128: {example.published:.2f}). The table gives the ratio K / L at which both cost the same. Above "
-        "this ratio RegularGPT costs more.",
+        f"K < 3L (T=512, C=128: {example.published:.2f}). The table gives the ratio K / L at which both cost the "
+        "same. Above this ratio RegularGPT costs more.",
         _costs_table(costs),
         "- *Formula*: T / (C log_C T), attention alone.\n"
         "- *Pairs*: pairs of a query and a key that the masks allow, with a whole number of levels and a causal "

@@ -1806,7 +1806,7 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
     are_rising = (lengths >= 1).all() and (lengths <= max_length).all() and (np.diff(lengths) > 0).all()
     demand(are_rising and lengths[-1] == max_length, "expected lengths that rise to the largest length")
     if net.settings["positions"] == "fire":  # a later query divides by its own position
-        limit = min(float(fire_limit(net, i)) for i in range(num_layers))
+        limit = min(fire_limit(net, i) for i in range(num_layers))
         demand(max_length - 1 <= limit, f"expected positions up to FIRE's limit {limit:g}, got {max_length - 1:,}")
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
     pairs = np.array([(x, p) for x in range(net.num_symbols) for p in np.unique(sets["table"][:, x])])
@@ -2081,7 +2081,7 @@ def fire_biases(net: Net, i: int, distances: Array) -> Form:
     The denominator has L as long as the query's position is at most L, which `check_attention` demands.
     """
     name = f"read_in.positions.layers.{i}"
-    c, limit = (between(np.abs(x)[None]) for x in (net.weights[f"{name}.c"], fire_limit(net, i)))
+    c, limit = (between(np.array([size])) for size in (abs(float(net.weights[f"{name}.c"])), fire_limit(net, i)))
     # A limit that overflows in float32 is infinite there, so `rounded` leaves it without a bound above `LARGEST`.
     limit = limit.rounded(limit.size, 1)
     above, below = (c.times(x).monotone(np.log1p) for x in (between(distances), limit))
@@ -2093,9 +2093,9 @@ def fire_biases(net: Net, i: int, distances: Array) -> Form:
     return total(net.weights, (hidden, f"{name}.net.2.{{}}")).each(lambda a: np.swapaxes(a, -1, -2))
 
 
-def fire_limit(net: Net, i: int) -> Array:
+def fire_limit(net: Net, i: int) -> float:
     """Return FIRE's limit L = |512 l| of layer i, which is exact if it does not overflow: 512 is a power of two."""
-    return np.abs(512 * net.weights[f"read_in.positions.layers.{i}.limit"].astype(np.float64))
+    return abs(512 * float(net.weights[f"read_in.positions.layers.{i}.limit"]))
 
 
 def alibi_slopes(num_heads: int) -> list[float]:

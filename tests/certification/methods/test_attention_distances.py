@@ -89,7 +89,7 @@ def test_fire_has_bounds_up_to_its_limit() -> None:
     encoding.layers[1].limit.fill_(-0.05)  # positions up to 25.6
     assert distances.max_length_of(encoding, 4096) == 26
     assert distances.max_length_of(encoding, 20) == 20
-    assert float(checker.fire_limit(checker_net(model), 1)) == pytest.approx(25.6)
+    assert checker.fire_limit(checker_net(model), 1) == pytest.approx(25.6)
 
     def bias_at(position: int) -> torch.Tensor:
         return encoding.layers[1].pairs(torch.tensor([position]), torch.tensor([position - 5]))

@@ -191,7 +191,7 @@ def _fire(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]
     assert isinstance(positions, FIRE)
     layer = positions.layers[index]
     assert isinstance(layer, FIREBias)
-    size = Intervals.around(layer.c.double().abs())
+    size = Intervals.around(layer.c.double().abs()[None])
 
     def psi(numbers: Intervals) -> Intervals:
         return (size * numbers).monotone(torch.log1p)
