@@ -17,7 +17,7 @@ from lengthwise.cli.reporting import REPRODUCE
 from lengthwise.experiment import EXPERIMENTS, Experiment
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.runs.spec import RunSpec
-from lengthwise.studies.claims.claim import CLAIMS, Claim, Contrast, Effect, Entry, Paper, Rows, Unrun
+from lengthwise.studies.claims.claim import CLAIMS, Claim, Contrast, Effect, Entry, Paper, Rows
 from lengthwise.studies.claims.ledger import LedgerLine, ledger_lines
 from lengthwise.threads import one_thread
 from lengthwise.training.loop import TrainingState, training_steps
@@ -65,16 +65,20 @@ def plan_of(evaluations: Mapping[str, tuple[Paper, Sequence[LedgerLine]]], max_i
     """Return the plan for all open claims, or for as many cells of runs as `max_items` allows."""
     claims_of: dict[Cells, list[str]] = {}
     undecided = []
-    for claim, line in _open_claims(evaluations):
+    for paper, claim, line in _open_claims(evaluations):
         name = f"{line.section}: {claim.claim}"
         cells = _deciding_cells(claim)
-        if cells is None or not _specs(cells):
-            undecided.append((name, line.ours))
+        takes = paper.takes.get(cells[0], "") if cells else ""
+        if cells is None or takes or not _specs(cells):
+            undecided.append((name, f"takes {takes}" if takes else line.ours))
         else:
             claims_of.setdefault(cells, []).append(name)
     claims_of = dict(islice(claims_of.items(), max_items))
     kinds = {_kind(spec): spec for cells in claims_of for spec in _specs(cells)}
-    seconds = {kind: step_seconds(spec) for kind, spec in kinds.items()}
+    seconds = {}
+    for number, (kind, spec) in enumerate(kinds.items(), 1):
+        seconds[kind] = step_seconds(spec)
+        print(f"{number} of {len(kinds)}: {spec.id}, {seconds[kind]:.3g} s a step", flush=True)
     hours_of = {
         spec.id: spec.recipe.steps * seconds[_kind(spec)] / 3600 for cells in claims_of for spec in _specs(cells)
     }
@@ -126,18 +130,21 @@ def plan_page(plan: Plan, where: Mapping[str, str]) -> str:
         "This command writes the page:",
         "```console\npython benchmarks/plan_of_claims.py --save\n```",
         "## Claims that no such run decides",
-        "Theorems, benchmarks on other devices, and baselines for which the paper states no size or recipe.",
+        "Theorems, benchmarks on other devices, baselines for which the paper states no size or recipe, and tables "
+        "that take a GPU.",
         markdown_table(("claim", "what is known"), plan.undecided),
         provenance(where),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _open_claims(evaluations: Mapping[str, tuple[Paper, Sequence[LedgerLine]]]) -> Iterator[tuple[Claim, LedgerLine]]:
+def _open_claims(
+    evaluations: Mapping[str, tuple[Paper, Sequence[LedgerLine]]],
+) -> Iterator[tuple[Paper, Claim, LedgerLine]]:
     for paper, lines in evaluations.values():
         for claim, line in zip(paper.claims, lines, strict=True):
             if line.verdict in ("not decided", "not run"):
-                yield claim, line
+                yield paper, claim, line
 
 
 def _deciding_cells(claim: Claim) -> Cells | None:
@@ -150,9 +157,7 @@ def _deciding_cells(claim: Claim) -> Cells | None:
         return evidence.experiment, evidence.row, (evidence.first, evidence.second)
     if isinstance(evidence, Rows):
         return evidence.experiment, "", (evidence.first, evidence.second)
-    if isinstance(evidence, Unrun) and evidence.experiment:
-        return evidence.experiment, "", ()
-    return None
+    return None  # claims without runs name the cost or a reason themselves
 
 
 @cache

@@ -32,6 +32,7 @@ def claims_page(evaluations: Evaluations, command: str) -> str:
         "this page differs from these numbers. A claim such as *Parity, RNN.* means that this net has at least the "
         "score that the paper prints.",
         definitions(RULES.items()),
+        "[What the open claims would cost](plan-of-claims.md) names the runs that would decide them, with CPU hours.",
         "Scores on D_n and Tomita languages are measured on the published strings. A score below [shallow "
         "features](results/shallow-features.md) does not show that a language was learned, here or in the paper.",
     ]
