@@ -2010,7 +2010,8 @@ def rotated(query: Form, key: Form, max_length: int, units: int) -> Form:
     low = high = size = np.zeros(1)
     for m in range(head_dim // 2):
         one, other = (form.part(2 * m, 2 * m + 2) for form in (query, key))
-        turned = between(*(np.stack(ends, -1) for ends in turned_ends(other)))
+        turned = other.each(lambda a: a[..., ::-1])  # (d, c), and then (d, -c)
+        turned = turned._replace(center=turned.center * [1, -1], slope=turned.slope * [1, -1])
         x = distances * 10_000.0 ** (-2 * m / head_dim)
         for keys, wave in ((other, np.cos(x)), (turned, np.sin(x))):
             # One unit is more than enough for these sums in float64.
@@ -2022,13 +2023,6 @@ def rotated(query: Form, key: Form, max_length: int, units: int) -> Form:
     # A rotated number rounds by three units of |a| + |b|: its cosine or sine, the products, and their sum. Query and
     # key are rotated, so six units precede the product. Two more cover the angles, which float64 computes to 1e-11.
     return between(low, high).rounded(np.broadcast_to(size, low.shape), units + 8)
-
-
-def turned_ends(pairs: Form) -> Iterator[tuple[Array, Array]]:
-    """Yield the lower ends and the upper ends of (d, -c) for pairs (c, d)."""
-    low, high = pairs.ends
-    yield low[..., 1], -high[..., 0]
-    yield high[..., 1], -low[..., 0]
 
 
 def vectors_of_distances(net: Net, i: int, max_length: int) -> Form:
