@@ -93,7 +93,7 @@ def save_hub(
         raise ValueError(f"folder: expected a folder, got the file {path}; name another")
     if exists(path / CONFIG) and not is_of_library(path):
         raise ValueError(f"folder: expected one without another library's {CONFIG}, got {path}; name another")
-    if not isinstance(model, WrappedRNN) and (model.name not in MODELS or MODELS[model.name] is not type(model)):
+    if not isinstance(model, WrappedRNN) and not MODELS.has_member(type(model)):
         raise ValueError(
             f"model: expected a registered model or a net from `wrap`, got {type(model).__name__}; register its class "
             "with `MODELS.register`"
