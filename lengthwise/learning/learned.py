@@ -158,10 +158,8 @@ class Learned(NamedTuple):
         """Return in plain sentences whether the machine is confirmed, its size, and what is proved."""
         size = f"{counted(self.machine.num_states, 'state')} over {counted(len(self.machine.symbols), 'symbol')}"
         doubt = f"NOT CONFIRMED: {self.doubt}. " if self.doubt else ""
-        rows, tested = (
-            counted(self.counts.num_rows, "row"),
-            "" if self.doubt else f" On held-out labels: {self.tested}.",
-        )
+        rows = counted(self.counts.num_rows, "row")
+        tested = "" if self.doubt else f" On held-out labels: {self.tested}."
         return f"{doubt}A machine of {size}, learned from {rows}.{tested} {self.certificate.level}: {self.claim}."
 
     @property
