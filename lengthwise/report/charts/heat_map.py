@@ -1,6 +1,7 @@
 """A heat map of rows by columns: accuracy as color and number, the level of certificates as a mark."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,9 @@ from lengthwise.report.tables.matrix import Entry
 
 STEP_X, STEP_Y = 23, 17
 """The size of a cell, in pixels."""
+
+TITLE_WIDTH = 18
+"""The largest width of a line of a panel's title, in characters. A panel can be as narrow as one column."""
 
 PADDING = {"left": 24, "top": 12, "right": 24, "bottom": 5}
 """The margins in pixels, for labels in a font that is wider than the one that made the chart."""
@@ -23,22 +27,24 @@ MARKS = {"proved": "#0b3d91", "bounded": "#5b7fd1", "extracted": "#9aa7b8"}
 def heat_map(experiment: Experiment, entries: Sequence[Entry]) -> alt.HConcatChart:
     """Draw a panel for each part: the mean accuracy in percent, rounded down, on a color that begins at chance.
 
-    A dot is the lowest level of all finished runs of a cell; without any dot the legend is left out.
+    A dot is the lowest level of all finished runs of a cell; without any dot the legend is left out. All panels have
+    the same rows, so that one list of labels serves them all, but each has only the columns of its own cells.
     """
     rows = list(dict.fromkeys(cell.row for cell in experiment.cells))
-    columns = list(dict.fromkeys(cell.column for cell in experiment.cells))
-    parts = list(dict.fromkeys(cell.part for cell in experiment.cells))
+    columns: dict[str, dict[str, None]] = {}
+    for cell in experiment.cells:
+        columns.setdefault(cell.part, {})[cell.column] = None
     legend = alt.Legend(title="finished seeds") if has_marks(entries) else None
     panels = [
         _panel(
             part,
             rows,
-            columns,
+            list(own),
             [entry for entry in entries if entry.cell.part == part],
             has_labels=index == 0,
             legend=None if index else legend,
         )
-        for index, part in enumerate(parts)
+        for index, (part, own) in enumerate(columns.items())
     ]
     chart: alt.HConcatChart = alt.hconcat(*panels, spacing=10, padding=PADDING).configure_view(stroke="#dddddd")
     return chart
@@ -64,7 +70,7 @@ def _panel(
     y = alt.Y("row:N", sort=list(rows), scale=alt.Scale(domain=list(rows)), title=None)
     y = y.axis(labels=has_labels, ticks=False, domain=False, labelLimit=150)
     above = alt.Scale(domain=[0, 1], range=list(COLORS), clamp=True)
-    base = alt.Chart(values, title=part).encode(x=x, y=y)
+    base = alt.Chart(values, title=textwrap.wrap(part, TITLE_WIDTH)).encode(x=x, y=y)
     squares = base.mark_rect(stroke="white", strokeWidth=1).encode(color=alt.Color("above:Q", scale=above, legend=None))
     ink = alt.condition("datum.above > 0.6", alt.value("white"), alt.value("#333333"))
     numbers = base.mark_text(fontSize=8.5, dx=-2).encode(text="percent:N", color=ink)
