@@ -12,10 +12,14 @@ from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.layers.positions.alibi import ALiBi
 from lengthwise.layers.positions.base import PositionEncoding
 from lengthwise.layers.positions.bias import DistanceBias
+from lengthwise.layers.positions.fire import FIRE, FIREBias
+from lengthwise.layers.positions.kerple import KerpleLog, KerplePower
 from lengthwise.layers.positions.learned import LearnedPositions
 from lengthwise.layers.positions.none import NoPositions
+from lengthwise.layers.positions.rotary import RotaryPositions, RotatedAttention
 from lengthwise.layers.positions.sinusoidal import SinusoidalPositions
 from lengthwise.layers.positions.t5 import T5Bias
+from lengthwise.layers.positions.transformer_xl import TransformerXLPositions, XLAttention
 from lengthwise.layers.read_in import SymbolReadIn
 from lengthwise.layers.recurrent_layer import MixtureReadout
 from lengthwise.layers.tied_readout import TiedReadout
@@ -148,6 +152,9 @@ def _transformer(model: Transformer) -> Exported:
             "model: expected a transformer that reads symbols, got one that reads vectors; the playground cannot run it"
         )
     max_length = min(MAX_SYMBOLS, model.max_length or MAX_SYMBOLS)
+    if isinstance(read_in.positions, FIRE):
+        # Beyond the limit, biases depend on two positions, which would be a table for each pair.
+        max_length = min(max_length, *(int(layer.limit_in_positions.detach()) + 1 for layer in _fire_biases(read_in.positions)))
     # The page gets numbers of positions or distances, so that no formula of an encoding is written twice.
     tensors = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("read_in.positions.")}
     tensors |= _position_tables(read_in.positions, max_length)
@@ -162,24 +169,56 @@ def _transformer(model: Transformer) -> Exported:
     return settings, tensors
 
 
+@torch.no_grad()
 def _position_tables(positions: PositionEncoding, length: int) -> dict[str, Tensor]:
-    """Return what an encoding adds: to the state at each position, to the scores of each head at each distance."""
+    """Return the numbers of an encoding for strings of up to `length` symbols.
+
+    They are vectors added to states, by position; biases of scores, by layer, head and distance; the cosines and sines
+    that rotate queries and keys, by position; or the two vectors and the keys of Transformer-XL's scores, by distance.
+    """
     if type(positions) not in ENCODINGS:
         names = ", ".join(encoding.name for encoding in ENCODINGS)
         raise ValueError(
             f"model: expected a transformer with positions that the playground can run ({names}), got "
             f"{positions.name}; evaluate it with `lengthwise predict`"
         )
-    with torch.no_grad():
-        if isinstance(positions, DistanceBias):
-            return {"bias": positions.by_distance(torch.arange(length))}
-        if isinstance(positions, NoPositions):
-            return {}
-        states = torch.zeros(1, length, positions.sizes.d_model)
-        return {"positions": positions.add(states)[0]}
+    if isinstance(positions, NoPositions):
+        return {}
+    distances = torch.arange(length)
+    if isinstance(positions, DistanceBias):
+        biases = positions.by_distance(distances)
+        return {"biases": biases.expand(positions.sizes.num_layers, -1, -1)}
+    if isinstance(positions, FIRE):
+        # Up to the limit, a bias depends on the distance alone, so the first key has all of them.
+        zeros = torch.zeros_like(distances)
+        return {"biases": torch.stack([layer.pairs(distances, zeros) for layer in _fire_biases(positions)])}
+    states = torch.zeros(1, length, positions.sizes.d_model)
+    if isinstance(positions, RotaryPositions):
+        (rotated, *_) = positions.attention(states)
+        assert isinstance(rotated, RotatedAttention)
+        return {"cosines": rotated.turns.real, "sines": rotated.turns.imag}
+    if isinstance(positions, TransformerXLPositions):
+        falling = [layer.falling for layer in positions.attention(states) if isinstance(layer, XLAttention)]
+        return {"u": positions.u, "v": positions.v, "distance_keys": torch.stack(falling).flip(2)}
+    return {"positions": positions.add(states)[0]}
 
 
-ENCODINGS = (NoPositions, ALiBi, T5Bias, LearnedPositions, SinusoidalPositions)
+def _fire_biases(positions: FIRE) -> list[FIREBias]:
+    return [layer for layer in positions.layers if isinstance(layer, FIREBias)]
+
+
+ENCODINGS: tuple[type[PositionEncoding], ...] = (
+    NoPositions,
+    ALiBi,
+    T5Bias,
+    KerpleLog,
+    KerplePower,
+    FIRE,
+    RotaryPositions,
+    TransformerXLPositions,
+    LearnedPositions,
+    SinusoidalPositions,
+)
 """The encodings that the page can run. Others may depend on positions in more ways than a table contains."""
 
 EXPORTS: Mapping[type[SequenceModel], Callable[[Any], Exported]] = {

@@ -38,6 +38,18 @@ function rowOf(matrix, index) {
   return matrix.data.subarray(index * width, (index + 1) * width);
 }
 
+// Return the index in `data` of a tensor's number at some first indices, with 0 for the remaining ones.
+function offsetOf({ shape }, ...indices) {
+  return shape.reduce((offset, length, axis) => offset * length + (indices[axis] || 0), 0);
+}
+
+// Return the sum of products of a vector's numbers and the numbers from index `begin` on.
+function dot(x, numbers, begin) {
+  let sum = 0;
+  for (let i = 0; i < x.length; i++) sum += x[i] * numbers[begin + i];
+  return sum;
+}
+
 // Return (x - mean) / sqrt(variance + 1e-5), times scale and plus shift if these are given.
 function layerNorm(x, scale, shift) {
   let mean = 0;

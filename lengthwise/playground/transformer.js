@@ -36,19 +36,33 @@ class TransformerNet {
   // Return the layer's output at the newest position, and add its query, key and value to the memory.
   layerOutput(layer, state, memory) {
     const name = (part) => `layers.${layer}.${part}`;
-    memory.push(this.linear(name("query_key_value"), this.norm(name("norms.0"), state)));
-    const mixed = added(state, this.linear(name("output"), this.attended(memory)));
+    const projected = this.linear(name("query_key_value"), this.norm(name("norms.0"), state));
+    if (this.tensors.cosines) this.rotate(projected, memory.length);
+    memory.push(projected);
+    const mixed = added(state, this.linear(name("output"), this.attended(memory, layer)));
     const hidden = this.linear(name("widen"), this.norm(name("norms.1"), mixed)).map(geluByTanh);
     return added(mixed, this.linear(name("narrow"), hidden));
   }
 
+  // Rotate the query and the key in place, as rotary positions do: each pair of numbers by its angle at this position.
+  rotate(projected, position) {
+    const cosines = rowOf(this.tensors.cosines, position);
+    const sines = rowOf(this.tensors.sines, position);
+    for (let i = 0; i < projected.length * 2 / 3; i += 2) {
+      const [cosine, sine] = [cosines[i / 2 % cosines.length], sines[i / 2 % sines.length]];
+      const [x, y] = [projected[i], projected[i + 1]];
+      projected[i] = x * cosine - y * sine;
+      projected[i + 1] = x * sine + y * cosine;
+    }
+  }
+
   // Return the values in the memory, averaged by each head's weights at the newest position.
-  attended(memory) {
+  attended(memory, layer) {
     const width = memory[0].length / 3;
     const size = width / this.heads;
     const sums = new Float64Array(width);
     for (let head = 0; head < this.heads; head++) {
-      const weights = this.weights(memory, head, memory.length - 1);
+      const weights = this.weights(memory, layer, head, memory.length - 1);
       for (let position = 0; position < memory.length; position++) {
         const values = memory[position];
         const weight = weights[position];
@@ -59,18 +73,18 @@ class TransformerNet {
   }
 
   // Return a head's attention weights at a position, one for each position up to it.
-  weights(memory, head, position) {
+  weights(memory, layer, head, position) {
     const width = memory[0].length / 3;
     const size = width / this.heads;
-    const query = memory[position];
-    const { bias } = this.tensors;
+    const own = memory[position].slice(head * size, (head + 1) * size);
+    const { biases, u, v, distance_keys: distanceKeys } = this.tensors;
+    const [query, distanceQuery] = u ? [added(own, rowOf(u, head)), added(own, rowOf(v, head))] : [own];
     const scores = new Float32Array(position + 1);
     for (let other = 0; other <= position; other++) {
-      const key = memory[other];
-      let product = 0;
-      for (let i = head * size; i < (head + 1) * size; i++) product += query[i] * key[width + i];
-      const byDistance = bias ? bias.data[head * bias.shape[1] + position - other] : 0;
-      scores[other] = product / Math.sqrt(size) + byDistance;
+      const distance = position - other;
+      let product = dot(query, memory[other], width + head * size);
+      if (u) product += dot(distanceQuery, distanceKeys.data, offsetOf(distanceKeys, layer, head, distance));
+      scores[other] = product / Math.sqrt(size) + (biases ? biases.data[offsetOf(biases, layer, head, distance)] : 0);
     }
     return softmax(scores);
   }
@@ -92,5 +106,5 @@ class TransformerNet {
 // Return the attention of the last symbol of a prefix: for each layer, for each head, the weights of its positions.
 function attentionAt({ net }, { pass }, step) {
   const heads = Array.from({ length: net.heads }, (_, head) => head);
-  return pass.memories.map((memory) => heads.map((head) => net.weights(memory, head, step - 1)));
+  return pass.memories.map((memory, layer) => heads.map((head) => net.weights(memory, layer, head, step - 1)));
 }

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from lengthwise.constructions import construct
 from lengthwise.layers.positions.base import POSITIONS
+from lengthwise.layers.positions.fire import FIRE
 from lengthwise.models.base import make_model
 from lengthwise.models.transformer import Transformer
 from lengthwise.playground.contents import run_contents
@@ -29,6 +30,11 @@ CASES: list[dict[str, Any]] = [
     {"positions": "none", "num_layers": 2, "num_heads": 2},
     {"positions": "alibi", "num_layers": 3, "num_heads": 3, "d_model": 12},
     {"positions": "t5", "num_layers": 2, "num_heads": 4, "readout": "tied"},
+    {"positions": "kerple-log", "num_layers": 2, "num_heads": 2},
+    {"positions": "kerple-power", "num_layers": 1, "num_heads": 2},
+    {"positions": "fire", "num_layers": 2, "num_heads": 2},
+    {"positions": "rotary", "num_layers": 2, "num_heads": 2},
+    {"positions": "xl", "num_layers": 2, "num_heads": 4},
     {"positions": "learned", "learned_positions": 700, "num_layers": 1, "num_heads": 1, "read_in": "plain"},
     {"positions": "sinusoidal", "num_layers": 1, "num_heads": 2, "read_in": "plain", "readout": "tied"},
 ]
@@ -41,7 +47,7 @@ def transformer(seed: int, **fields: Any) -> Transformer:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in net.parameters():
-            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+            parameter.add_(0.5 * torch.randn(parameter.shape, generator=generator))
     return net.eval()
 
 
@@ -112,22 +118,31 @@ def test_strings_that_begin_alike_are_read_as_if_each_were_the_first() -> None:
         assert after_others == alone
 
 
+AXES = {"positions": 0, "cosines": 0, "sines": 0, "biases": 2, "distance_keys": 2}
+"""The axis of positions or distances in the tables of encodings."""
+
+
 def test_tables_end_with_the_longest_string_of_the_page() -> None:
     lengths = {"learned_positions": 40, "positions": "learned"}
     assert net_json(transformer(0, num_heads=2, **lengths))["maxLength"] == 40
     for fields in CASES:
-        exported = net_json(transformer(0, **fields))
-        assert exported["maxLength"] == MAX_SYMBOLS
+        net = transformer(0, **fields)
+        exported = net_json(net)
+        if isinstance(fire := net.read_in.positions, FIRE):
+            # The distances of a query beyond the limit are relative to its own position, so no table has its biases.
+            limit = min(float(layer.limit_in_positions.detach()) for layer in fire.layers)
+            assert exported["maxLength"] == min(MAX_SYMBOLS, int(limit) + 1) < MAX_SYMBOLS
+        else:
+            assert exported["maxLength"] == MAX_SYMBOLS
         shapes = {tensor["name"]: tensor["shape"] for tensor in exported["tensors"]}
-        assert shapes.get("bias", [0, MAX_SYMBOLS])[1] == shapes.get("positions", [MAX_SYMBOLS])[0] == MAX_SYMBOLS
+        tables = {name: shapes[name][axis] for name, axis in AXES.items() if name in shapes}
+        assert set(tables.values()) == ({exported["maxLength"]} if fields["positions"] != "none" else set())
 
 
 def test_other_encodings_and_vectors_are_refused_with_the_list() -> None:
     can_run = [fields["positions"] for fields in CASES]
     for name in sorted(set(POSITIONS) - set(can_run)):
-        with pytest.raises(
-            ValueError, match=rf"can run \(none, alibi, t5, learned, sinusoidal\), got {name}; evaluate"
-        ):
+        with pytest.raises(ValueError, match=rf"can run \({', '.join(can_run)}\), got {name}; evaluate"):
             net_json(transformer(0, positions=name, num_heads=2))
     with pytest.raises(ValueError, match="expected a transformer that reads symbols, got one that reads vectors"):
         net_json(make_model("transformer", make_task("decision-tree")))

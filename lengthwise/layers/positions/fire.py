@@ -62,7 +62,7 @@ class FIREBias(ScoreBias):
         nn.init.ones_(self.limit)
 
     def pairs(self, query: Int64[Tensor, "*#N"], key: Int64[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
-        return self._biases(query - key, torch.maximum(query.to(self.c), self._limit))
+        return self._biases(query - key, torch.maximum(query.to(self.c), self.limit_in_positions))
 
     def rows(self, start: int, stop: int, like: Tensor) -> Float[Tensor, "H N M"]:
         """Return the biases of some queries, last first.
@@ -70,15 +70,16 @@ class FIREBias(ScoreBias):
         Up to position L, the bias depends only on the distance, so the net runs once for each distance. Beyond L, the
         net runs for each pair, with `HIDDEN` hidden units per pair. So only a few rows are computed at a time.
         """
-        if stop - 1 < float(self._limit.detach()):
+        if stop - 1 < float(self.limit_in_positions.detach()):
             distances = torch.arange(stop - 1, -1, -1, device=like.device)
-            return windows(self._biases(distances, self._limit).to(like), stop - start)
+            return windows(self._biases(distances, self.limit_in_positions).to(like), stop - start)
         keys = torch.arange(stop, device=like.device)
         parts = keys[start:].flip(0)[:, None].split(max(1, MAX_HIDDEN_PER_CHUNK // (HIDDEN * stop)))
         return torch.cat([self.causal_pairs(part, keys[None]) for part in parts], 1).to(like)
 
     @property
-    def _limit(self) -> Float[Tensor, ""]:
+    def limit_in_positions(self) -> Float[Tensor, ""]:
+        """The limit L = 512 |l|. Biases of queries at positions up to L depend on the distance alone."""
         return (INITIAL_LIMIT * self.limit).abs()
 
     def _biases(self, distance: Int64[Tensor, "*N"], scale: Float[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:
