@@ -50,7 +50,8 @@ Solve = Callable[[Any, Tensor], Tensor]
 def _checks_draw(sample: Sample) -> Sample:
     """Check the arguments of a method that draws batches, before it is called.
 
-    The arguments have any type here, so that tests with checked annotations find these errors and no others.
+    The wrapper's annotations accept any type. In tests that check annotations at run time, wrong arguments then raise
+    the errors below.
     """
 
     @wraps(sample)

@@ -26,7 +26,7 @@ class StringAnswerTask(CountedTask):
     The target at the k-th ``?`` is the k-th symbol of the answer; nothing else is supervised. A sample queries the
     first k of the M symbols in its answer, with k uniform in 1 ... M. It is filled up with ``.`` to the length of the
     longest possible answer. Accuracy counts the last queried symbol, which is equally likely to be any symbol of the
-    answer. A net without an error on many strings therefore has hardly any wrong symbol. If training supervises all
+    answer. A net that makes no error on many strings therefore gets hardly any symbol wrong. If training supervises all
     prefixes, all M symbols are queried.
 
     `length` is the number of letters, before the first ``?``.
@@ -44,7 +44,7 @@ class StringAnswerTask(CountedTask):
 
     @abstractmethod
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Draw strings of letters 0, 1, ..., all of which have an answer."""
+        """Draw strings of letters 0, 1, ...; every string has an answer."""
 
     @abstractmethod
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:

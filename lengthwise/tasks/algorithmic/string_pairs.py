@@ -80,7 +80,7 @@ def draw_pairs(
 def _second_strings(
     first: Int64[Tensor, "N A"], pools: Pools, num_edits: Int64[Tensor, " N"], generator: torch.Generator
 ) -> Int64[Tensor, "N B"]:
-    """Draw an unrelated string or an edited copy for each first one.
+    """Draw an unrelated string or an edited copy for each first string.
 
     A copy is accepted if its size fits, and its size follows from the kinds of edits. Therefore only these kinds, and
     whether the string is a copy, are drawn again until the size fits.

@@ -169,7 +169,7 @@ def _near_misses(
     not_by_two = allowed.clone()
     one, other = torch.triu_indices(items.shape[1], items.shape[1], 1)
     of_two = items[:, one] + items[:, other]
-    # Trying all pairs would find a target that is a sum of two items, or the total less two items.
+    # Sums of two items, and the total minus such sums, are excluded: a net could find them by trying all pairs.
     not_by_two.scatter_(1, of_two, False).scatter_(1, total - of_two, False)
     uniforms = torch.rand(len(items), 1, generator=generator, dtype=torch.float64)
     position = lowest + (uniforms * (total - 2 * lowest + 1)).to(torch.int64)

@@ -67,9 +67,10 @@ def flare_splits(language: DFA, *, seed: int = 0, splits: Sequence[Split] = SPLI
 
     Source: Butoi et al., "Training Neural Networks as Recognizers of Formal Languages" (arXiv 2411.07107), section 3,
         and the code that draws the data of FLaRe.
-    Differs from the source: the random numbers. The last factor of an accepting state counts only in the source; it is
-        the same for all accepting states of FLaRe's languages. Log probabilities are not written, because the published
-        ones are sums over all continuations and not the logarithms of the strings' probabilities.
+    Differs from the source: the random numbers. The source also counts the factor of the state in which a string ends.
+        This factor is the same for all accepting states of FLaRe's languages, so it changes no probability. Log
+        probabilities are not written, because the published ones are sums over all continuations and not the logarithms
+        of the strings' probabilities.
     """
     drawn: dict[Split, list[FlareExample]] = {}
     for split in splits:

@@ -104,7 +104,7 @@ Pairs = Iterable[tuple[int, Any]]
 def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision: Supervision) -> Iterator[Row]:
     num_rows = num_symbols = num_labels = 0
     for number, row in rows:
-        # A text of two characters is also a sequence of two.
+        # A text of two characters is also a sequence of length 2, but is not a pair.
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 2:
             raise ValueError(
                 f"examples: row {number:,}: expected a string and its label, got {str(row)[:80]!r}; give both"
@@ -229,7 +229,7 @@ def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first
                 yield rows.line_num, cells
     if checks_first and first_label is not None and rows.line_num > 1:
         raise ValueError(
-            f"label: expected the label {first_label!r} of the first row also in another row, got it there alone; if "
+            f"label: expected the label {first_label!r} of the first row also in another row, got it only there; if "
             f"that row is a header, name its columns {names[0]!r} (string) and {names[1]!r} (label)"
         )
 
@@ -342,7 +342,8 @@ def _rows_of_parquet(path: Path, columns: Columns) -> Pairs:
     schema = parquet.read_schema(path)
     indices = columns.find(schema.names) if columns.has_header(schema.names) else (0, 1)
     chosen = [schema.names[index] for index in indices]
-    # A repeated text is stored once in the file. It stays so in memory, and becomes a Python string row by row.
+    # The file stores each repeated text once. Reading keeps it so in memory, and makes a Python string only for the
+    # current row.
     texts = [name for name in chosen if types.is_string(schema.field(name).type)]
     with parquet.ParquetFile(path, read_dictionary=texts) as file:
         for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):

@@ -48,8 +48,8 @@ class DFALanguage(RecognitionTask):
 
     ``transitions[q]`` lists the next states of state q, one for each symbol of the `alphabet` (characters or words in a
     list, or characters as a text). A string is in the language if it leads from `start` to one of the states in
-    `accepting`. The automaton itself answers strings, and draws strings in the language, outside it, and near misses.
-    The default is the language of binary numbers divisible by 3.
+    `accepting`. The automaton itself answers strings. It also draws strings in the language, strings outside it, and
+    near misses. The default is the language of binary numbers divisible by 3.
 
     The fields are the entries of `DFA.to_json`. For a machine of automata-lib, the task is ``make_task("dfa",
     **dfa_from_automata_lib(machine).to_json())``. A `file` of any format (`lengthwise.formats`) is read into these
@@ -112,7 +112,7 @@ class DFALanguage(RecognitionTask):
 
 
 def _entries(labeled: LabeledMachine, accept: str | None) -> dict[str, Any]:
-    """Return the fields of the automaton in a file. `accept` names the accepted class if classes are labels of logs."""
+    """Return the fields of the automaton in a file; `accept` names the accepting class if its name does not show it."""
     if accept is not None:
         labeled = labeled.accepting(accept)
     index = acceptor_index(labeled.classes)

@@ -22,7 +22,7 @@ WEIGHTS = (1.0, REPEAT_WEIGHT)
 """The factors by which a repeated symbol changes a string's odds: half of the strings are uniform, half persistent."""
 
 OTHER = "another set"
-"""The class of all sets that are never right."""
+"""The name of the class that stands for all sets that are never right."""
 
 
 @TASKS.register("next-symbols")

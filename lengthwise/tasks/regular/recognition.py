@@ -203,7 +203,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         return origin + self._num_languages * persistent
 
     def _draw(self, origin: Int64[Tensor, " N"], length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-        """Draw strings, each from the language of the joint sampler that `origin` names."""
+        """Draw strings, each from the language with index `origin` in the joint sampler."""
         uniforms = torch.rand(len(origin), length, generator=generator, dtype=torch.float64)
         return torch.from_numpy(self._sampler.sample(uniforms.numpy(), origin.numpy())).contiguous()
 

@@ -25,7 +25,7 @@ class RegexLanguage(RecognitionTask):
     `dfa_from_regex` in `lengthwise.automata.regex`. `alphabet` contains the symbols in the order of their ids (in a
     list or as a text). If it is empty, the symbols are the ones in the pattern, sorted. If `tokens` is "words", symbols
     are words with blanks between them, in the pattern and in `alphabet`. The smallest automaton of the language answers
-    strings, and draws strings in the language, outside it, and near misses.
+    strings. It also draws strings in the language, strings outside it, and near misses.
 
     Raises:
         ValueError: the pattern has an error (the message gives its position), or is too large; the alphabet does not
