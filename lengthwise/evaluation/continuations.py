@@ -17,8 +17,8 @@ def continued_logits(
     """Return the logits at each symbol of each tail after each prefix of 1 ... P = T - S symbols.
 
     Entry [b, p, w, s] answers the string ``inputs[b, :p + 1] + tails[w, :s + 1]``. A model that can continue from a
-    prefix computes W S + 1 symbols for each symbol of the inputs. Any other model reads all strings, which contain
-    about T / 2 times the number of these symbols. The results are equal up to rounding.
+    prefix computes W S + 1 symbols for each symbol of the inputs. Any other model reads each of the strings from its
+    start, and computes about T / 2 times as many symbols. The results are equal up to rounding.
 
     Raises:
         ValueError: the strings are not longer than the tails.
@@ -54,7 +54,7 @@ def continued_by_definition(
 
 
 def num_symbols_read(model: SequenceModel, inputs_shape: tuple[int, int], tails_shape: tuple[int, int]) -> int:
-    """Return the number of symbols that the model reads in `continued_logits`, without looking at any symbol."""
+    """Return the number of symbols that the model reads in `continued_logits`, computed from the shapes alone."""
     (batch_size, length), (num_tails, tail_length) = inputs_shape, tails_shape
     num_prefixes = length - tail_length
     if isinstance(model, ReadsContinuations | RecurrentModel):

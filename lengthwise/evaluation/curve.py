@@ -16,9 +16,9 @@ from lengthwise.pictures import SUFFIXES, Picture
 Protocol = Literal["independent", "one-pass", "structured", "labeled"]
 """The way in which the strings of a length are drawn. All protocols measure final answers.
 
-`independent`: new strings for each length. `one-pass`: prefixes of one set of long strings, which all lengths share;
-only for tasks that are `prefix_exchangeable`, whose prefixes are samples of their length. `structured`: families of
-regular strings (constant, alternating, periodic, few runs, sparse). `labeled`: given strings with labels
+`independent`: new strings for each length. `one-pass`: prefixes of one set of long strings, which all lengths share.
+This needs a `prefix_exchangeable` task, in which a prefix is distributed as a sample of its length. `structured`:
+families of regular strings (constant, alternating, periodic, few runs, sparse). `labeled`: given strings with labels
 (`labeled_curve`).
 """
 
@@ -92,7 +92,7 @@ class LengthCurve(BaseModel):
         return min((p.accuracy for p in self.points), default=math.nan)
 
     def nearest_point(self, length: int) -> LengthPoint | None:
-        """Return the point of a planned length, or of one symbol less (if the task has no such strings), or None."""
+        """Return the point of a planned length, or the point one symbol below it if that length has none; else None."""
         by_length = {point.length: point for point in self.points}
         return by_length.get(length, by_length.get(length - 1))
 

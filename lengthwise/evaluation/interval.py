@@ -8,10 +8,10 @@ QUANTILE = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
 
 ROUNDING = 1e-12
-"""The bound on differences that only rounding causes, such as the difference of 0.4 - 0.3 and 0.3 - 0.2.
+"""Differences below this bound count as rounding errors, as the difference between 0.4 - 0.3 and 0.3 - 0.2 does.
 
-The bound is for the standard error of values relative to their mean, and for differences of scores, which are at most
-1.
+The bound applies to the standard error of values relative to their mean, and to differences of scores, which are at
+most 1.
 """
 
 

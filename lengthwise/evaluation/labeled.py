@@ -15,9 +15,9 @@ from lengthwise.threads import one_thread
 def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) -> LengthCurve:
     """Return the accuracy on labels of whole strings at each of their lengths; the protocol is ``labeled``.
 
-    Symbols and answers are matched by name, and different names for accept and reject by their meaning. The labels
-    count as right, even if the task has other answers. The baseline is the fraction of the most frequent label at each
-    length.
+    Symbols and answers are matched by name. Different names for accept and reject, such as "yes" and "in", are matched
+    by meaning. The model is graded by the labels, even if they differ from the task's own answers. The baseline is the
+    fraction of the most frequent label at each length.
 
     Raises:
         ValueError: a symbol is outside the task's alphabet, or a label is not one of its answers.
@@ -64,7 +64,7 @@ def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) ->
 
 
 def _numbers(task: SymbolTask, examples: Examples) -> list[int]:
-    """Return the task's ids of the symbols of examples."""
+    """Return the ids that the task gives to the symbols in examples."""
     if unknown := [index for index, symbol in enumerate(examples.symbols) if symbol not in task.symbols]:
         at = int(np.flatnonzero(np.isin(examples.ids, unknown))[0])
         raise ValueError(

@@ -41,7 +41,7 @@ MAX_SYMBOLS_PER_CHUNK = 1 << 18
 MIN_STRINGS_PER_CHUNK = 256
 """The smallest number of strings that a recurrent model reads at once.
 
-It reads a few positions at a time at any length.
+Memory does not limit this number, because a recurrent model reads a few positions at a time at any length.
 """
 
 

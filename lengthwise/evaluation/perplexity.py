@@ -34,7 +34,8 @@ MAX_LOGITS_PER_CHUNK = 1 << 25
 """The largest number of logits that are computed at once; more logits are computed in parts."""
 
 MAX_RECURRENT = 256
-"""The largest number of chunks that a recurrent model reads at once. It may return states of a thousand positions."""
+"""The largest number of chunks that a recurrent model reads at once. It bounds the memory of states, of which `states`
+may yield a thousand positions at a time."""
 
 MAX_CHUNKS = 1_000_000
 """The largest number of chunks of one length."""
@@ -111,7 +112,7 @@ def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio
         '1.143 (0.990 to 1.319)'
     """
     if len(first) != len(second):
-        raise ValueError(f"second: expected as many chunks as first, {len(first)}, got {len(second)}; use the same")
+        raise ValueError(f"second: expected {len(first)} chunks, as in first, got {len(second)}; use the same chunks")
     gaps = [one - other for one, other in zip(first, second, strict=True)]
     low, high = mean_interval(gaps)
     return PairedRatio(*(math.inf if gap > MAX_EXPONENT else math.exp(gap) for gap in (fmean(gaps), low, high)))
@@ -132,7 +133,7 @@ def chunk_ends(num_tokens: int, longest: int, num_chunks: int, *, seed: int) -> 
     """
     if not 2 <= longest <= num_tokens:
         raise ValueError(
-            f"lengths: expected chunks of 2 to {num_tokens:,} tokens, which the text has, got {longest:,}; lower the "
+            f"lengths: expected chunks of 2 to {num_tokens:,} tokens, the size of the text, got {longest:,}; lower the "
             "lengths, or give a longer text"
         )
     num_chunks = whole_number("num_chunks", num_chunks, 1, MAX_CHUNKS)

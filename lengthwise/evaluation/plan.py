@@ -96,7 +96,7 @@ class EvaluationPlan(Description):
         return [length for length in self.chunk_lengths if length <= size] or [size]
 
     def restrict_dense(self, low: int, high: int) -> "EvaluationPlan":
-        """Return the plan with the overlap of its dense range and another range; unchanged without an overlap.
+        """Return the plan with its dense range cut to another range, or unchanged if the two ranges do not overlap.
 
         Example:
             >>> EvaluationPlan(dense=(41, 500)).restrict_dense(51, 100).dense

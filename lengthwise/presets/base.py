@@ -14,8 +14,8 @@ class GoalPreset(NamedTuple):
     """The changes for training a model until it reaches a goal: changes of `train`, and changes of the model.
 
     `models` contains the changes of each attempt to the model's settings; after the last entry, the first is used
-    again. Settings in `sized_by_answers` are numbers of states that give one answer each. They are raised to the number
-    of the task's answers, and attempts that become equal to an earlier attempt are left out.
+    again. `sized_by_answers` names settings that count states, each of which gives one answer. Such a setting is raised
+    to at least the number of the task's answers. An attempt that then equals an earlier attempt is left out.
     """
 
     train: Settings
@@ -79,7 +79,7 @@ EVERY_PREFIX: Settings = MappingProxyType(
         "supervision": "prefix",
     }
 )
-"""Settings that supervise every prefix of strings of 39 and 40 symbols, which therefore show all shorter strings."""
+"""Settings that supervise every prefix of strings of 39 and 40 symbols, so that shorter strings are also learned."""
 
 TORCH_ADAM: Settings = MappingProxyType(
     {

@@ -10,13 +10,14 @@ NOISE = 2.0
 
 @PRESETS.register("bounded")
 class Bounded(Preset):
-    """Noise between the layers of a `transformer` of width 16 with one head, so that bounds on its attention reach far.
+    """Noise between the layers of a `transformer` of width 16 with one head, for bounds on attention at large lengths.
 
     Each step reads 64 strings of one length up to 40, and all of their prefixes have answers. Every layer has to
     tolerate the noise of the layers below it, so its result changes little over the enclosures of its inputs. Muon
     moves the scores of different symbols further apart than Adam does, so their attention stays apart in longer
     strings. When the loss is below 0.01, 800 steps follow. Training gives up if the loss has not fallen by a tenth for
-    400 steps. With a goal, nets of one layer and then of two are trained in turn, without positions and with T5's.
+    400 steps. With a goal, nets of one layer and then of two layers are trained in turn, each first without positions
+    and then with T5's positions.
 
     Source: ours.
     """

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from lengthwise.presets.base import EVERY_PREFIX, PRESETS, GoalPreset, Preset
 
 MACHINE = MappingProxyType({"d_model": 64, "block_dim": 64, "hidden": 0, "read": "mixture", "alignment": 6.0})
-"""One block of 64 states that begin as copies of answers, and a mixture over them that answers."""
+"""One block of 64 states, each of which initially prefers one answer, and a read-out that mixes their answers."""
 
 SIZES = frozenset({"d_model", "block_dim"})
 """The settings that give the number of states. Each state gives one answer, so a net needs at least one state for each

@@ -12,10 +12,11 @@ class LikelihoodLast(Preset):
 
     A string of one symbol shows where this symbol leads from the start. Once strings of n symbols are learned, strings
     of n + 1 symbols show one more step. With only one answer in a string, a batch shows little about most transitions.
-    Therefore steps are plain, and each distribution has the weight of about 50 of the 256 answers of a batch.
+    Therefore steps are not extrapolated (`relaxation` 1), and the previous probabilities of a distribution count as
+    much as about 50 of the 256 answers in a batch.
 
     Nets have 128 states, or more in later attempts of a goal. With only one state for each answer, two elements of a
-    group can share a state permanently. Two states for each answer avoid this.
+    group can share a state permanently; with two states for each answer, they do not.
 
     Source: ours; Baum et al. (1970), and Bengio and Frasconi (1995) for models with inputs.
     """

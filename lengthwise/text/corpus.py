@@ -58,7 +58,7 @@ def read_texts(
 
 
 def split_documents(documents: Sequence[str], held_out: float, splits: Sequence[str]) -> dict[Split, tuple[str, ...]]:
-    """Return documents for training and, for each split in turn, the last fraction `held_out` of the characters left.
+    """Hold out the last fraction `held_out` of the remaining characters for each split in turn; train on the rest.
 
     Example:
         >>> split_documents(["abcdefgh", "ij"], 0.4, ["test"])
@@ -153,7 +153,7 @@ def open_corpus(key: str) -> TokenFile:
     except FileNotFoundError:
         raise ValueError(
             f"corpus: expected the tokens of corpus {key} in {corpora_folder().resolve()}, got none; repeat the "
-            f"training command with the text's files, which only writes the tokens, or set {FOLDER} to their folder"
+            f"training command with the text's files to write the tokens again, or set {FOLDER} to their folder"
         ) from None
     except ValueError as error:
         raise ValueError(f"corpus: {error}") from None

@@ -156,7 +156,7 @@ def test_pairs_are_closer_than_the_two_alone() -> None:
     ratio = paired_ratio([nll + 0.1 for nll in first], first)
     assert ratio == pytest.approx((math.exp(0.1),) * 3)
     assert paired_ratio([MAX_NLL, 0.5], [0.5, MAX_NLL]) == pytest.approx((1.0, 0.0, math.inf))
-    with pytest.raises(ValueError, match=r"^second: expected as many chunks as first, 4, got 3"):
+    with pytest.raises(ValueError, match=r"^second: expected 4 chunks, as in first, got 3; use the same chunks"):
         paired_ratio(first, first[1:])
 
 
@@ -172,7 +172,7 @@ def test_the_baseline_is_that_of_frequencies() -> None:
         (5, 1, r"^lengths: expected several, such as \[41, 100\], got 5; put it in brackets"),
         ([4.5], 1, "^lengths: expected whole numbers, got 4.5; give numbers"),
         ([1, 5], 1, "^lengths: expected chunks of at least 2 tokens, a context and a token, got 1"),
-        ([5, 9_999], 1, "^lengths: expected chunks of 2 to 2,197 tokens, which the text has, got 9,999; lower"),
+        ([5, 9_999], 1, "^lengths: expected chunks of 2 to 2,197 tokens, the size of the text, got 9,999; lower"),
         ([5], 0, "^num_chunks: expected a whole number from 1 to 1,000,000, got 0"),
     ],
 )
