@@ -15,7 +15,7 @@ NUM_SPECIAL = 2
 
 
 class Diverged(RuntimeError):
-    """A state, a loss or a gradient became infinite or NaN, although all numbers from which it follows were finite.
+    """A state, a loss or a gradient became infinite or NaN, although it was computed from finite numbers.
 
     For a state, `step` is the position of the first symbol, counted from 1, after which a state is not finite. For a
     loss or a gradient, it is None.

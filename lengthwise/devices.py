@@ -31,7 +31,8 @@ VARIABLE = "LENGTHWISE_DEVICE"
 """The environment variable that names the default device."""
 
 SYNCHRONOUS_DEVICES = ("cpu", "mps", "meta")
-"""Devices on which a check may, or must, wait for its numbers. Other devices check later, by their own assertion."""
+"""Devices on which the program itself checks numbers, and waits for the result. On any other device, the device checks
+them later (`on_device_assert`)."""
 
 
 def find_device(name: str) -> torch.device:
@@ -91,7 +92,7 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def on_device_assert(condition: Tensor, sentence: str) -> None:
-    """Let the device stop the program with this sentence if the condition is false anywhere.
+    """Make the device stop the program with the message `sentence` if any element of the condition is false.
 
     The program does not wait for the result. Use this only on devices outside of `SYNCHRONOUS_DEVICES`.
     """
@@ -149,7 +150,8 @@ def in_full_precision(function: Callable[Given, Result]) -> Callable[Given, Resu
 def check_arithmetic() -> None:
     """Raise a ValueError if torch or its environment is set to change float32 arithmetic on a CPU.
 
-    Certificates are about ordinary float32 arithmetic, and the settings that name a run do not record any other.
+    Certificates hold for ordinary float32 arithmetic, and the settings that identify a run do not record another
+    arithmetic.
     """
     try:
         precision = torch.get_float32_matmul_precision()

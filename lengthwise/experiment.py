@@ -60,14 +60,14 @@ class Cell(NamedTuple):
 
 
 class Scoring(NamedTuple):
-    """The score that each cell of a table shows, and what is compared.
+    """The score that each cell of a table shows, and the pairs of columns that are compared.
 
     - `measure`: accuracies are taken at all lengths at which every class can occur (`"balanced"`) or at all legal
       lengths (`"legal"`). Numeric answers have a squared `"error"`, and language models the `"perplexity"` of chunks.
-      `"attempts"` is the cost of reaching a level. `"search"` scores only one run of a cell, the run with the lowest
-      final training loss.
-    - `fit`: one of the plan's long lengths, and the accuracy that every run of a cell must reach there. Other cells
-      are marked, because their scores at larger lengths do not measure generalization.
+      `"attempts"` is the cost of reaching the goal of a run. `"search"` scores only one run of a cell, the run with the
+      lowest final training loss.
+    - `fit`: one of the plan's long lengths, and the accuracy that every run of a cell must reach there. Cells with a
+      run that misses this accuracy are marked, because their scores at larger lengths do not measure generalization.
     - `best_test`: also show the best test result during training, as the paper does.
     - `compared`: pairs of columns to compare seed by seed, in each row that has both columns. Their cells have one run
       for each seed.
@@ -96,7 +96,7 @@ class Requirements(NamedTuple):
 class Experiment(NamedTuple):
     """Cells to fill, the measurement of their runs, and the facts that a reader needs to compare the numbers.
 
-    - `about`: the subject of the page, in lines that follow the lines of the headline. The first line of both together
+    - `about`: lines about the subject of the page, which follow the lines of the headline. The first of all these lines
       opens the page, and the other lines become bullets, at most three.
     - `headline`: the result at `headline_scale`, with fields for numbers (`lengthwise.report.tables.headline`). Its
       first line is the sentence that answers the reader's question.
@@ -175,7 +175,7 @@ _SMOKE = (
 class ScaledSpecs(NamedTuple):
     """A function that makes the runs of a cell at a scale.
 
-    At `smoke`, there is only one seed, and sizes are tiny. `paper` is a ValueError. `goal` and `budget` are as in
+    At `smoke`, there is only one seed, and sizes are tiny. `paper` raises a ValueError. `goal` and `budget` are as in
     `make_spec`.
     """
 
@@ -218,7 +218,7 @@ def at_smoke_scale(settings: Settings, model: str) -> Settings:
 
 
 def parse_scale(name: str) -> Scale:
-    """Return the scale with this name; an unknown name is a ValueError."""
+    """Return the scale with this name; raise a ValueError for an unknown name."""
     if name not in get_args(Scale):
         raise ValueError(f"scale: expected one of {', '.join(get_args(Scale))}, got {name!r}")
     return cast(Scale, name)

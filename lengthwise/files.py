@@ -139,7 +139,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path, way_out: str) -> dict[str, Any]:
-    """Return the object that `write_json` wrote; a damaged file is a ValueError that ends in `way_out`.
+    """Return the object that `write_json` wrote; an error about a damaged file ends in the sentence `way_out`.
 
     Raises:
         FileNotFoundError: the file does not exist.
@@ -159,7 +159,7 @@ def json_text(content: Mapping[str, Any]) -> str:
 
 
 def parse_json_text(text: str) -> dict[str, Any]:
-    """Return the object of a `json_text`. Any other text, or changed content, is a ValueError."""
+    """Return the object of a `json_text`; raise a ValueError for any other text, or if its content has changed."""
     content = strict_json_loads(text)
     if not isinstance(content, dict):
         raise ValueError("expected a JSON object, got something else")
@@ -201,7 +201,7 @@ def strict_json_loads(text: str | bytes) -> Any:
             return int(number)
         except ValueError:  # Python refuses to convert more than 4,300 digits
             raise ValueError(
-                f"expected numbers that can be read, got one of {len(number):,} digits; round it"
+                f"expected numbers that can be read, got a number with {len(number):,} digits; round it"
             ) from None
 
     try:

@@ -1,6 +1,6 @@
 """Registries: mappings from public names to classes or functions, filled by importing a package's modules.
 
-The module also has lazy names of a package, which are imported on first use.
+`lazy_names` makes the public names of a package importable without loading their modules before the first use.
 """
 
 import importlib
@@ -57,7 +57,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 EXTENSIONS = "LENGTHWISE_EXTENSIONS"
-"""The environment variable that lists users' Python files. Their members join the package's, also in workers."""
+"""The environment variable that lists users' Python files, whose members join the package's own in every process."""
 
 _loaded: set[Path] = set()
 
@@ -203,7 +203,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
         return self._members
 
     def has_member(self, candidate: object) -> bool:
-        """Return whether an object is a member. This imports no module: whoever has a member has imported its own.
+        """Return whether an object is a member, without importing modules: a member's own module is already imported.
 
         Example:
             >>> from lengthwise.models.base import MODELS, SequenceModel

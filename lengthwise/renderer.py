@@ -1,7 +1,7 @@
-"""The separate process that makes pictures or the chart library: kinds and contents in as JSON, base64 out.
+"""The process that makes pictures or the chart library: it reads kinds and contents as JSON, and writes base64.
 
-V8, which draws, reserves gigabytes of address space and ends its process if it does not get them.
-Used by `lengthwise.pictures`.
+`lengthwise.pictures` starts it as a separate process, because V8, which draws, reserves gigabytes of address space and
+ends its process if it does not get them.
 """
 
 import base64
@@ -15,7 +15,7 @@ import vl_convert
 def render(kind: str, content: dict[str, Any] | str) -> bytes:
     """Return a chart or an SVG as an SVG, a PNG at twice the size or a PDF, or the JavaScript that draws charts.
 
-    The JavaScript is the kind `"library"`, which ignores the content.
+    The kind `"library"` returns the JavaScript, and ignores the content.
     """
     if kind == "library":
         return str(vl_convert.javascript_bundle()).encode()  # type: ignore[call-arg]  # optional, but not in its stub

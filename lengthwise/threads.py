@@ -28,7 +28,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def denormals_kept() -> Iterator[None]:
-    """Keep denormal float32 numbers inside the context, which is the default of programs but not of `one_thread`."""
+    """Keep denormal float32 numbers inside the context, also within `one_thread`, which would replace them by 0."""
     flushed = _flushes()
     torch.set_flush_denormal(False)
     try:

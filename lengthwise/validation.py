@@ -16,8 +16,8 @@ Described = TypeVar("Described", bound=BaseModel)
 def validated(kind: type[Described], settings: Mapping[str, Any], path: str = "") -> Described:
     """Build a description of class `kind` from `settings`.
 
-    `path` is the location of the settings in the whole request, such as ``"model"``. All problems are one ValueError,
-    with a line for each problem: its path, the expected value, the given value and a fix.
+    `path` is the location of the settings in the whole request, such as ``"model"``. All problems are raised as one
+    ValueError, with a line for each problem: its path, the expected value, the given value and a fix.
     """
     try:
         return kind.model_validate(dict(settings))
@@ -44,7 +44,7 @@ def check_function(argument: str, value: object) -> None:
 
 
 def whole_number(argument: str, value: object, low: int, high: int) -> int:
-    """Return a whole number of any type as an int; any other value, even True or False, is a ValueError."""
+    """Return a whole number of any type as an int; raise a ValueError for any other value, even for True or False."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not low <= int(value) <= high:
         got = truncate(repr(value))
         raise ValueError(f"{argument}: expected a whole number from {low:,} to {high:,}, got {got}; give one")
@@ -52,7 +52,7 @@ def whole_number(argument: str, value: object, low: int, high: int) -> int:
 
 
 def texts_of(argument: str, value: object) -> tuple[str, ...]:
-    """Return several texts as a tuple; a single text gives its letters, and any other value is a ValueError."""
+    """Return several texts as a tuple, or the letters of a single text; raise a ValueError for any other value."""
     texts = tuple(value) if isinstance(value, Iterable) else (value,)
     if not isinstance(value, Iterable) or not all(isinstance(text, str) for text in texts):
         raise ValueError(f"{argument}: expected several texts, got {truncate(repr(value))}; give a list of them")
@@ -60,7 +60,7 @@ def texts_of(argument: str, value: object) -> tuple[str, ...]:
 
 
 def path_of(argument: str, value: object) -> Path:
-    """Return a path from a text or a path; any other value is a ValueError."""
+    """Return a path from a text or a path; raise a ValueError for any other value."""
     check_kind(argument, value, (str, os.PathLike), "a path")
     return Path(value)  # type: ignore[arg-type]  # checked above
 

@@ -91,7 +91,7 @@ def test_files_cut_short_are_named(kept: float, contents, tmp_path: Path, capsys
     ("text", "sentence"),
     [
         ("[" * 200_000, "expected JSON"),
-        ("9" * 100_000, "got one of 100,000 digits"),
+        ("9" * 100_000, "got a number with 100,000 digits"),
         ("[1, 2]", "expected a JSON object"),
         ("null", "expected a JSON object"),
         ("{}", "its contents have changed"),
