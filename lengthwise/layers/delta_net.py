@@ -64,9 +64,9 @@ class DeltaNetLayer(TabledLayer):
         Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025), for s = 2;
         Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for a; Siems et al., "DeltaProduct" (2025).
     Differs from the source: keys have length exactly 1. The published code adds 1e-6 to a sum of squares, so its
-        reflections shrink states. Strengths b have a bias c, 0 at first. Matrices are uniform up to
-        1 / sqrt(inputs). The output has no gate. The code of Grazzi et al. applies SiLU to queries and keys only with a
-        convolution, later code always.
+        reflections shrink states. Strengths b have a bias c, which is initially 0. Matrices are uniform up to 1 /
+        sqrt(inputs). The output has no gate. The code of Grazzi et al. applies SiLU to queries and keys only if there
+        is a convolution, whereas later code always applies it.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from lengthwise.ops.grid import Cell
 
 
 class GridCell(nn.Module, ABC):
-    """A cell of a grid, with the messages at the borders and the numbers that are added up to an answer."""
+    """A cell of a grid, with the messages at the borders and the numbers whose sum is the answer."""
 
     per_row: nn.Parameter
 
@@ -47,9 +47,9 @@ class CategoricalCell(GridCell):
         down = sum_{p,q,r} above_p left_q relation_r(a, b) table[p, q, r, 0],  and table[.., 1] to the right.
 
     All distributions are softmaxes of logits divided by `temperature`. At temperature 0, the largest logit has
-    probability 1. The numbers of classes and of a row are moved towards the nearest integers by a fraction `rounding`,
-    and have the gradient of the unrounded numbers. At temperature 0 and rounding 1, the cell looks classes up and adds
-    integers, exactly up to 2^63.
+    probability 1. The number of each class (`per_class`) and the number of a row (`per_row`) are moved towards the
+    nearest integers by a fraction `rounding`. Their gradient is the gradient of the unrounded numbers. At temperature 0
+    and rounding 1, the cell looks classes up and adds integers, exactly up to 2^63.
 
     Source: ours. Differs from the annealed table of `BlockLinearRNN` with columns "stochastic": an entry depends on two
         messages and a relation, not on one state and a symbol.
@@ -69,7 +69,7 @@ class CategoricalCell(GridCell):
         self.register_buffer("rounding", torch.zeros(()))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw logits from N(0, 1) and the numbers of classes from N(0, 1/4); the number of a row becomes 0."""
+        """Draw logits from N(0, 1) and `per_class` from N(0, 1/4); `per_row` becomes 0."""
         for logits in (self.relations, self.table, self.top, self.left):
             nn.init.normal_(logits, generator=generator)
         nn.init.normal_(self.per_class, std=0.5, generator=generator)
@@ -112,7 +112,7 @@ class CategoricalCell(GridCell):
         return mix
 
     def integers(self) -> tuple[Int64[Tensor, " K"], Int64[Tensor, ""]]:
-        """Return the rounded numbers of classes and of a row."""
+        """Return `per_class` and `per_row`, rounded."""
         return self.per_class.detach().round().long(), self.per_row.detach().round().long()
 
     def numbers(

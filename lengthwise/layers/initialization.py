@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 
 TRUNCATED = 0.8796256610342398
-"""The standard deviation of a standard normal distribution that is truncated at two deviations."""
+"""The standard deviation of a standard normal distribution after truncation at two of its standard deviations."""
 
 
 def draw_truncated(linear: nn.Linear, std: float, generator: torch.Generator) -> None:
-    """Draw weights from a normal distribution truncated at two deviations; biases become 0.
+    """Draw weights from a normal distribution truncated at two standard deviations; biases become 0.
 
     `std` is the standard deviation before truncation.
     """

@@ -15,7 +15,8 @@ MAX_ELEMENTS_PER_CHUNK = 1 << 24
 """The largest number of elements in the transitions that an upper layer computes at once."""
 
 TIME_STEP = 1 / 40
-"""The time step of the discretized equation. It also makes the optimizer's updates small, or states would overflow."""
+"""The time step of the discretized equation. It also keeps the optimizer's updates small, because states would overflow
+otherwise."""
 
 
 class LinearCDELayer(TabledLayer):
@@ -39,8 +40,9 @@ class LinearCDELayer(TabledLayer):
         2025), and its code for initialization, D states and `"low-rank-product"`.
     Differs from the source: `"low-rank"` is the paper's equation A(u) = sum_i u_i A^i, but the published code computes
         `"low-rank-product"`. So the published scores of DPLR-SLiCE are scores of the product. Here h_0 does not depend
-        on the first symbol, which acts like all other symbols. The published code has c_t = 1 and limits each change
-        of a state to 1e11. So large published states grow by at most 1e11 for each symbol, and end as NaN.
+        on the first symbol, which acts like all other symbols. The published code has c_t = 1 and limits each change of
+        a state to 1e11. The published code therefore lets large states grow by at most 1e11 for each symbol, until they
+        end as NaN.
     """
 
     def __init__(self, *, d_model: int, structure: Structure, block_dim: int, rank: int) -> None:
@@ -56,7 +58,7 @@ class LinearCDELayer(TabledLayer):
             self.left, self.right = (nn.Parameter(torch.empty(d_model + 1, d_model, rank)) for _ in range(2))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw from normal distributions of deviation 1/2; for matrices, divided by sqrt(block size) or sqrt(rank)."""
+        """Draw from N(0, 1/4); entries of matrices are divided by the square root of the block size or the rank."""
         nn.init.normal_(self.first_state, std=0.5, generator=generator)
         if self.blocks is not None:
             nn.init.normal_(self.blocks, std=0.5 * self.block_dim**-0.5, generator=generator)

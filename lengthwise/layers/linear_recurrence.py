@@ -99,7 +99,7 @@ class _DiagonalLayer(RecurrentLayer):
 class LRULayer(_DiagonalLayer):
     """A diagonal layer with a = exp(-exp(nu) + i exp(theta)) and gains as the factors of B's rows.
 
-    At first, 0.9 < |a| < 0.999, and the gains are sqrt(1 - |a|^2).
+    Initially, 0.9 < |a| < 0.999, and the gains are sqrt(1 - |a|^2).
 
     Source: Orvieto et al., "Resurrecting recurrent neural networks for long sequences" (ICML 2023), section 3.
     Differs from the source: C is drawn smaller by a factor of sqrt(2), so that features keep their size.

@@ -21,7 +21,7 @@ Gates = Literal["closed", "open"]
 
 
 class LoopScales(nn.Module, ABC):
-    """The gains and gates of every loop. At first, gains are 1, and gates are 0 (`"closed"`) or 1 (`"open"`)."""
+    """The gains and gates of every loop. Initially, gains are 1, and gates are 0 (`"closed"`) or 1 (`"open"`)."""
 
     gates: Gates = "closed"
 

@@ -22,7 +22,7 @@ Activation = Literal["silu", "gelu", "gelu-tanh"]
 
 
 class Scales(NamedTuple):
-    """Factors, number by number, of a layer's normed inputs (gains) and of its outputs (gates).
+    """Elementwise factors of a layer's normed inputs (gains) and of its outputs (gates).
 
     Their order is the order of the published code: gains before gates, and attention before feed-forward.
     """
@@ -105,7 +105,7 @@ class TransformerLayer(nn.Module):
         scales: Scales | None = None,
         attention: CausalAttention = CAUSAL,
     ) -> Float[Tensor, "B D"]:
-        """Return the result of `forward` at one position of each string; others compute only keys and values."""
+        """Return the result of `forward` at one position of each string; only keys and values need all positions."""
         maps = self._maps(scales)
         normed = self.norms[0](states)
         here = torch.arange(len(positions), device=states.device)
@@ -122,8 +122,9 @@ class TransformerLayer(nn.Module):
     ) -> Float[Tensor, "B W P S D"]:
         """Return `forward` at the symbols of tails, each of which follows a prefix of 1 ... P = T - S positions.
 
-        `states` are those of the string with the prefixes, and ``tails[:, w, p, s]`` the state of symbol s of tail w
-        after the first p + 1 positions, so at position p + 1 + s. A symbol attends to its prefix and to its own tail.
+        `states` contains the state at each position of the string. ``tails[:, w, p, s]`` is the state of symbol s of
+        tail w after a prefix of p + 1 positions, that is, at position p + 1 + s. A symbol attends to its prefix and to
+        its own tail.
         """
         maps = self._maps(None)
         num_prefixes, num_symbols = tails.shape[2:4]

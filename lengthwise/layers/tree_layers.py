@@ -201,7 +201,8 @@ class PostNormLayer(TreeAttentionLayer):
         self.norm_2 = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw weights from N(0, 1 / inputs), truncated at two deviations, and r from N(0, 0.02^2); set biases to 0."""
+        """Draw weights from N(0, 1 / inputs), truncated at 2 / sqrt(inputs), and r from N(0, 0.02^2); set biases to
+        0."""
         self.reset_shared_parameters()
         for linear in self.linears:
             std = linear.in_features**-0.5

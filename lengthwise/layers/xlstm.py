@@ -90,7 +90,7 @@ class MLSTMLayer(TabledLayer):
     """
 
     def __init__(self, *, d_model: int, num_heads: int, conv: int = 0, num_blocks: int = 1) -> None:
-        """Make the layer of a model with `num_blocks` blocks; the more blocks, the smaller W_out is at the start."""
+        """Make the layer of a model with `num_blocks` blocks; the more blocks, the smaller W_out is initially."""
         super().__init__()
         inner = 2 * d_model
         self.num_heads = num_heads

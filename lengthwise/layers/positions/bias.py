@@ -11,7 +11,7 @@ from torch import Tensor
 from lengthwise.layers.positions.base import CausalAttention, PositionEncoding
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
-"""The largest number of scores at once. Longer strings run some queries at a time, so they do not need T^2 memory."""
+"""The largest number of scores at once. For longer strings, only some queries run at a time, to save T^2 memory."""
 
 
 class ScoreBias(PositionEncoding):

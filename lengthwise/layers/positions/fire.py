@@ -27,8 +27,8 @@ EPSILON = 1e-6
 class FIRE(PositionEncoding):
     """Scores q_i . k_j / sqrt(E) + f_h(psi(i - j) / (psi(max(i, L)) + 1e-6)) with psi(x) = ln(1 + |c x|); for any T.
 
-    f is a net with 32 ReLUs and an output for each head. Each layer learns its own f, c and L = 512 |l|. At first,
-    c = 0.1 and l = 1. For a query beyond L, distances count relative to the position of the query.
+    f is a net with 32 ReLUs and an output for each head. Each layer learns its own f, c and L = 512 |l|. Initially, c =
+    0.1 and l = 1. For a query beyond L, distances count relative to the position of the query.
 
     Source: Li et al., "Functional interpolation for relative positions improves long context transformers" (ICLR 2024),
         and the code in their appendix.
