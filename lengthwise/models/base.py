@@ -208,7 +208,7 @@ class RecurrentModel(SequenceModel):
 
 
 class TreeModel(SequenceModel):
-    """A model whose states belong to the nodes of a tree; symbols are its leaves, and layers merge them by levels."""
+    """A model whose states belong to nodes of a tree; leaves are symbols, and layers merge nodes level by level."""
 
     @property
     @abstractmethod
@@ -302,7 +302,8 @@ def build_model(name: str, config: ModelConfig, task: Alphabet | Vectors, seed: 
     outline(name, config, task)
     model: type[Any] = MODELS[name]
     # Torch's modules first draw from torch's global generator, and then our models draw again. Forking the global
-    # generator keeps the user's later draws the same. Models of other packages may rely on it, so it is not forked.
+    # generator keeps the user's later draws the same. Models of other packages may rely on its draws, so for them it is
+    # not forked.
     with torch.random.fork_rng(devices=[], enabled=is_of_package(model)):
         made: SequenceModel = model(config, **_sizes(model, task), generator=generator_for(seed, "parameters"))
     return made
@@ -324,7 +325,8 @@ def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceMod
     # The instance is made without `__init__`, so that `reset_parameters` can be replaced before `__init__` calls it.
     made: SequenceModel = object.__new__(model)
     with torch.device("meta"), _NoDraws():
-        # Our `reset_parameters` only draws numbers, which "meta" does not have. Methods of other packages may do more.
+        # In our models, `reset_parameters` only draws numbers, so it is skipped: tensors on "meta" have none. In other
+        # packages, the method may do more.
         if is_of_package(model.reset_parameters):
             made.__dict__["reset_parameters"] = lambda generator: None
         made.__init__(config, **sizes, generator=None)  # type: ignore[misc]

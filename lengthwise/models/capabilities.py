@@ -18,7 +18,7 @@ Perturbation = Callable[[Tensor], Tensor]
 """A function by which training changes hidden states, for example by adding noise; it keeps their shape."""
 
 Observer = Callable[[int, Mapping[int, Tensor]], None]
-"""A function of a level of trees, and of the states [B, N, D] of the nodes on this level for each batch."""
+"""A function that is called with the number of a tree level and, for each batch, the states [B, N, D] of its nodes."""
 
 Noisy = TypeVar("Noisy", bound="AcceptsNoise")
 Tree = TypeVar("Tree", bound="ShowsNodes")
@@ -200,8 +200,8 @@ class HoldsDistributions(ABC):
     ) -> Float[Tensor, "B T"]:
         """Return the log probability of each answer, given all symbols and answers before it; 0 without a target.
 
-        The tables are exp(logits), and the logits have to be normalized. The gradients by the logits are then expected
-        counts.
+        The tables are exp(logits), and the logits have to be normalized. The gradients with respect to the logits are
+        then expected counts.
         """
 
 
@@ -223,14 +223,14 @@ class AnswersNumbers(ABC):
 
 
 class QuantizesStates(ABC):
-    """A model that quantizes its states to the codes of `codebook`, which training searches after `quantize_after`."""
+    """A model that quantizes its states to codes in `codebook`; training searches for codes after `quantize_after`."""
 
     codebook: Codebook
 
     @property
     @abstractmethod
     def quantize_after(self) -> float:
-        """Return the fraction of training after which training searches codes."""
+        """Return the fraction of training after which training searches for codes."""
 
 
 def check_ids(inputs: object) -> None:

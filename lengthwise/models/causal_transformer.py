@@ -29,7 +29,7 @@ from lengthwise.validation import truncate
 DEFAULT_RANGE = 2048
 
 IMPLIED = ("sinusoidal", "learned")
-"""Encodings that `learned_positions` identifies: 0 means `"sinusoidal"`. So settings omit their names."""
+"""Encodings whose names settings omit, because `learned_positions` identifies them: 0 means `"sinusoidal"`."""
 
 
 class EncodingsOfSize(Sequence[str]):
@@ -137,7 +137,7 @@ class CausalTransformer(
             raise ValueError(
                 "vocab_size: expected the number of symbols or, for vectors, input_dim; give one of the two"
             )
-        # No encoding has both a table and a range.
+        # No encoding has both a table and a range, so one number describes either.
         width, max_positions = config.d_model, config.learned_positions or config.position_range
         sizes = PositionSizes(width, config.num_heads, num_layers, max_positions)
         positions = POSITIONS[config.positions](sizes)

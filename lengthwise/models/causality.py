@@ -66,7 +66,7 @@ def _reaches(gradient: Tensor, part: Tensor, slack: float) -> bool:
 
 
 class _EmbeddedStrings(TorchFunctionMode):
-    """A mode that replaces embedded strings by new leaf tensors, so that gradients by them can be computed.
+    """A mode that replaces embedded strings by new leaf tensors, because gradients are computed for leaves.
 
     A mode also sees the tables of plain functions, which have no modules that could have hooks.
     """
@@ -124,7 +124,7 @@ def _by_changes(outputs: Outputs, strings: Int64[Tensor, "B T"], num_symbols: in
 def is_close(one: Tensor, another: Tensor, *, relative: float = 0.0) -> bool:
     """Return whether outputs differ by at most a fraction of the largest output, or of 1 if that is larger.
 
-    The fraction is at least that of rounding. NaN equals NaN.
+    The fraction is `relative`, or the fraction that counts as rounding if that is larger. NaN equals NaN.
     """
     fraction = max(relative, ROUNDING * torch.finfo(one.dtype).eps)
     limit = fraction * max(1.0, float(one.nan_to_num(0.0, 0.0, 0.0).abs().max()))

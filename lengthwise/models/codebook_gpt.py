@@ -91,7 +91,7 @@ class CodebookGPT(QuantizesStates, RegularGPT):
 
     @property
     def quantize_after(self) -> float:
-        """Return the fraction of training after which training searches codes."""
+        """Return the fraction of training after which training searches for codes."""
         return self.config.quantize_after
 
     @property

@@ -91,9 +91,9 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
 def find_fault(outputs: Outputs, net: nn.Module, num_symbols: int, max_length: int | None) -> str | None:
     """Return a clause that says how the net fails to read forwards, or None if the tests find no fault.
 
-    Gradients with respect to later symbols must be exactly 0. Other later symbols may change outputs by rounding only.
-    A prefix alone and the same prefix of a longer string must agree to 0.1 % of the largest output. `outputs` are
-    hidden states or logits, of at most `max_length` symbols.
+    Gradients with respect to later symbols must be exactly 0. Changes of later symbols may change outputs only by
+    rounding. A prefix alone and the same prefix of a longer string must agree to 0.1 % of the largest output. `outputs`
+    are hidden states or logits, of at most `max_length` symbols.
     """
     short, long = (min(length, max_length or length) for length in (LENGTH, LENGTHS[-1]))
     strings = some_strings(NUM_STRINGS, short, num_symbols).to(device_of(net))
@@ -163,7 +163,7 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
         raise _error_in(model, "last", problem) from problem
     if (named := classes_of(model)) is not None and named != task.classes:
         raise ValueError(
-            f"model: expected a model for the sets of the task ({'; '.join(task.classes)}), got one for others "
+            f"model: expected a model for the sets of the task ({'; '.join(task.classes)}), got one for other sets "
             f"({'; '.join(named)}); make its SetAnswers for this task"
         )
     num_answers = _tensor(model, "last", logits, (2, -1), "logits [B, Y]").shape[1]

@@ -15,7 +15,7 @@ CACHE_NAMES = ("cache", "cache_params", "past_key_values")
 
 
 class _Entry(NamedTuple):
-    """The location of a tensor in a cache: its layer, ``conv_states`` or ``recurrent_states``, and its key in them."""
+    """The location of a tensor in a cache: its layer, ``conv_states`` or ``recurrent_states``, and its key there."""
 
     layer: int
     states: str

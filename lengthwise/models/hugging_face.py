@@ -57,7 +57,8 @@ def wrap_hugging_face(
         model: for example a ``MambaModel`` or a ``MambaForCausalLM``; `certify` needs float32 or float64.
         head: maps the last hidden state [B, D] to logits [B, Y], in the model's number format.
         answers: instead of `head`, the tokens with which a causal language model answers, one for each class. Or a
-            `SetAnswers`, which turns scores into sets: the outputs of `head` or, without it, the logits of all tokens.
+            `SetAnswers`, which turns scores into sets; the scores are the outputs of `head` or, without it, the logits
+            of all tokens.
         tokens: the token of each symbol; by default, symbol v is token v.
         begin: the token that the model reads before each string, if it needs one.
         max_length: the largest length in symbols of a model that reads whole strings; by default the number of
@@ -133,7 +134,7 @@ def _wrapped(backbone: nn.Module, head: nn.Module, ids: TokenIds, max_length: in
 
 
 def _checked_length(backbone: nn.Module, ids: TokenIds, max_length: int | None) -> int | None:
-    """Return the largest length in symbols; raise a ValueError if the model cannot read strings of a given one."""
+    """Return the largest length in symbols; raise a ValueError if the model cannot read strings of the given length."""
     positions = getattr(backbone.config, "max_position_embeddings", None)
     known = positions - ids.num_before if isinstance(positions, int) and positions > ids.num_before else None
     if max_length is None:
@@ -154,7 +155,7 @@ def _checked_length(backbone: nn.Module, ids: TokenIds, max_length: int | None) 
 
 @torch.no_grad()
 def _check_language_head(model: nn.Module, backbone: nn.Module, head: nn.Module) -> None:
-    """Raise a ValueError if a model changes the logits of its head, for example by a cap, which moves a threshold."""
+    """Raise a ValueError if a model changes the logits of its head, as a cap does; a threshold would no longer fit."""
     tokens = torch.arange(2, device=device_of(model))[None] % _num_tokens(model)
     with eval_mode(model):
         try:
@@ -165,7 +166,7 @@ def _check_language_head(model: nn.Module, backbone: nn.Module, head: nn.Module)
                 f"model: expected a causal language model that returns logits, got a {type(model).__name__} "
                 f"({first_line(problem)}); give a head instead"
             ) from None
-    # A cap hardly changes the small logits of two tokens, so the settings are also looked at.
+    # A cap hardly changes the small logits of two tokens, so the settings are also checked.
     cap = getattr(model.config, "final_logit_softcapping", None)
     if cap is not None or logits.shape != own.shape or not is_close(own, logits):
         raise ValueError(

@@ -59,7 +59,7 @@ class LDRU(SymbolTree):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw embeddings with deviation 0.02, which the norm of leaves scales up, and maps with 1 / sqrt(inputs)."""
+        """Draw embeddings of standard deviation 0.02, which the leaf norm scales up, and maps of 1 / sqrt(inputs)."""
         nn.init.trunc_normal_(self.embedding.weight, std=0.02, a=-0.04, b=0.04, generator=generator)
         self.leaf_norm.reset_parameters()
         self.layer.reset_parameters(generator)

@@ -59,8 +59,8 @@ class LoopedTransformerConfig(CausalTransformerConfig):
     )
     other_effects = MappingProxyType(
         {
-            "tolerance": "belongs to the rule that a trained net may be given for its number of loops",
-            "max_loops": "belongs to the rule that a trained net may be given for its number of loops",
+            "tolerance": "is used by the rule 'converged', which can be chosen after training",
+            "max_loops": "is used by the rule 'converged', which can be chosen after training",
             "activations": "decides which states are kept in memory",
         }
     )
@@ -114,16 +114,18 @@ class LoopedTransformer(CausalTransformer):
     Variants:
 
     - `"timestep"`: gains and gates are functions of the loop (`TimestepScales`).
-    - `"control"`: gains and gates are learned and the same in all loops. So this variant lacks the encoding of the
-      loop's number and its parameters. At width 64, layer and scales have 49,984 parameters instead of 86,976.
+    - `"control"`: gains and gates are learned and the same in all loops. So this variant has neither an encoding of the
+      loop's number nor the parameters of this encoding. At width 64, layer and scales have 49,984 parameters instead of
+      86,976.
     - `"code"`: the plain loop of the published code, without gains and gates.
 
     In variants with timestep encoding and their controls, a loop has no effect at the start of training, unless `gates`
     are `"open"`.
 
-    The published code has a different layer in each of its experiments. The ending of a variant names the experiment:
+    The published code has a different layer in each of its experiments. The ending of a variant names the experiment,
+    which determines norm and activation:
 
-    | ending | experiment | norms and activation with time, and of the control | of the plain loop |
+    | ending | experiment | `timestep` and `control` | `code` |
     | --- | --- | --- | --- |
     | none | dynamic programming | RMSNorm without gain, SiLU | RMSNorm with gain, GELU (tanh) |
     | `-in-context` | decision trees | RMSNorm without gain, GELU (tanh) | LayerNorm, GELU (tanh) |

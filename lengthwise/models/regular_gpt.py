@@ -110,9 +110,9 @@ class RegularGPT(AnswersUpTo, SymbolTree):
     Source: Chi et al. (2023), sections 3.1-3.2.
     Differs from the source: pads are a learned symbol that may also be inside a string. Training with such pads teaches
         the net to ignore them. The default layer is `MergeLayer`. The lowest levels may have their own chunk sizes.
-        Read-out weights of variant `"code"` are drawn from a normal distribution, which the published code truncates
-        at two deviations. By default, windows have pads at all positions before a string. The published code pads only
-        the first chunk and cuts windows off. This changes answers if K >= 2.
+        Read-out weights of variant `"code"` are drawn from a normal distribution, which the published code truncates at
+        two standard deviations. By default, windows have pads at all positions before a string. The published code pads
+        only the first chunk and cuts windows off. This changes answers if K >= 2.
     """
 
     Config = RegularGPTConfig

@@ -173,7 +173,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         return logits
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
-        """Return the last state from T K (1 + 1/C + ...) states: level l needs only each C^l-th one from the end."""
+        """Compute T K (1 + 1/C + ...) states, and return the last one: level l needs only every C^l-th state."""
         states = self._read(inputs)
         levels = self.num_levels(inputs.shape[1])
         chunk = self.config.chunk_size

@@ -27,7 +27,7 @@ class AnswersSets(Protocol):
     def classes(self) -> tuple[str, ...]: ...
     @property
     def members(self) -> Bool[np.ndarray, "S M"]:
-        """Return which of the symbols, and then the end if sets can contain it, each class's set contains."""
+        """Return which symbols the set of each class contains, followed by the end if any set can contain it."""
 
 
 class SetAnswers(nn.Module):
@@ -113,7 +113,8 @@ class SetAnswers(nn.Module):
         signs = self.signs.to(distances)
         by_set = (distances[..., None, :] * signs).amin(-1)
         is_own = ((scores > self.above)[..., None, :] == (signs > 0)).all(-1)
-        # At a distance of 0, logits are tied, and of tied logits the first would count.
+        # At a distance of 0, logits would be tied, and the first class would be the answer instead of the net's own
+        # set.
         least = torch.finfo(by_set.dtype).tiny
         by_set = torch.where(is_own, by_set.clamp(min=least), by_set)
         is_tied = ~is_own.any(-1, keepdim=True) & (by_set.amax(-1, keepdim=True) == 0)
@@ -121,7 +122,7 @@ class SetAnswers(nn.Module):
 
 
 def _check_rule(task: AnswersSets, score: str, above: float) -> None:
-    """Raise a ValueError unless the task has a class for other sets, and the threshold is a number of the score."""
+    """Raise a ValueError unless the task has a class for other sets, and the threshold is a value of this score."""
     if not isinstance(task, AnswersSets) or len(task.classes) != len(task.members) + 1:
         raise ValueError(
             "task: expected a task next-symbols with with_other=True, which has a class for all sets that are "

@@ -53,7 +53,8 @@ def wrap_module(
 
     The logits at a position must answer the prefix that ends there. Tests on a few strings check this now, and again
     before the net is attacked, certified or trained. Gradients with respect to later symbols must be exactly 0. Up to
-    rounding, other later symbols must not change logits, and a prefix must be answered alone as inside longer strings.
+    rounding, changes of later symbols must not change logits, and a prefix must have the same answer alone as inside a
+    longer string.
 
     Args:
         module: maps ids, torch.int64, to logits. A certificate identifies a module by its class and weights, and a
