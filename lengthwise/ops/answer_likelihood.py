@@ -13,9 +13,10 @@ at every step, all numbers stay in the range of floats, on strings of any length
 An answer whose probability is below `MIN_PROBABILITY` is impossible for the model. Its log probability is
 log `MIN_PROBABILITY` with a gradient of 0, and f_t = m_t.
 
-The gradient is computed backwards in time. Let g_t be the gradient by log p_t, and l_t the gradient by f_t. Then
+The gradient is computed backwards in time. Let g_t be the gradient with respect to log p_t, and l_t the gradient with
+respect to f_t. Then
 
-    h_t = (l_t - l_t . f_t + g_t) / p_t,   the gradient by m_t is e_y * h_t,   l_{t-1} = A[u_t]^T (e_y * h_t).
+    h_t = (l_t - l_t . f_t + g_t) / p_t,   l_{t-1} = A[u_t]^T (e_y * h_t),   and e_y * h_t is the gradient for m_t.
 
 For g = 1, these gradients are the messages of the forward-backward algorithm. So a gradient times its probability is an
 expected count of a transition or an answer (`lengthwise.training.baum_welch`).
@@ -35,7 +36,7 @@ from lengthwise.devices import in_full_precision
 from lengthwise.ops.symbol_recurrence import SymbolStep, check_symbols, sums_by_symbol
 
 MIN_PROBABILITY = 1e-30
-"""The smallest probability of a possible answer. Smaller ones count as impossible, so logarithms are finite."""
+"""The smallest probability of a possible answer. Its logarithm replaces the logarithms of smaller probabilities."""
 
 Transitions = Float[Tensor, "V S S"]
 Emissions = Float[Tensor, "Y S"]
@@ -132,7 +133,7 @@ class _AnswerLikelihood(torch.autograd.Function):
             # f_t is a quotient with divisor p_t, and l_t . f_t is the part of the gradient through this divisor.
             weight = gradient[:, t] - (by_state * states[t]).sum(1)
             by_joint[t] = _masked(is_possible[t], (by_state + weight[:, None]) / divisors[t, :, None])
-            # An impossible answer left the distribution as it was, so the gradient by f_t passes to m_t unchanged.
+            # An impossible answer left the distribution as it was, so the gradient for f_t passes to m_t unchanged.
             by_moved[t] = torch.where(is_possible[t, :, None], by_joint[t] * weights[t], by_state)
             by_state = step(by_moved[t, :, None], tokens[:, t])[:, 0]
         before = torch.cat([initial[None], states[:-1]])

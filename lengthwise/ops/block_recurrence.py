@@ -14,8 +14,8 @@ one. Numbers are real or complex.
   about 3 sqrt(T) steps.
 
 The gradient follows from the same kind of recurrence backwards in time, l_t = g_t + A_{t+1}^H l_{t+1}. Here g_t is the
-gradient by the output x_t. Then dL/dv_t = l_t, dL/dA_t = l_t x_{t-1}^H and dL/dx_0 = A_1^H l_1. Every form keeps only
-the states for the gradient, which are T N S numbers. Second derivatives do not exist.
+gradient with respect to the output x_t. Then dL/dv_t = l_t, dL/dA_t = l_t x_{t-1}^H and dL/dx_0 = A_1^H l_1. Every form
+keeps only the states for the gradient, which are T N S numbers. Second derivatives do not exist.
 
 Source: Fan et al. (2024), eq. (5), section 3.4; Martin and Cundy (2018) for the gradient. Differs from the source: see
 `lengthwise.ops.scan`; T need not be a power of two.

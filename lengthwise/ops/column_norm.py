@@ -114,8 +114,8 @@ class _RescaledBlocks(torch.autograd.Function):
         rescaled, norms, largest = ctx.saved_tensors  # type: ignore[attr-defined]
         p, least = ctx.p, ctx.least  # type: ignore[attr-defined]
         by_centered = gradient / norms.clamp(min=least)
-        # The norm is a maximum over columns, so only the largest column has its gradient. Below `least`, the divisor is
-        # constant, and no column has it.
+        # The norm is a maximum over columns, so its gradient reaches only the largest column. Below `least`, the
+        # divisor is constant, and its gradient reaches no column.
         by_norm = -(by_centered * rescaled).sum((-2, -1), keepdim=True) * (norms >= least)
         largest = largest.expand(*rescaled.shape[:-1], 1)
         column = rescaled.gather(-1, largest)

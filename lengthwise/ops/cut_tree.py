@@ -7,9 +7,9 @@ A level of a string of n nodes, with chunks of C, has three steps:
    first C - 1 nodes are shorter than C.
 3. It keeps the last node of each chunk.
 
-With K = 1, each kept node has a full window, and the tree is the tree of `lengthwise.ops.tree_attention` under the raw
-pad rule. With K >= 2 the two trees differ. The tree there has pads at all positions before the string, and its layers
-merge these pads.
+With K = 1, each kept node has a full window, and the tree equals the tree of `lengthwise.ops.tree_attention` under the
+raw pad rule. With K >= 2 the two trees differ: in `tree_attention`, there are pads at all positions before the string,
+and layers merge these pads.
 
 Each prefix is a string with its own left edge. The length of a prefix, modulo the reach of the level, decides which
 nodes are missing in its windows. So `cut_prefix_states` computes the layers below the last one C times at each level.
@@ -17,7 +17,7 @@ nodes are missing in its windows. So `cut_prefix_states` computes the layers bel
 `cut_prefix_states_by_definition` reads each prefix by itself, with a mask over the nodes of each level.
 
 Source: the code published with Chi et al. (2023).
-Differs from the source: there, an offset r of exactly 0 excludes a position from attention, here it does not.
+Differs from the source: in the source, an offset r of exactly 0 excludes a position from attention.
 """
 
 import math

@@ -12,7 +12,8 @@ products to its end, and B the strengths. Then
 (I + strictly_lower(B K K^T * G)) [U W] = B [V  c K],
 S <- (c_last I - (d K)^T W) S + (d K)^T U,   o = c q S + (lower(q K^T) * G) (U - W S).
 
-Only the equation of S runs chunk by chunk. Up to rounding, both forms return the same, with gradients by all arguments.
+Only the equation of S runs chunk by chunk. Up to rounding, both forms return the same results, with gradients for all
+arguments.
 
 Source: Yang et al., "Parallelizing linear transformers with the delta rule over sequence length" (NeurIPS 2024), for
 the chunks; Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for the decay; Siems et al., "DeltaProduct"
@@ -169,7 +170,7 @@ def _heads_last(*tensors: Tensor) -> list[Tensor]:
 
 
 def _in_chunks(tensor: Tensor, size: int) -> Tensor:
-    """Return [B, T, H, *X] as [B, H, N, C, *X]; zeros fill the last chunk, which change no state and are not read."""
+    """Return [B, T, H, *X] as [B, H, N, C, *X]; the last chunk is filled with zeros, which change no state."""
     missing = -tensor.shape[1] % size
     if missing:
         tensor = torch.cat([tensor, tensor.new_zeros(len(tensor), missing, *tensor.shape[2:])], 1)

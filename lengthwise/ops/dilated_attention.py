@@ -71,7 +71,9 @@ def attend_masked(
     bias: Float[Tensor, "H C"],
     stride: int,
 ) -> Float[Tensor, "B T D"]:
-    """Return eq. (1) for heads behind positions, with the mask M of `dilated_mask` added to the scores.
+    """Return the attention of eq. (1), with the axis of heads after the axis of positions, and heads concatenated.
+
+    The mask M of `dilated_mask` is added to the scores.
 
     M[m, n] = r_j if m - n = j * stride with j in [C], else -inf.
     """

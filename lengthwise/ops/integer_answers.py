@@ -7,7 +7,7 @@ from torch import Tensor
 from lengthwise.ops.shapes import check_shapes
 
 NEIGHBORS = 3
-"""The number of integers on each side of the nearest one that sums include. All others have a share below exp(-9 s)."""
+"""The number of integers in sums on each side of the nearest integer. All others have shares below exp(-9 s)."""
 
 
 @check_shapes

@@ -27,10 +27,10 @@ ULPS = 8
 class Intervals:
     """Tensors of intervals: all values between `low` and `high`, number by number.
 
-    Proofs keep the ends in float64. Training, which only measures, keeps them in the model's precision. Every operation
-    returns intervals that contain its result for all values in the given intervals: the exact result, and the float32
-    result for any order of summation. For this, the ends are moved outwards by twice the largest error of float32. This
-    also covers the rounding of the ends in float64, which is a billion times smaller.
+    Proofs keep the ends in float64. Training only estimates how intervals grow, so it keeps the ends in the model's
+    precision. Every operation returns intervals that contain its result for all values in the given intervals: the
+    exact result, and the float32 result for any order of summation. For this, the ends are moved outwards by twice the
+    largest error of float32. This also covers the rounding of the ends in float64, which is a billion times smaller.
 
     Results above `LARGEST` have infinite ends. Operations on them return infinite or NaN ends. No comparison that a
     proof needs holds for such ends, so no proof can use them.

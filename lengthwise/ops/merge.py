@@ -151,7 +151,7 @@ def _projected_backward(
     query: Float[Tensor, "D D"],
     key_value: Float[Tensor, "_ D"],
 ) -> tuple[Tensor, Float[Tensor, "D D"], Float[Tensor, "_ D"]]:
-    """Return the gradients by parts, W_q and W_kv."""
+    """Return the gradients for parts, W_q and W_kv."""
     if windows is not None:
         by_queries = parts.new_zeros(len(query), len(parts)).index_add_(1, windows[-1], by_queries)
         zeros = parts.new_zeros(len(key_value), len(parts))
@@ -181,7 +181,7 @@ def _attended_backward(
     keys_values: Float[Tensor, "_ N"],
     shares: Float[Tensor, "H C M"],
 ) -> tuple[Float[Tensor, "D M"], Float[Tensor, "_ N"], Float[Tensor, "H C"]]:
-    """Return the gradients by queries, by keys and values, and by r."""
+    """Return the gradients for queries, for keys and values, and for r."""
     heads, chunk, count = shares.shape
     by_keys_values = torch.empty_like(keys_values)
     keys, values = keys_values.view(2, heads, -1, chunk, count)
@@ -201,7 +201,7 @@ def _attended_backward(
 def _block_backward(
     by_state: Float[Tensor, "M D"], block: Sequence[Tensor], kept: Sequence[Tensor]
 ) -> tuple[Float[Tensor, "M D"], list[Tensor]]:
-    """Return the gradients by the input of a block, and by its weights."""
+    """Return the gradients for the input of a block, and for its weights."""
     scale, shift, widen, _, narrow, _ = block
     state, mean, rate, normed, sums, hidden = kept
     by_narrow = [by_state.t() @ hidden, by_state.sum(0)]
@@ -215,7 +215,7 @@ def _block_backward(
 def _norm_backward(
     gradient: Float[Tensor, "M D"], state: Float[Tensor, "M D"], mean: Tensor, rate: Tensor, *weights: Tensor | None
 ) -> tuple[Any, ...]:
-    """Return the gradients of a norm by its input and by its weights; the gradient by a missing weight is None."""
+    """Return the gradients for the input of a norm and for its weights; the gradient for a missing weight is None."""
     needs = [True, *(weight is not None for weight in weights)]
     gradients: tuple[Any, ...] = torch.ops.aten.native_layer_norm_backward.default(
         gradient, state, state.shape[1:], mean, rate, *weights, needs

@@ -52,7 +52,7 @@ def decay_products_by_definition(decays: Float[Tensor, "*M C"]) -> Float[Tensor,
 def decay_products(decays: Float[Tensor, "*M C"]) -> Float[Tensor, "*M C C"]:
     """Return the products of `decay_products_by_definition`, with a gradient that never divides by a decay.
 
-    If G_ij is the gradient by L_ij, the gradient by a_k is sum_{i >= k > j} G_ij L_ik L_{k-1,j}. A decay may be 0.
+    If G_ij is the gradient for L_ij, the gradient for a_k is sum_{i >= k > j} G_ij L_ik L_{k-1,j}. A decay may be 0.
 
     Example:
         >>> decay_products(torch.tensor([2.0, 0.0, -5.0])).tolist()

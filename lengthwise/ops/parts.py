@@ -7,7 +7,8 @@ from torch import Tensor
 
 NUMBERS_PER_PART = 1 << 20
 """The largest number of elements in the strings that are read together. The allocator reuses the memory of small parts.
-Larger blocks would come from the operating system every time, which also clears them."""
+For larger parts, it would request memory from the operating system every time, and the system would clear this
+memory."""
 
 
 def through_parts(

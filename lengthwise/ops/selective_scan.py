@@ -10,9 +10,9 @@ position is [B, P, E].
 
 The definition is a loop over positions, with autograd's own gradient. `selective_scan` runs the same loop with buffers
 that stay in a core's cache. The states of a string have T P E numbers. Only the state before every part of 8 positions
-is kept, and the gradient computes the other states again. Let g_t be the gradient by y_t. The gradient by h_t is
-l_t = c_t g_t + a_{t+1} l_{t+1}, computed backwards in time. Then dL/dv_t = b_t . l_t, dL/db_t = l_t . v_t,
-dL/dc_t = h_t . g_t and dL/da_t = l_t h_{t-1}. Second derivatives do not exist.
+is kept, and the gradient computes the other states again. Let g_t be the gradient with respect to y_t. The gradient
+with respect to h_t is l_t = c_t g_t + a_{t+1} l_{t+1}, computed backwards in time. Then dL/dv_t = b_t . l_t, dL/db_t =
+l_t . v_t, dL/dc_t = h_t . g_t and dL/da_t = l_t h_{t-1}. Second derivatives do not exist.
 
 Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), sections 3.2 and 3.3;
 Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025) for signed decays.
@@ -130,7 +130,7 @@ def selective_scan(
 
 @check_shapes
 def _check_rows(steps: Channels, table: Float[Tensor, "R E"], rows: Int64[Tensor, "B T"]) -> None:
-    """Check a table of steps and the row of each position; the shapes are all that is checked."""
+    """Check the shapes of a table of steps and of the rows of positions, by `check_shapes` alone."""
 
 
 class _Tabled(NamedTuple):

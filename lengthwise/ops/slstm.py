@@ -4,7 +4,7 @@ For each unit, with (i, f, z, o)_t = g_t + R h_{t-1} and a matrix R that is bloc
 
     c_t = sigmoid(f) c_{t-1} + exp(i) tanh(z),   n_t = sigmoid(f) n_{t-1} + exp(i),   h_t = sigmoid(o) c_t / n_t.
 
-At first, c and n are 0. The state consists of h, r = c / n and l = log n, each [B, H, E] for H heads of E units. All r
+Initially, c and n are 0. The state consists of h, r = c / n and l = log n, each [B, H, E] for H heads of E units. All r
 are in [-1, 1], and `MINIMUM` replaces log 0. The inputs of the gates, g, are [B, T, 4, H, E]. R, which maps units to
 gates, is [4, H, E, E].
 

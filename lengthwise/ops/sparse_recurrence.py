@@ -9,13 +9,14 @@ factors, D = 1. Without values, v = 0.
 There are two values of `form`. `"scatter"` is P D as above: x'[p(j)] += d[j] x[j]. `"gather"` is D P for a P with a
 single 1 in every row, at the row's largest entry of M: x'[i] = d[i] x[p(i)].
 
-The gradient by P passes to the softmax of M's columns (rows if `"gather"`), as if the step used this softmax
+The gradient for P passes to the softmax of M's columns (rows if `"gather"`), as if the step used this softmax
 (`hard_columns`).
 
 `sparse_recurrence_by_definition` builds the matrices. `sparse_recurrence` represents P by N indices, and a product of
-two steps has the same form. It runs step by step or, if there are many small steps, by a prefix scan. The gradient by
-the states is the recurrence of the other form backwards in time, l_t = g_t + A_{t+1}^H l_{t+1}. The gradient by M has
-N^2 numbers. These are summed for each row of the tables, for some rows at a time. Only the states are kept.
+two steps has the same form. It runs step by step or, if there are many small steps, by a prefix scan. The gradient for
+the states is the recurrence of the other form backwards in time, l_t = g_t + A_{t+1}^H l_{t+1}. The gradient for M has
+N^2 numbers at each position, which are summed for each row of the tables, some rows at a time. Only the states are
+kept.
 
 Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models" (NeurIPS
 2025): the paper (`"scatter"`) and the code published with it (`"gather"`). Differs from the source: their gradient
@@ -186,7 +187,7 @@ class _SparseRecurrence(torch.autograd.Function):
         right = before
         by_factors = None
         if steps.factors is not None:
-            # For each row, the gradient by D sums l[p(j)] conj(x[j]) (scatter) or l[i] conj(x[p(i)]) (gather).
+            # For each row, the gradient for D sums l[p(j)] conj(x[j]) (scatter) or l[i] conj(x[p(i)]) (gather).
             moved = steps.indices[in_time]
             others = adjoints.gather(-1, moved), before if form == "scatter" else before.gather(-1, moved)
             by_factors = by_row.sums((others[0] if form == "scatter" else adjoints) * others[1].conj())

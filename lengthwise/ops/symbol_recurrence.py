@@ -7,7 +7,7 @@ multiplications, but starts only one kernel. With many symbols, a step gathers t
 instead. If there are many small steps, chunks of about sqrt(T) steps run in parallel, as in
 `lengthwise.ops.block_recurrence`.
 
-The gradient is the same recurrence backwards in time (see `lengthwise.ops.block_recurrence`). For the gradient by the
+The gradient is the same recurrence backwards in time (see `lengthwise.ops.block_recurrence`). For the gradient of the
 tables, positions are sorted by symbol. Each symbol with R positions then takes an [S, R] times [R, S] product for each
 block. Only the states are kept.
 
@@ -41,7 +41,7 @@ MAX_CHUNKED_PRODUCTS = 1 << 18
 """The largest number of multiplications in a step's matrix products for which chunks are faster on long strings."""
 
 MAX_COMPOSED_POSITIONS = 1 << 10
-"""The largest number of elements in the maps of one step of all strings for which composing maps is faster than running
+"""Up to this number of elements in the maps of one step, over all strings, composing maps is faster than running
 steps."""
 
 STEPS_PER_COMPOSITION = 1 << 9
@@ -241,7 +241,7 @@ class _SymbolRecurrence(torch.autograd.Function):
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         transitions, tokens, initial, states = ctx.saved_tensors  # type: ignore[attr-defined]
         if _in_chunks(transitions, tokens):
-            # One more step backwards, with input 0, gives the gradient by the first state.
+            # One more step backwards, with input 0, gives the gradient for the first state.
             symbols, nothing = tokens.flip(1), torch.zeros_like(gradient[:, :1])
             inputs = torch.cat([gradient[:, :-1].flip(1), nothing], 1)
             earlier = _chunked(transitions.mT, symbols, inputs, gradient[:, -1])

@@ -104,7 +104,7 @@ def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D
     """Return every prefix's state by the definition: the mask of eq. (1), with explicit pads before the start.
 
     This takes O(T^2) memory. The pads reach as far back as the widest window of a symbol. Windows of pads may lack
-    states that lie even farther back: attention over equal states returns their value for any number of them.
+    states that lie even farther back: attention over equal states returns their common value, whatever their number is.
     """
     if tree.left_edge == "cut":
         return cut_prefix_states_by_definition(ids, tree)
@@ -149,7 +149,7 @@ def prefix_states(
     # batch.
     while level < levels and (level < num_tabled if perturb else _repeats(rows, [codes], tree, table_rows)):
         rows, (codes,) = _merge_distinct(rows, [_shifted(codes, level, tree)], tree, merge)
-        # Prefixes that end among the leading pads consist of pads, so their state is the pad's.
+        # Prefixes that end among the leading pads consist of pads, so their state is the state of the pad.
         before, read = _read_after(level, tree, skipped)
         answers += [rows[0].expand(len(ids), before, -1), _gathered(rows, codes[:, read])]
         level += 1
