@@ -22,7 +22,7 @@ MAX_SCORED = 4_000
 
 
 def task_at(task: Task, recipe: Recipe, step: int) -> Task:
-    """Return the task at a step, with the field that the recipe's curriculum of the task changes (`TaskRiseRecipe`).
+    """Return the task at a step, with one field changed by the recipe's curriculum of the task (`TaskRiseRecipe`).
 
     Example:
         >>> from lengthwise.tasks import make_task

@@ -17,14 +17,15 @@ class BaumWelch(torch.optim.Optimizer):
 
     for a distribution p over K outcomes, where n are the expected counts of a batch of strings. Because of the `prior`
     w, a distribution hardly changes if a batch hardly uses it. With `prior_by_size`, w = prior min(1, prior R) for a
-    parameter of R distributions. If R is small, a batch shows each distribution often, and the whole prior would only
-    slow down what the batch shows least, such as the deep levels of a stack. The `floor` f keeps every probability
-    above 0; a probability of 0 would stay 0, whatever later strings show. A plain step has r = 1 and moves to q. A
-    larger `relaxation` r moves further in the same direction. It needs fewer steps to learn what a batch shows only
-    weakly.
+    parameter of R distributions. If R is small, a batch shows each distribution often. The whole prior would then only
+    slow down the learning of what the batch shows least, such as the deep levels of a stack. The `floor` f keeps every
+    probability above 0; a probability of 0 would stay 0, whatever later strings show. A plain step has r = 1 and moves
+    to q. A larger `relaxation` r moves further in the same direction. It needs fewer steps to learn what a batch shows
+    only weakly.
 
     Parameters are z = log p, and the loss is the mean of -log p(answer), computed from p = exp(z). The gradient of the
-    loss by z is then -n, up to one factor for all counts. The first step starts from the normalized exp(z).
+    loss with respect to z is then -n, up to one factor for all counts. The first step starts from the normalized
+    exp(z).
 
     Unlike a gradient step, this step needs no learning rate. If the answers reveal the state, as the elements of a
     group do, one step finds nearly the whole transition table.

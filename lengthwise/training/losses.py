@@ -34,7 +34,7 @@ from lengthwise.training.state_supervision import StateHead, combine, draw_piece
 
 
 class StepLoss(NamedTuple):
-    """The loss that a step minimizes, and its part without penalties: for answers and the effects of pieces."""
+    """The loss that a step minimizes, and its part without penalties: the loss of answers and of pieces of strings."""
 
     minimized: Float[Tensor, ""]
     learned: Float[Tensor, ""]
@@ -53,11 +53,10 @@ def step_loss(
 ) -> StepLoss:
     """Return the loss of a step, `scheduled` steps into the recipe's schedule.
 
-    A recipe can add three losses to the answers' loss. The first is about the effect of pieces on the states of the
-    task's machine, the second about the growth of intervals when the model reads a symbol. The third is about
-    inconsistent states: it is the mean square difference between states of suffixes and states of the same suffixes
-    with pads. The suffixes come from half of the strings, and each state has its own noise. A model can also add a
-    penalty of its own.
+    A recipe can add three losses to the answers' loss. The first is about the effect of pieces of strings on the states
+    of the task's machine. The second is about the growth of intervals when the model reads a symbol. The third is the
+    mean squared difference between the states of suffixes and the states of the same suffixes with pads. The suffixes
+    come from half of the strings, and each state has its own noise. A model can also add a penalty of its own.
 
     All numbers are drawn on the CPU for the whole batch, and then moved to the model's device. If several processes
     train, the mean of their losses is the loss of the whole batch. `noise` draws the noise on states (default:

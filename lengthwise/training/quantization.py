@@ -1,4 +1,4 @@
-"""Codes for a model that quantizes its states; they are read off the states during training."""
+"""Codes for a model that quantizes its states; they are computed from the states during training."""
 
 import torch
 
@@ -18,7 +18,7 @@ NUM_STRINGS = 256
 
 
 def quantization_is_due(model: SequenceModel, before: int, step: int, steps: int) -> bool:
-    """Return whether to look for codes before this step, which is done from time to time until the model has codes.
+    """Return whether to look for codes before this step: about every `RETRY_EVERY` steps, until the model has codes.
 
     `step` is the position in the schedule, counted from 0, and `before` is the position at the previous step. With a
     `PaceRecipe`, the position can stay the same, or advance by several steps at once.
@@ -33,9 +33,9 @@ def quantization_is_due(model: SequenceModel, before: int, step: int, steps: int
 def quantize_states(model: SequenceModel, task: SymbolTask, *, length: int, seed: int) -> bool:
     """Close the model's states and make the prototypes of merged states its codes; return whether the states close.
 
-    The radius is the largest of a few for which the codebook is large enough and all states stay in their classes. The
-    states are those of all nodes over strings of this length (`extract_tree`, `compare_traces`). The task gives strings
-    only, and no answers.
+    The radius of a class is the largest of a few candidates for which the codebook is large enough and all states stay
+    in their classes. This is tested on the states of all nodes over strings of this length (`extract_tree`,
+    `compare_traces`). Only the task's strings are used, not its answers.
     """
     assert isinstance(model, QuantizesStates)
     assert isinstance(model, TreeModel)

@@ -23,7 +23,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 PRIOR = 4e-4
-"""The default weight of a distribution next to its counts: about one answer of 2,560.
+"""The default weight of a distribution's previous probabilities, relative to new counts: about one answer of 2,560.
 
 A distribution that no string of the batch needs still has small counts, from unlikely paths. This weight exceeds such
 counts, so the distribution keeps what earlier batches showed. With a smaller weight, alphabets of 60 symbols are not
@@ -45,11 +45,11 @@ class OptimizerRecipe(Description):
     momentum of the next hundred steps. The mean begins with `clip_norm`, so a large `clip_norm` leaves the first
     hundreds of steps unclipped. `clip_ratio` never clips norms below 0.01.
 
-    `"baum-welch"` maximizes the likelihood of all answers of a hidden Markov model
-    (`lengthwise.training.baum_welch`). With `relaxation` 1, its steps are plain. Each probability is at least `floor`
-    divided by the number of probabilities. Each distribution has the weight `prior` next to its counts, which are
-    fractions of the answers of a batch. With `prior_by_size`, the weight is smaller for parameters of fewer than
-    1 / `prior` distributions, in proportion to their number. The other settings have no effect.
+    `"baum-welch"` maximizes the likelihood of all answers of a hidden Markov model (`lengthwise.training.baum_welch`).
+    With `relaxation` 1, its steps are plain. Each probability is at least `floor` divided by the number of
+    probabilities. The previous probabilities of a distribution have the weight `prior`, relative to new counts, which
+    are fractions of the answers of a batch. With `prior_by_size`, the weight is smaller for parameters of fewer than 1
+    / `prior` distributions, in proportion to their number. The other settings have no effect.
     """
 
     name: Literal["muon", "adamw", "adam", "baum-welch"] = "muon"
@@ -109,7 +109,7 @@ class RiseRecipe(Description):
 
 
 class TaskRiseRecipe(Description):
-    """A curriculum of the task: its field `field` is `start` at first, and rises by `by` after each `every` steps.
+    """A curriculum of the task: its field `field` begins at `start`, and rises by `by` after each `every` steps.
 
     The field rises up to `stop`. Measurements always use the task of the run, with the field's own value.
     """
@@ -175,14 +175,14 @@ class PaceRecipe(Description):
     The schedule up to the fraction `contract_after` is for learning. It is stretched over all steps except the last
     `contract_steps`. The running loss adds the loss of the answers and the loss of the effect of pieces
     (`StatesRecipe`), each with its weight. When the running loss is below `solved_loss` (at all lengths, if lengths
-    grow), training runs through the rest of the schedule in `contract_steps` steps. In this rest, temperatures fall and
+    grow), training runs through the rest of the schedule in `contract_steps` steps. In this part, temperatures fall and
     noise grows.
 
-    If the loss stays higher, training ends without this rest. It ends after the stretched steps, or when the loss has
+    If the loss stays higher, training ends without this part. It ends after the stretched steps, or when the loss has
     not fallen by a tenth in `patience` steps. In the running loss, the latest step has the weight `latest`.
 
     With a constant rate and without noise, the schedule changes nothing: training continues until the loss is low, and
-    for `contract_steps` more.
+    then for `contract_steps` more steps.
 
     Training has succeeded if the loss of the final weights (`training.final_loss`) is then below `final_loss` (None:
     below `solved_loss`).
@@ -209,8 +209,8 @@ class Recipe(Description):
       shortest balanced length are drawn in the second half of training only. A net that learns from the start that all
       single symbols belong to one class confuses the symbols later.
     - `length_sampling="uniform"`, `"log-uniform"`: equal probabilities, or probabilities in proportion to 1/length.
-    - `length_sampling="short-first"`: probabilities in proportion to 1/length at the first step, changing to length at
-      the last step. Short strings teach the structure, and long strings keep it.
+    - `length_sampling="short-first"`: probabilities in proportion to length^e, where e rises from -1 at the first step
+      to 1 at the last step. Short strings teach the structure, and long strings keep it.
     - `length_sampling="growing"`: starts with the shortest length and adds the next one whenever the running loss at
       the longest length so far is below 0.3. That longest length is drawn three times as often as any other. This is
       for tasks whose long strings can be learned only after short strings.

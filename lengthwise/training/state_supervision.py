@@ -6,7 +6,7 @@ this map from the node's state h. This layer is trained with the model and then 
     loss = mean over nodes and states q of CE(W_q norm(h) + b_q, delta(q, w)).
 
 One answer to a whole string tells little about its pieces. A third of the pairs of neighboring pieces in long strings
-may not occur in any string of 40 symbols. The maps contain all that matters about every piece.
+may not occur in any string of 40 symbols. The maps contain everything about a piece that affects answers.
 """
 
 from collections.abc import Callable, Mapping
