@@ -46,7 +46,7 @@ def looped_approximation(
     T. The loops are:
 
     - loops 1 ... n - 1: `quantizer`; loop n passes the token's ID on;
-    - loops n + 1 ... n + T: `extended_contextual_mapping`; after these loops, no token waits;
+    - loops n + 1 ... n + T: `extended_contextual_mapping`; after these loops, every token has been gathered;
     - then: `stepwise_memory` walks through the values of all IDs, and each token keeps the value of its own ID.
 
     The value of an unused ID is interpolated between its neighbors. This spreads a carry, in which many digits change

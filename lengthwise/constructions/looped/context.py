@@ -10,7 +10,7 @@ from lengthwise.constructions.looped.quantizer import check_grid
 WAITING, GATHERED, NUMBER = (Form.coordinate(name) for name in ("waiting", "gathered", "number"))
 
 ATTENTION = Attention(query=CLOCK, key=WAITING, value=WAITING - GATHERED, writes="gathered")
-"""Every token attends to the largest waiting token, and subtracts the token gathered before, the same for all."""
+"""Every token attends to the largest waiting token, which replaces the previously gathered token in `gathered`."""
 
 
 MAX_ID_BITS = 10_000
@@ -89,8 +89,8 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
 def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> LoopedNetwork:
     """Return the mapping of `contextual_mapping`, with n unused IDs before every carry of the last digit in base n.
 
-    An ID c of `contextual_mapping` becomes 2c - (c mod n): the number with twice the digits, from which the last token
-    subtracts its last digit in the last loop.
+    An ID c of `contextual_mapping` becomes 2c - (c mod n). All digits are doubled. In the last loop, the last gathered
+    token has subtracted its last digit in base n.
 
     Raises:
         ValueError: there are fewer different tokens than T, or the IDs have more than 10,000 bits.

@@ -35,7 +35,9 @@ def shift_register(word: Word) -> LinearGenerator:
         try:
             readout = read_out(letters, kept)
         except RuntimeError as problem:
-            raise ValueError(f"word: got one of {word.period} letters, too long for the program ({problem})") from None
+            raise ValueError(
+                f"word: expected fewer letters, got {word.period}, too many for the program ({problem})"
+            ) from None
         if readout is not None:
             inputs = np.zeros((size, 2))
             inputs[0, 1] = 1.0

@@ -1,11 +1,11 @@
 """Contracting nets of two dimensions that read their own answers: a net for a word, or a proof that none exists.
 
-Up to a change of basis such a net is its W_h, of trace s and determinant t. Both eigenvalues are inside the unit circle
-iff (s, t) is inside the triangle |s| < 1 + t, t < 1. A net generates the word iff a line separates its states with
-answer 1 from those with answer 0. By Kirchberger's theorem, no line separates them iff four states exclude a line.
-Either two segments cross, each between states of one kind, or a state is in a triangle of states of the other kind.
-Signs of polynomials in s and t decide this. On whole triangles of (s, t), the signs of their Bernstein coefficients, in
-integers, decide.
+Up to a change of basis, the trace s and the determinant t of W_h determine such a net's states. Both eigenvalues are
+inside the unit circle iff (s, t) is inside the triangle |s| < 1 + t, t < 1. A net generates the word iff a line
+separates its states with answer 1 from its states with answer 0. By Kirchberger's theorem, no line separates them iff
+four states exclude a line. Either two segments cross, each between states of one kind, or a state is in a triangle of
+states of the other kind. Signs of polynomials in s and t decide this. On whole triangles of (s, t), the signs of their
+Bernstein coefficients, in integers, decide.
 """
 
 from collections import deque

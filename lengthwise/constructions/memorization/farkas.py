@@ -1,8 +1,8 @@
 """Proofs that frequencies cannot read a word: Farkas certificates, checked by interval or by exact arithmetic.
 
 No weights w, b give every letter a margin over its competitors iff there are suitable numbers l_ij, one for each
-position i and competing symbol j. All of these numbers are >= 0, and not all are 0. Times these numbers, the
-constraints of (i, j), as functions of w and b, add up to 0; if all margins were positive, the sum would be positive.
+position i and competing symbol j. All of these numbers are >= 0, and not all are 0. Multiplied by these numbers, the
+constraints of all (i, j) add up to 0 as functions of w and b. If all margins were positive, the sum would be positive.
 For each symbol a and frequency k of S (and 0, for the bias), with z = e^(2 pi i / p), this is the equation
 
     sum over i with s_i = a, j of l_ij z^(k i)  =  sum over i of l_ia z^(k i).
@@ -78,7 +78,7 @@ def refute(word: Word, frequencies: Frequencies, kind: Kind | None = None) -> Fa
 
 
 def refute_below(memorization: Memorization | RationalMemorization) -> list[FarkasCertificate]:
-    """Return certificates for every maximal set of frequencies below the smallest dimension, and so for all smaller.
+    """Return certificates for every maximal set of frequencies below the smallest dimension, so for all smaller sets.
 
     For a rational W_h, the sets are derived from the sets of orders.
 

@@ -22,7 +22,7 @@ MAX_LENGTH = 1_000
 
 
 def end_by_period(text: str, *, end: str = END) -> Memorization:
-    """Return the construction of the note: ``(text END)^+``, whose caller stops it at the first END.
+    """Return a generator of ``(text END)^+``, as in the source; the caller stops it at the first END.
 
     Raises:
         ValueError: the text is empty, contains the end symbol, or is not a word (`memorize`).

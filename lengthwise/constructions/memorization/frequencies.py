@@ -74,8 +74,8 @@ def sets_of_dimension(period: int, d: int, *, primitive: bool = True) -> Iterato
 class Bounds(NamedTuple):
     """Bounds on the smallest dimension of a word that need no linear program.
 
-    `lower` <= d_min <= `upper`; `sufficient` is a set of dimension `upper` that can be read out. Frequency k is
-    `degrees[u, k]` at the u-th of the strides, at which two symbols alternate `alternations[u]` times.
+    `lower` <= d_min <= `upper`; `sufficient` is a set of dimension `upper` that can be read out. At the u-th stride,
+    frequency k becomes `degrees[u, k]`, and any two symbols alternate at most `alternations[u]` times.
     """
 
     lower: int

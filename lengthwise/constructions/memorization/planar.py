@@ -14,7 +14,7 @@ def planar(word: Word) -> LinearGenerator:
     therefore a forest under the symbol at position 0, whose logit is 0. A chord cuts off exactly the span of any other
     symbol x. With g_x the signed distance beyond that chord, y_x = y_parent(x) + g_x. At any position, g is positive
     for all ancestors of its symbol. It is negative for the first symbol on any other path down the forest, and for all
-    symbols below that.
+    symbols below that symbol.
 
     W_h turns by 2 pi v / p with u v = 1 modulo p.
 

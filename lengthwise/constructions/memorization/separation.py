@@ -46,8 +46,8 @@ def read_out(letters: Letters, orbit: Orbit) -> Readout | None:
     """Return a read-out of the word from its states, by the joint multiclass linear program, or None if none exists.
 
     Weights are unbounded and every margin is at least 1, so that tolerances do not decide whether a margin is positive.
-    A read-out is checked before it is returned. None rests on HiGHS alone;
-    `lengthwise.constructions.memorization.farkas` verifies it.
+    A read-out is checked before it is returned. The result None relies on HiGHS alone, but
+    `lengthwise.constructions.memorization.farkas` can verify it.
 
     Raises:
         RuntimeError: HiGHS does not finish, or rounding leaves no positive margin.
