@@ -17,7 +17,7 @@ from lengthwise.tasks.base import Task
 from lengthwise.validation import validated
 
 KEY = "hugging_face"
-"""The key that a TOML file of a language model has, and no file of another net."""
+"""The key that distinguishes the TOML file of a language model from the files of other nets."""
 
 FILES = ("config.json", "model.safetensors")
 """The files that `save_pretrained` writes and that are read."""

@@ -96,7 +96,7 @@ class RunFolder(NamedTuple):
             )
 
     def changed_files(self, spec: RunSpec) -> list[str]:
-        """Return those of the user's own files with the task or the model that have changed since the run began."""
+        """Return the user's files that define the task or the model and have changed since the run began, by name."""
         known = file_digests(self._begun())
         return files_of_others(known, type(spec.task), MODELS[spec.model_name]) if known else []
 
@@ -281,7 +281,7 @@ class Run(NamedTuple):
 def load_run(path: str | Path) -> Run:
     """Read a run from its folder; a folder that is missing, damaged or has no checkpoint raises a ValueError.
 
-    If one of the user's own files with the task or the model has changed since training, a warning is given.
+    If a user's own file that defines the task or the model has changed since training, a warning is given.
     """
     folder = RunFolder(path_of("path", path))
     spec = folder.read_spec()

@@ -46,7 +46,7 @@ class HubConfig(BaseModel):
 
 
 def is_hub_folder(path: Path) -> bool:
-    """Return whether the files in a folder are those of `save_hub`, which may have been cut off before the weights."""
+    """Return whether `save_hub` wrote the files in a folder; it may have been cut off before it wrote the weights."""
     # Without weights, a folder counts only if the configuration is ours, because other libraries use the same name.
     return (path / CONFIG).exists() and ((path / WEIGHTS).exists() or is_of_library(path))
 

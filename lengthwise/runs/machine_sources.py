@@ -38,7 +38,10 @@ class Expression(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A machine, and whether it answers the empty string. Nets do not, and neither do machines learned without it."""
+    """A machine, and whether it answers the empty string.
+
+    Nets do not answer it, and neither do machines that were learned from examples without the empty string.
+    """
 
     labeled: LabeledMachine
     answers_empty: bool
@@ -166,7 +169,7 @@ def _certified_net_machine(path: Path) -> Given:
     """Return the machine of the certificate of the net in a folder or in a TOML file."""
     file = certificate_file(path)
     certificate = Certificate.read(file)
-    # After further training, the weights have another machine than their old certificate.
+    # If the net was trained further, the old certificate contains the machine of other weights.
     if path.is_file() or any(path.glob("*.safetensors")):
         from lengthwise.runs.stored import check_subject, load_stored  # imports torch, as above
 

@@ -31,10 +31,10 @@ class Placement(NamedTuple):
 
     @contextmanager
     def leading(self) -> Iterator[Callable[[], None]]:
-        """Yield a function by which the first process tells the others that there is something to train.
+        """Yield a function by which the first process tells the other processes that there is something to train.
 
-        If the function is not called, for whatever reason, the others are told at the end that there is nothing to
-        train. Otherwise they would wait indefinitely.
+        If the function is not called, for whatever reason, the other processes are told at the end that there is
+        nothing to train. Otherwise they would wait indefinitely.
         """
         is_announced = False
 

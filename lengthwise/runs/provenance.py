@@ -19,7 +19,8 @@ EXTENSION = "extension"
 
 
 def versions(device: str | None = None) -> dict[str, str]:
-    """Return everything besides the specification that may change a number; `device` is its name (default: the CPU)."""
+    """Return everything besides the specification that may change a number; `device` names the device (default: the
+    CPU)."""
     return {
         "lengthwise": __version__,
         "torch": torch.__version__,

@@ -21,9 +21,9 @@ from lengthwise.text.language import LanguageTask
 class RunStatus(BaseModel):
     """The status of a run; times are sums over all processes that worked on it.
 
-    `device` is the device of training, or several in sequence if the run continued elsewhere; early versions left it
-    empty. `journals` contains the digest of each journal up to `step`, by name. For a run with a goal, `step` and the
-    seconds count all attempts and their certificates, and `attempts` contains the finished ones.
+    `device` is the device of training, or a list of devices in sequence if the run continued elsewhere. Early versions
+    left it empty. `journals` contains the digest of each journal up to `step`, by name. For a run with a goal, `step`
+    and the seconds count all attempts and their certificates, and `attempts` contains the finished ones.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

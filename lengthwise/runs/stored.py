@@ -39,8 +39,8 @@ class StoredModel(NamedTuple):
     def settings(self) -> dict[str, Any]:
         """The specification of a run, or the known part of it for another model: task and model, without a seed.
 
-        The model's settings are those of the stored model, because an attempt of a run with a goal can have another
-        size than the specification.
+        The model's settings are the settings of the stored model, because an attempt of a run with a goal can have
+        another size than the specification.
         """
         task, model = dump_named(self.task.name, self.task), dump_named(self.model.name, self.model.config)
         known = {"task": task, "model": model, "seed": ""}

@@ -28,9 +28,9 @@ MAX_NOTE = 500
 """The largest number of characters of a note that is passed on. A whole message has to stay below `select.PIPE_BUF`
 bytes, so that messages of several workers do not mix."""
 PRELOADED = ["lengthwise.runs.pools.worker", "torch._dynamo"]
-"""The modules that the parent of all workers imports; optimizers need the second one, which takes a second."""
+"""The modules that the parent of all workers imports. Optimizers need `torch._dynamo`, whose import takes a second."""
 STOP_CHECK_SECONDS = 0.1
-"""The number of seconds between two checks by a worker whether its sweep continues."""
+"""The number of seconds after which a worker checks again whether its sweep continues."""
 
 
 class LocalPool(ReportingExecutor):
