@@ -1,4 +1,4 @@
-"""The answers of a model to every prefix of a string, followed by each of some tails."""
+"""The answers of a model to all prefixes of a string, each prefix followed by each of several tails."""
 
 import torch
 from jaxtyping import Float, Int64

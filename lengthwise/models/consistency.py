@@ -89,7 +89,7 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
 
 @torch.no_grad()
 def find_fault(outputs: Outputs, net: nn.Module, num_symbols: int, max_length: int | None) -> str | None:
-    """Return a clause that says how the net fails to read forwards, or None if the tests find no fault.
+    """Return a clause that states how the net fails to read forwards, or None if the tests find no fault.
 
     Gradients with respect to later symbols must be exactly 0. Changes of later symbols may change outputs only by
     rounding. A prefix alone and the same prefix of a longer string must agree to 0.1 % of the largest output. `outputs`

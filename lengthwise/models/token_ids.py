@@ -32,7 +32,7 @@ class TokenIds(nn.Module):
         self.listed = list(tokens)  # a copy that can be read without waiting for a device
         self.num_symbols = len(self.listed)
         self.begin = begin
-        # A description in the model's settings identifies the ids, so the weights stay only the net's own.
+        # The model's settings describe the ids, so they are not stored with the net's own weights.
         self.register_buffer("tokens", torch.tensor(self.listed, device=device), persistent=False)
 
     @property

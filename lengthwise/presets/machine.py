@@ -9,9 +9,9 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, GoalPreset, Preset
 class Machine(Preset):
     """Preset `recurrent` for a `block-linear-rnn` that ends as a finite machine: 2,000 steps at a rate of 0.1.
 
-    The rate is for parameters that are logits: the net is one block of 128 states, and a mixture over them answers.
-    With a goal, nets of 16, 64, again 64, and 128 states are trained in turn on strings of 1 to 40 symbols. Each takes
-    at most 2,000 steps until the loss is below 0.002, then 800 steps in which states contract.
+    The rate is high because parameters are logits. The net is one block of 128 states, and its answer is a mixture of
+    the answers of states. With a goal, nets of 16, 64, again 64, and 128 states are trained in turn on strings of 1 to
+    40 symbols. Each takes at most 2,000 steps until the loss is below 0.002, then 800 steps in which states contract.
 
     Source: ours.
     """

@@ -48,7 +48,7 @@ class CausalAttention:
         return F.scaled_dot_product_attention(query, key, value, attn_mask=seen)
 
     def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
-        """Return the scores by definition, which softmax receives for keys j <= i; scores of later keys are unused."""
+        """Return the scores that softmax receives for keys j <= i, by definition; scores of later keys are unused."""
         scores: Tensor = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
         return scores
 

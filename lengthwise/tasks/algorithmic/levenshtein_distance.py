@@ -1,4 +1,4 @@
-"""Levenshtein distance: the least number of letters to change to turn one string into another."""
+"""Levenshtein distance: the least number of changes of letters that turn one string into another."""
 
 from string import ascii_lowercase
 from typing import Annotated
@@ -42,10 +42,10 @@ CELLS = {
     (1, 0, True): (0, -1),
     (1, 1, True): (-1, -1),
 }
-"""The growth of the distance along the edges of a cell: (upper, left, whether letters are equal) -> (lower, right).
+"""The rule of a cell of the table: (upper, left, whether letters are equal) -> (lower, right).
 
-The rule was derived by hand from tables of pairs of strings. Tests compare the rule with the minimum that defines
-distances.
+Upper, left, lower and right are the growth of the distance along these edges of a cell. The rule was derived by hand
+from tables of pairs of strings. Tests compare the rule with the minimum that defines distances.
 """
 
 

@@ -97,7 +97,7 @@ class Examples:
 
     @cached_property
     def prefixes(self) -> Int64[np.ndarray, " M"]:
-        """Return a number for each prefix of each string, in the order of `targets`; equal prefixes have one number."""
+        """Return a number for each prefix of each string, in the order of `targets`; equal prefixes share a number."""
         numbers, count = np.empty(len(self.ids), np.int64), 0
         rows, before = np.arange(len(self)), np.zeros(len(self), np.int64)
         for length in range(int(self.lengths.max(initial=0))):
