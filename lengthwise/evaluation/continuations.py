@@ -8,7 +8,7 @@ from lengthwise.models.base import RecurrentModel, SequenceModel
 from lengthwise.models.capabilities import ReadsContinuations
 
 BIN_SIZE = 16
-"""The number of prefix lengths whose strings are read in one batch, filled up to the longest of them."""
+"""The number of prefix lengths whose strings are read in one batch, padded to the longest of these lengths."""
 
 
 def continued_logits(

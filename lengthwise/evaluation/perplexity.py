@@ -162,7 +162,7 @@ def perplexity_curve(
     seed: int = 0,
     set_progress: SetProgress = lambda fraction: None,
 ) -> PerplexityCurve:
-    """Measure the perplexity of chunks of each length; all lengths end at the same positions, drawn from the seed.
+    """Measure the perplexity of chunks of each length; all chunks end at the same positions, which the seed determines.
 
     The positions do not depend on the model. They depend on the longest length, so two curves can be compared chunk by
     chunk only if their longest lengths are equal. A text with fewer possible last tokens than `num_chunks` has one

@@ -55,7 +55,7 @@ def length_of_tests(task: SymbolTask) -> int | None:
 
 
 def best_of_guesses(chance: float, num_tests: int) -> float:
-    """Return the expected best accuracy of several tests of 128 strings, with answers right with probability `chance`.
+    """Return the expected best accuracy of several tests of 128 strings, given the `chance` of a right answer.
 
     Let F be the distribution function of the number of right answers in a test. The expectation of the largest of n
     such numbers is the sum over k of 1 - F(k)^n.

@@ -14,10 +14,10 @@ class Bounded(Preset):
 
     Each step reads 64 strings of one length up to 40, and all of their prefixes have answers. Every layer has to
     tolerate the noise of the layers below it, so its result changes little over the enclosures of its inputs. Muon
-    moves the scores of different symbols further apart than Adam does, so their attention stays apart in longer
-    strings. When the loss is below 0.01, 800 steps follow. Training gives up if the loss has not fallen by a tenth for
-    400 steps. With a goal, nets of one layer and then of two layers are trained in turn, each first without positions
-    and then with T5's positions.
+    moves the scores of different symbols further apart than Adam does, so that attention still separates these symbols
+    in longer strings. When the loss is below 0.01, 800 steps follow. Training gives up if the loss has not fallen by a
+    tenth for 400 steps. With a goal, nets of one layer and then of two layers are trained in turn, each first without
+    positions and then with T5's positions.
 
     Source: ours.
     """

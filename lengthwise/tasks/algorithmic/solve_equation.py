@@ -21,8 +21,8 @@ SIGNS = ("+", "-", "(", ")", "x", "=")
 class SolveEquation(ModularTask):
     """The digit x that solves an equation modulo `modulus`, queried at its end (`StringAnswerTask`).
 
-    An equation is an expression as in `ModularArithmeticBrackets` with + and - only, in which x hides one digit, then
-    ``=`` and the value. The hidden digit is the first one at or after a uniform position, cyclically.
+    An equation is an expression as in `ModularArithmeticBrackets`, with + and - only, followed by ``=`` and its value.
+    In the expression, x hides one digit. The hidden digit is the first one at or after a uniform position, cyclically.
 
     Raises:
         ValueError: `modulus` is not in 2 ... 10.
@@ -47,7 +47,7 @@ class SolveEquation(ModularTask):
         size, unknown = length - 2, self.modulus + SIGNS.index("x")
         drawn = draw_expressions(count, size, self.modulus, NUM_OPERATORS, generator)
         values = evaluate(drawn, self.modulus)
-        # The expression's brackets come after an operator that equations lack.
+        # In expressions, the ids of brackets follow the id of `*`, which equations lack.
         expressions = torch.where(drawn > self.modulus + NUM_OPERATORS, drawn - 1, drawn)
         starts = torch.randint(size, (count, 1), generator=generator)
         steps = (torch.arange(size) - starts) % size

@@ -147,7 +147,7 @@ def _draw_hard(
 ) -> tuple[Int64[Tensor, "N n"], Int64[Tensor, " N"], Int64[Tensor, " N"]]:
     kept, missing = [], count
     while missing > 0:
-        # More than the missing number are drawn, because not all items have a usable pair of targets.
+        # More problems than are missing are drawn, because some items have no usable pair of targets.
         drawn = torch.randint(1, max_value + 1, (2 * missing + 8, length), generator=generator)
         both, usable = _near_misses(drawn, generator)
         kept.append((drawn[usable], both[usable]))

@@ -70,7 +70,7 @@ class GridTask(TwoStringsTask, MachineTask):
 
 
 def grid_rule(cells: Mapping[tuple[int, int, bool], tuple[int, int]], letters: str, border: int) -> GridMachine:
-    """Return the rule for differences of neighbors in a table; `border` is the difference above it and left of it.
+    """Return the rule for differences of neighbors in a table, whose upper and left edges have difference `border`.
 
     ``cells[across, down, equal]`` contains the differences along the lower and the right edge of a cell. The key
     contains the differences along the upper and the left edge, and whether the letters are equal. Classes are the

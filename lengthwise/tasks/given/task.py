@@ -115,7 +115,7 @@ class GivenExamples(ExamplesTask):
     def _read_file(self, file: Path) -> Examples:
         try:
             # The time of the last change is part of the cache's key, so that a changed file is read again. A folder
-            # keeps its time when a file in it is written again.
+            # keeps its time when a file in it is written again, so the times of its files also count.
             changed = max(part.stat().st_mtime_ns for part in (file, *file.glob("*")))
         except OSError:  # the reader below reports what is wrong with the file
             changed = 0
