@@ -97,7 +97,8 @@ class LogDepthLayer(nn.Module):
     equation directly.
 
     Source: Pert, Alrajeh and Russo (2026), arXiv 2605.26035, by its code's equations.
-    Differs from the source: as far as we know, only for windows of only zeros, which no answer in the source reads.
+    Differs from the source: as far as we know, only in windows that contain only zeros, which no answer in the source
+        reads.
     """
 
     def __init__(self, *, d_model: int, operator: Operator) -> None:

@@ -31,7 +31,8 @@ MAX_CONVOLUTION = 64
 """The largest width of a short convolution. Its state is all inputs in the window except the newest."""
 
 MAX_PARAMETERS = 200_000_000
-"""The largest number of parameters. For each, training keeps five numbers (such as moments): 4 GB in float32."""
+"""The largest number of parameters. For each parameter, training keeps five numbers (such as moments): 4 GB in
+float32."""
 
 Width = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
 """A number of units, for example in a state or in a hidden layer."""
@@ -217,7 +218,7 @@ class TreeModel(SequenceModel):
 
 
 def check_is_model(model: object, argument: str = "model") -> None:
-    """Raise a ValueError unless the argument is a model of this package; a plain torch module is not."""
+    """Raise a ValueError unless the argument is a model of this package; plain torch modules are rejected."""
     if not isinstance(model, SequenceModel):
         raise ValueError(
             f"{argument}: expected a model of this package, got {type(model).__name__}; "

@@ -22,7 +22,7 @@ MAX_ELEMENTS_PER_CHUNK = 1 << 24
 """The largest number of elements, in states and in transitions above the first layer, that are in memory at once."""
 
 MAX_TABLED_SYMBOLS = 256
-"""The largest vocabulary with a full table. In larger ones, only the symbols of the input have rows, to save memory."""
+"""The largest vocabulary with a full table. For larger ones, only symbols of the input have rows."""
 
 
 class SymbolTables(NamedTuple):

@@ -25,9 +25,9 @@ def find_dependence(
     """Return a clause that names a forbidden dependence of outputs, or None if the tests find none.
 
     The net must be in evaluation mode. A gradient counts as a dependence if it is above `slack` units in the last place
-    of the largest gradient. With slack 0, gradients must be exactly 0. This holds for masked positions, because a mask
-    multiplies them by 0 without rounding. Convolutions by Fourier transforms mix all positions before they cancel, so
-    they need a positive `slack`.
+    of the largest gradient. With slack 0, gradients must be exactly 0. Gradients of masked positions are exactly 0,
+    because a mask multiplies them by 0 without rounding. Convolutions by Fourier transforms mix all positions before
+    they cancel, so they need a positive `slack`.
     """
     return _by_gradients(outputs, strings, slack) or _by_changes(outputs, strings, num_symbols)
 

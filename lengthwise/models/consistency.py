@@ -21,7 +21,8 @@ NUM_STRINGS, LENGTH, TOLERANCE = 3, 6, 1e-3
 """The number of strings, their length in symbols, and the tolerance for logits, relative to the largest logit."""
 
 LENGTHS = (1, LENGTH, 41)
-"""Lengths of strings for tests of methods. With 41 symbols, trees have several levels, and chunks leave a rest."""
+"""Lengths of strings for tests of methods. With 41 symbols, trees have several levels, and some chunks are
+incomplete."""
 
 _SAME = (
     "expected the logits of forward at the same position, got {}; let all methods return the same logits, which are "

@@ -1,4 +1,4 @@
-"""Modules that torch puts around other modules, or that replace them, and hints how to get the plain module."""
+"""Modules that torch puts around other modules, or that replace them, and hints about how to get the plain module."""
 
 from torch import nn
 from torch.nn.utils import parametrize
@@ -8,7 +8,7 @@ INNER = ("_orig_mod", "module")
 
 
 def unwrap_hint(name: str, part: object) -> str:
-    """Return a hint how to get the plain module from the variable `name`, or "" if it is already plain."""
+    """Return a hint about how to get the plain module from the variable `name`, or "" if it is already plain."""
     if not isinstance(part, nn.Module):
         return ""
     inner = next((attribute for attribute in INNER if isinstance(getattr(part, attribute, None), nn.Module)), None)

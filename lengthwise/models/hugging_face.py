@@ -80,7 +80,7 @@ def wrap_hugging_face(
 
 
 def _backbone_of(model: nn.Module) -> nn.Module:
-    """Return the model without its language head; raise a ValueError for what is not a model that reads tokens."""
+    """Return the model without its language head; raise a ValueError for anything but a model that reads tokens."""
     check_bare("model", model)
     if not isinstance(model, nn.Module) or not hasattr(model, "config"):
         raise ValueError(

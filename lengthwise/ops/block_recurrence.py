@@ -251,7 +251,8 @@ def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Ten
 def check_finite(states: Tensor, **given: Tensor) -> None:
     """Raise an error unless all states [B, T, ...] are finite.
 
-    If a given number is not finite, this is a ValueError that names it. Otherwise it is `Diverged`.
+    If one of the given numbers is not finite, the error is a ValueError that names the number. Otherwise the error is
+    `Diverged`.
     """
     if bool(states.isfinite().all()):
         return

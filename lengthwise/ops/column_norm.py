@@ -48,7 +48,8 @@ def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Ten
         [[1.0, 0.6000000238418579], [0.0, 0.800000011920929]]
 
     Source: Terzić et al., "On the expressiveness and length generalization of selective state-space models on regular
-        languages" (AAAI 2025), SD-SSM. Differs from the source: a column of zeros stays zero, but becomes NaN there.
+        languages" (AAAI 2025), SD-SSM. Differs from the source: a column of zeros stays zero, whereas it becomes NaN in
+        the source.
     """
     norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
     # The bound is the smallest normal number. An added epsilon would make all norms slightly smaller than 1.

@@ -94,8 +94,8 @@ def cut_last_states(
 def _level_at_all_positions(states: Float[Tensor, "B T D"], level: int, tree: Tree) -> Float[Tensor, "B T D"]:
     """Return the next level's state at each position, for the prefix that ends at this position.
 
-    The nodes of a prefix are at its end and at multiples of the level's reach S before. So the positions fall into S
-    sequences. The prefixes that end at node i of a sequence have C - 1 - (i mod C) pads in front.
+    The nodes of a prefix are at its end and, before it, at multiples of the level's reach S. So the positions fall into
+    S sequences. The prefixes that end at node i of a sequence have C - 1 - (i mod C) pads in front.
     """
     batch, length, width = states.shape
     stride, size = tree.reach(level), tree.chunk_size_at(level)

@@ -7,8 +7,8 @@ A window has the states y_0 ... y_{C-1}, newest first. With n(x) = (x - mean) / 
 
 `merge_by_definition` computes these lines, as the layer `lengthwise.layers.tree_layers.MergeLayer` does. The matrices
 of a level are so small that starting an operation takes as long as running it. So `merge` starts fewer operations, and
-autograd records only one. In attention, features are the first dimension and windows the last. So sums over the few
-features of a head run along windows.
+autograd records only one. In attention, features are the first dimension and windows the last. So a sum over the few
+features of a head adds whole rows, with a number for each window.
 
 Letters: R rows, M windows, C chunk size, D width, H heads of E = D / H, F hidden units of a feed-forward block, and N
 columns: C M parts of windows, or R rows.

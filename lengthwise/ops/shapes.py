@@ -83,7 +83,7 @@ def _check(expected: Mapping[str, list[Axis]], given: Mapping[str, Any], sizes: 
 
 def _sentence(name: str, expected: Mapping[str, list[Axis]], sizes: Mapping[str, int], tensor: Tensor) -> str:
     earlier = list(expected)[: list(expected).index(name)]
-    # The sizes of this tensor itself are not expected ones, unless an earlier tensor has the letter.
+    # Only earlier tensors determine the expected size of a letter, not this tensor itself.
     known = {axis.letter: other for other in reversed(earlier) for axis in expected[other]}
     axes = [axis.letter + (f"+{axis.more}" if axis.more else "") for axis in expected[name]]
     fitting = [

@@ -274,7 +274,7 @@ def _scanned(steps: Steps, inputs: Tensor | None, initial: Tensor, form: Form) -
     # Cloned, because the first state is added in place below.
     offsets = initial.new_zeros(shape) if inputs is None else inputs.transpose(0, 1).clone()
     first = Steps(steps.indices[:, 0], None if steps.factors is None else steps.factors[:, 0])
-    # The first state is added to the first offset. An element of its own would shift all positions.
+    # The first state is added to the first offset. A separate element for it would shift all positions.
     offsets[:, 0] += first.applied(form, initial)
     elements = (steps.indices, offsets) if steps.factors is None else (steps.indices, offsets, steps.factors)
     return scan(joined, elements)[1].transpose(0, 1)

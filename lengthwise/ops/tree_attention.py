@@ -281,7 +281,7 @@ def _read_after(level: int, tree: Tree, skipped: int = 0) -> tuple[int, slice]:
 
 
 def _merge_pad(layer: TreeLayer, pad: Float[Tensor, " D"]) -> Float[Tensor, " D"]:
-    """Return the layer's value on a window of pads, where all attention weights give the same result."""
+    """Return the layer's value on a window of pads, on which any attention weights give the same result."""
     _, value = layer.key_value(layer.normalize(pad))
     return layer.output(pad, value.flatten(-2))
 
