@@ -22,7 +22,7 @@ class Clock:
 
     def rewind(self) -> None:
         """Continue from the earlier status again, because this process only repeated work that was already counted."""
-        # Both clocks never go back, while a machine may set its date back during a run.
+        # Neither of these clocks goes back, whereas a machine may set its date back during a run.
         self._wall = time.perf_counter() - self._before.wall_seconds
         self._cpu = time.process_time() - self._before.cpu_seconds
 

@@ -128,7 +128,7 @@ class _Work(NamedTuple):
 
     @property
     def is_trained(self) -> bool:
-        """True if the folder records that all training is done and saved, at the start by an earlier process."""
+        """True if the folder records that all training is done and saved, by this process or an earlier one."""
         return earlier_status(self.folder).status in ("trained", *ENDINGS)
 
     @property

@@ -31,8 +31,8 @@ class Attempt(BaseModel):
     `loss`: the loss of the final weights if the contraction of states began, else the running loss; None if training
     diverged.
     `is_solved`: whether that loss is low enough. `level`: the level of its certificate; None without a certificate.
-    `longest`: the longest training length reached, if lengths grow during training and it ended before the last length;
-    otherwise None.
+    `longest`: the longest training length reached, if lengths grow during training and training ended before the last
+    length; otherwise None.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -56,7 +56,7 @@ class RunSpec(NamedTuple):
             "model": dump_named(self.model_name, self.model_config),
             "train": self.recipe.model_dump(mode="json"),
             "seed": self.seed,
-            # The key keeps its first name, because it is part of the ids of recorded runs.
+            # The key keeps its original name, because it is part of the ids of recorded runs.
             **({} if self.goal is None else {"until": self.goal.model_dump(mode="json")}),
             **({"other_tasks": [dump_named(task.name, task) for task in self.other_tasks]} if self.other_tasks else {}),
         }

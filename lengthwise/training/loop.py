@@ -273,7 +273,7 @@ def _draw_length(
     others: list[int],
     generator: torch.Generator,
 ) -> int:
-    """Draw one of the lengths by the recipe's odds, or occasionally another length; these are equally likely."""
+    """Draw one of the lengths by the recipe's odds, or occasionally one of the others, which are equally likely."""
     if not recipe.is_late(scheduled):
         others = [n for n in others if n > lengths[0]]
     if recipe.rise is not None:

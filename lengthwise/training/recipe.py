@@ -152,13 +152,13 @@ class ContractionRecipe(Description):
 
 
 class StatesRecipe(Description):
-    """Supervision by states: every tree node learns the map that its piece defines on the states of the task's machine.
+    """Supervision by states: every tree node learns its piece's map on the states of the task's machine.
 
-    `weight` is the weight of this loss, next to the answers' loss. In addition to the batch, a step reads `batch_size`
-    pieces of strings, whose length is log-uniform up to `max_length`. In a fraction `uniform` of the steps, pieces are
-    uniform symbols; otherwise they are parts of strings of the task. Then the model merges states of random pieces,
-    without reading longer strings. Each of `rounds` rounds makes `combined` new states from the states of the round
-    before (`training.state_supervision`).
+    The piece of a tree node is the part of the string below it. `weight` is the weight of this loss, next to the
+    answers' loss. In addition to the batch, a step reads `batch_size` pieces of strings, whose length is log-uniform up
+    to `max_length`. In a fraction `uniform` of the steps, pieces are uniform symbols; otherwise they are parts of
+    strings of the task. Then the model merges states of random pieces, without reading longer strings. Each of `rounds`
+    rounds makes `combined` new states from the states of the round before (`training.state_supervision`).
     """
 
     weight: float = Field(1.0, gt=0)
@@ -173,7 +173,7 @@ class PaceRecipe(Description):
     """Training that depends on its own loss: it learns until the loss is low, and then runs the rest of the schedule.
 
     The schedule up to the fraction `contract_after` is for learning. It is stretched over all steps except the last
-    `contract_steps`. The running loss adds the loss of the answers and the loss of the effect of pieces
+    `contract_steps`. The running loss is the sum of the loss of the answers and the loss of the effect of pieces
     (`StatesRecipe`), each with its weight. When the running loss is below `solved_loss` (at all lengths, if lengths
     grow), training runs through the rest of the schedule in `contract_steps` steps. In this part, temperatures fall and
     noise grows.

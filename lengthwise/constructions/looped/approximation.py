@@ -140,7 +140,7 @@ def timed_approximation(
 def error_bound(
     grid: Grid, *, sequence: Modulus, token: Modulus | None, contextual: Modulus | None, largest: float, p: float = 2
 ) -> float:
-    """Return the theorem's bound on the L^p error; `token` and `contextual` are None if every loop has a factor.
+    """Return the theorem's bound on the L^p error; `token` and `contextual` are None for a `timed_approximation`.
 
     The last term is explicit. Cubes with two equal tokens have at most T (T - 1) / 2 delta^d of the volume. In these
     cubes, the p-norm of the error is at most `largest`. Gaps of the quantizer, which can be arbitrarily narrow, are

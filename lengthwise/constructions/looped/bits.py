@@ -33,8 +33,8 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
         [0, 1, 1, 2, 3]
 
     Source: Xu and Sato (2024), Lemma A.8: one feed-forward layer, state 6, width 9 (as recalled).
-    Differs from the source: width 8; theta is an integer, 2^L times as large. Proposition A.3 passes the running sum to
-        the output in one loop, instead of a sum of only the bits up to k.
+    Differs from the source: width 8; theta is an integer, 2^L times as large. Here Proposition A.3 passes the running
+        sum to the output in one loop, whereas the source sums only the bits up to k.
     """
     if not bits or any(bit not in (0, 1) for bit in bits):
         raise ValueError(f"bits: expected at least one, each 0 or 1, got {list(bits)[:8]}; give the digits in base 2")

@@ -132,7 +132,7 @@ def selection_units(grid: Grid, factor: int) -> list[Unit]:
 
 
 def reduction_unit(grid: Grid, last_digit: Form, since: Form) -> Unit:
-    """Return a unit that subtracts `last_digit` (0 to n - 1) from waiting tokens when `since` is 0, nothing before.
+    """Return a unit that subtracts `last_digit` (0 to n - 1) from waiting tokens when `since` is 0, and nothing before.
 
     Later loops subtract more, so no token waits again.
     """

@@ -101,7 +101,8 @@ class FeedbackBounds(NamedTuple):
 def contracting_dimension(word: Word, tries: int = 400) -> FeedbackBounds:
     """Return bounds for a word of two symbols: 1 or 2 if a net of that size generates it, else at least 3.
 
-    The upper bound is then the first dimension with a `search_net`, or the dimension of the shift register.
+    The upper bound is then the first dimension in which `search_net` finds a net, or the dimension of the shift
+    register.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word

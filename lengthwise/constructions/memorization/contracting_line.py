@@ -23,8 +23,8 @@ def contracting_rate(word: Word) -> Fraction | None:
 
     Let c be the difference of the columns of W_x, and let y be 1 at one symbol and 0 at the other. On the cycle, and up
     to a shift, the state before the answer at i is c times S_i = sum_k a^k y_(i - 1 - k). The two logits differ by an
-    affine function of the state. The word is therefore generated iff all S_i with answer 1 are above all with answer 0,
-    or all below.
+    affine function of the state. The word is therefore generated iff all S_i with answer 1 are above all S_i with
+    answer 0, or all are below them.
 
     Multiplied by 1 - a^p > 0, the S_i are polynomials of degree p - 1. Their differences keep their signs between
     roots, which Sturm's theorem counts in exact arithmetic. Ends of intervals need no test: if all differences have one
@@ -51,7 +51,8 @@ def contracting_rate(word: Word) -> Fraction | None:
             signs = {difference.sign_between(low, high) for difference in differences}
             if len(signs & {-1, 1}) == 2:
                 continue  # one pair of positions is in order, and another one is not, at all rates in this interval
-            # Without roots, all differences have one sign on the whole interval; else they may have it at its middle.
+            # Without roots, all differences have one sign on the whole interval; otherwise they may have one sign at
+            # its middle.
             if 0 not in signs or _separates(differences, middle):
                 return middle
             halves += [(low, middle), (middle, high)]

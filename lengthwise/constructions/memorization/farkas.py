@@ -110,7 +110,7 @@ def refute_below(memorization: Memorization | RationalMemorization) -> list[Fark
 
 
 def _check_count(period: int, below: int) -> None:
-    """Raise a ValueError if there are too many sets of the largest dimension below."""
+    """Raise a ValueError if there are too many sets of the largest dimension that is below `below`."""
     count = comb((period - 1) // 2, max(0, below - 1) // 2)
     if count > MAX_CERTIFICATES:
         raise ValueError(

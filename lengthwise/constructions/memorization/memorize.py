@@ -127,7 +127,8 @@ def _check_programs(word: Word, upper: int) -> None:
 class _Search:
     """Sets of frequencies in order of dimension that no bound excludes, until the budget is used up.
 
-    The caller adds the programs that it solves by `count`. `reached` is the dimension of the last set.
+    The caller reports the number of programs that it solves through `count`. `reached` is the dimension of the last
+    set.
     """
 
     def __init__(self, word: Word, known: Bounds, budget: int) -> None:

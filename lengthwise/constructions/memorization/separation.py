@@ -95,7 +95,8 @@ def dual_weights(letters: Letters, orbit: Orbit, *, spread: bool) -> Float[np.nd
     rows = constraints(letters, orbit)
     count = len(rows)
     if spread:
-        # Weights have two parts. The first, at most 1, is maximized, which spreads them; the second fills up.
+        # Each weight has two parts. The first is at most 1 and is maximized, which spreads the weights. The second is
+        # the rest.
         solution = linprog(
             np.r_[-np.ones(count), np.zeros(count)],
             A_eq=np.hstack([rows.T, rows.T]),

@@ -54,7 +54,9 @@ class PoolOptions(NamedTuple):
             raise ValueError(f"scheduler: expected none with pool {pool}, got {self.scheduler}; use pool dask or ray")
 
     def address(self, from_environment: str | None, unchecked: Container[str] = ()) -> str | None:
-        """Return the scheduler's address, if there is one, after it has answered; words in `unchecked` are not checked.
+        """Return the scheduler's address, if there is one, after a test connection.
+
+        The addresses in `unchecked` are returned without this test.
 
         Raises:
             ValueError: a number of workers is also given, although the cluster has its own; or the address is invalid.
