@@ -145,7 +145,7 @@ class Task(Description, ABC):
 
     def check_length(self, length: int) -> None:
         """Raise a ValueError that names the nearest legal lengths unless `length` is legal."""
-        # Python counts True and False among whole numbers.
+        # True and False are rejected separately, because Python counts them among whole numbers.
         if not isinstance(length, Integral) or isinstance(length, bool):
             raise ValueError(f"length: expected a whole number, got {length!r}; give one")
         if length >= 1 and self.is_legal_length(length):

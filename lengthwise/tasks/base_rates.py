@@ -81,8 +81,9 @@ def _counted(task: ShallowTask, length: int) -> Mapping[str, float]:
         known, held_out = indices.chunk(2)
         likeliest = torch.full((len(values),), int(counts.argmax()))
         pairs, times = (known * num_classes + fitted).unique(return_counts=True)
-        # Pairs are written from the rarest to the most frequent, so that the most frequent answer to a value remains.
-        # Among equally frequent answers, the first class is written last and remains.
+        # Pairs are written from the rarest to the most frequent. Later pairs overwrite earlier pairs of the same value,
+        # so the most frequent answer to each value remains. Among equally frequent answers, the first class is written
+        # last and remains.
         for pair in pairs.flip(0)[times.flip(0).argsort(stable=True)].tolist():
             likeliest[pair // num_classes] = pair % num_classes
         rates[name] = float((likeliest[held_out] == scored).double().mean())
@@ -103,7 +104,7 @@ def logistic_guesses(
 
     Source: Boehning and Lindsay, Monotonicity of quadratic-approximation algorithms, 1988, section 4.
     """
-    # Without the minimum, a count that is always the same would be divided by 0.
+    # The lower bound avoids a division by 0 for a count that is always the same.
     mean, scale = known.double().mean(0), known.double().std(0).clamp_min(1e-12)
     rows, others = (torch.cat([(x - mean) / scale, torch.ones(len(x), 1).double()], 1) for x in (known, counts))
     ridge = torch.eye(rows.shape[1], dtype=torch.float64)

@@ -18,7 +18,7 @@ The first and the last listed length are tested.
 """
 
 COUNTED, TOLERANCE = 1_024, 0.1
-"""The number of strings that measure the score of the best constant answer, and its largest difference to `baseline`.
+"""The number of strings that measure the score of the best constant answer, and its largest difference from `baseline`.
 
 This difference is six standard errors of the measured score.
 """

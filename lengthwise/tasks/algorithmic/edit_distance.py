@@ -140,7 +140,8 @@ def _distances(first: Ids, second: Ids, saved_at_border: int) -> Ids:
             saved[0] = saved_at_border * diagonal
         if diagonal <= height:
             saved[diagonal] = saved_at_border * diagonal
-        # Pairs end at different diagonals, and only the last two diagonals are kept.
+        # Only the last two diagonals are kept, so the distance of a pair is read when the pair's own last diagonal is
+        # done.
         if diagonal in ends:
             done = np.nonzero(last_diagonals == diagonal)[0]
             distances[done] = GAP * diagonal - saved[sizes[done], done]

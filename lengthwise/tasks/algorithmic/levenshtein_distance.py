@@ -123,7 +123,7 @@ def levenshtein_distance(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B
         replaced = row[:, :-1] + (letter[:, None] != second)
         without = torch.cat([row[:, :1] + 1, torch.minimum(row[:, 1:] + 1, replaced)], 1)
         row = (without - columns).cummin(1).values + columns
-        # The first strings end at different rows, and only the last row is kept.
+        # Only the last row is kept, so a distance is read when the last row of its first string is done.
         distances = torch.where(sizes == index, row.gather(1, widths[:, None])[:, 0], distances)
     return distances
 

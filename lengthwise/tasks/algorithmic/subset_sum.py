@@ -41,7 +41,7 @@ class SubsetSum(SingleAnswerTask):
 
     With ``"hard"`` sampling, the answer is a fair coin. Targets with either answer are between 1/4 and 3/4 of the sum
     of all items, and larger than any item. The unreachable target is the unreachable number nearest to a uniform
-    number, and the reachable target is close to it. Neither the reachable target nor its difference to the sum of all
+    number, and the reachable target is close to it. Neither the reachable target nor its difference from the sum of all
     items is a sum of two items. A greedy choice, which always takes the largest item that still fits, reaches neither
     of the two.
 

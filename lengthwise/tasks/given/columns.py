@@ -52,7 +52,8 @@ class Columns:
         Raises:
             ValueError: a column is missing or ambiguous, or has a name of `MEANINGS`.
         """
-        # A table with another separator is read as one column, whose name contains the separator.
+        # If a table has another separator, it is read as one column, and the separator in this column's name reveals
+        # the mistake.
         if len(names) == 1 and (mark := next((mark for mark in ";\t|" if mark in names[0]), None)):
             raise ValueError(
                 f"examples: expected columns with commas (.csv) or tabs (.tsv) between them, got {names[0]!r}, one "

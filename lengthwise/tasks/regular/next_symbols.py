@@ -57,7 +57,7 @@ class NextSymbols(RegularTask):
     Differs from the source: a set is one class instead of a number for each of its symbols. A string is scored by the
         answer after its last symbol, not by all answers together. Strings are prefixes of any string of the language,
         of one length, drawn uniformly or persistently, instead of whole strings from a generator for each language. The
-        source has no end in its sets. For Tomita 5 and 6, its answer is membership instead of the set, as with
+        source has no end in its sets. For Tomita 5 and 6, the source's answer is membership instead of the set, as with
         `with_end`.
     """
 

@@ -177,7 +177,8 @@ class RecognitionTask(RegularTask, ShallowTask):
         extra = int(torch.randint(2, (), generator=generator)) if batch_size % 2 else 0
         num_inside = batch_size // 2 + extra
         num_outside = batch_size - num_inside
-        # The first quarter is random, so that strings left over from a division by four are of each kind equally often.
+        # The kinds take turns from a random kind on, so that strings left over from a division by four are of each kind
+        # equally often.
         kind = (torch.arange(num_outside) + torch.randint(4, (), generator=generator)) % 4
         origin = torch.full((batch_size,), IN)
         origin[num_inside:][kind == 0] = OUT
@@ -191,7 +192,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         return inputs[torch.randperm(batch_size, generator=generator)]
 
     def _varied(self, origin: Int64[Tensor, " B"], length: int, generator: torch.Generator) -> Int64[Tensor, " B"]:
-        """Move every second row inside to a possible profile, and make half of the rows not in `OUT` persistent."""
+        """Move every second row of `IN` to a possible profile, and make half of the rows not in `OUT` persistent."""
         first = IN + 1
         possible = np.flatnonzero(self._sampler.possible(length)[first : first + len(self.profiles)]) + first
         rows = torch.nonzero(origin == IN)[:, 0]
