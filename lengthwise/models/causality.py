@@ -44,7 +44,8 @@ def _by_gradients(outputs: Outputs, strings: Int64[Tensor, "B T"], slack: float)
             values, leaves = outputs(strings), mode.leaves
             if not leaves or not values.requires_grad:
                 return None
-            # One random direction replaces a gradient for each output. Dependences cancel in it with probability 0.
+            # One gradient along a random direction suffices instead of one for each output: dependences cancel in it
+            # with probability 0.
             direction = torch.randn(values.shape[-1], generator=generator_for(0, "direction")).to(values)
             along = values @ direction
             for index in range(strings.shape[1] - 1):
@@ -86,7 +87,7 @@ class _EmbeddedStrings(TorchFunctionMode):
             ids = args[1]
         else:
             return features
-        # A net may map symbols to its own ids by a table. This table has integers and is left alone.
+        # A table that maps symbols to a net's own ids is left alone. It contains integers, which have no gradient.
         if not isinstance(ids, Tensor) or not self._are_strings(ids) or not features.is_floating_point():
             return features
         before, symbols = features.split([ids.shape[1] - self.shape[1], self.shape[1]], 1)

@@ -24,7 +24,7 @@ class CodebookGPTConfig(RegularGPTConfig):
     have settled by then, because the codes of a net that still changes are soon wrong.
     """
 
-    # The rule of the parent class concerns a setting that has only one value here.
+    # Empty, because the rule of the parent class concerns a setting that has only one value here.
     used_with = MappingProxyType({})
     other_effects = MappingProxyType(
         {

@@ -187,7 +187,7 @@ def load_machine_model(path: Path) -> MachineModel:
         raise ValueError(f"{path}: expected a file of a machine model, got no such file; save one first") from None
     except KeyError as error:
         raise ValueError(f"{path}: does not describe a machine ({error} is missing); save the model again") from None
-    # This ValueError already has a complete message, which the next clause would wrap.
+    # This ValueError already has a complete message, which the next `except` clause would put into another message.
     except UnreadableFile:
         raise
     except (ValueError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:

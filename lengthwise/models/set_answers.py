@@ -37,7 +37,7 @@ class SetAnswers(nn.Module):
     of a set S is the smallest of d_m for m in S and -d_m for all other m. It is positive for the net's own set alone.
     The last class, for all sets that are never right, has logit 0. So the largest logit belongs to the net's own set if
     the task has it, and otherwise to the last class, which is counted as wrong. The margin of a right answer is the
-    smallest distance of a score to the threshold.
+    smallest distance of a score from the threshold.
 
     If a score equals the threshold, the symbol is not in the set, and logits of 0 could be tied. The logit of the net's
     own set, or of the last class if the task lacks this set, is then the smallest positive normal number.

@@ -7,8 +7,7 @@ from torch import Tensor
 
 NUMBERS_PER_PART = 1 << 20
 """The largest number of elements in the strings that are read together. The allocator reuses the memory of small parts.
-For larger parts, it would request memory from the operating system every time, and the system would clear this
-memory."""
+For larger parts, the allocator would request new memory every time, which the operating system would clear first."""
 
 
 def through_parts(

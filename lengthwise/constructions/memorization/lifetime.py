@@ -107,9 +107,9 @@ def predicted_lifetime(memorization: Memorization, precision: Precision) -> Life
     """Return the first step at which W_h with rounded entries answers a wrong symbol, with exact states and read-out.
 
     After i steps the plane of frequency k has turned i dtheta_k too far and grown by rho_k^i (`drifts`). The first
-    131,072 steps are enumerated. After them, the logit margin at each position of the word is a smooth function of i.
-    Its first zero is found on a grid and by bisection, as long as states neither overflow nor vanish in float64. For
-    one plane and threshold 0 the result is `angle_formula` and the wait that it describes.
+    131,072 steps are enumerated. For later steps, the logit margin at each position of the word is treated as a smooth
+    function of i. Its first zero is found on a grid and by bisection, as long as states neither overflow nor vanish in
+    float64. For one plane and threshold 0 the result is `angle_formula` and the wait that it describes.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize
