@@ -1,7 +1,7 @@
 """The training loop."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -11,16 +11,15 @@ from torch import Tensor, nn
 from lengthwise.conventions import Diverged
 from lengthwise.devices import computing_in, device_of, on_cpu
 from lengthwise.models.base import SequenceModel, check_is_model, first_names
-from lengthwise.models.capabilities import FollowsTraining, HasHiddenMatrices, HoldsDistributions
+from lengthwise.models.capabilities import FollowsTraining
 from lengthwise.models.consistency import check_consistent, check_reads_vectors, check_sizes
 from lengthwise.randomness import draws_without_generator, generator_for
 from lengthwise.tasks.base import SymbolTask, Task, VectorTask, check_is_task
 from lengthwise.tasks.consistency import check_task_consistent
 from lengthwise.threads import one_thread
 from lengthwise.training.batches import Batches, training_lengths
-from lengthwise.training.baum_welch import BaumWelch
 from lengthwise.training.losses import StepLoss
-from lengthwise.training.muon import Muon
+from lengthwise.training.optimizers import make_optimizers
 from lengthwise.training.parallel import losses_of
 from lengthwise.training.quantization import quantization_is_due, quantize_states
 from lengthwise.training.ranks import ALONE, Ranks, check_ranks, rank_errors, whole
@@ -111,7 +110,7 @@ class TrainingState:
         self.step = 0
         self.state_head = make_state_head(model, task).to(device_of(model)) if recipe.states else None
         self.losses = losses_of(model, self.state_head, ranks)
-        self.optimizers = _make_optimizers(model, recipe, self.head_parameters)
+        self.optimizers = make_optimizers(model, recipe, self.head_parameters)
         self.average = {name: p.detach().clone() for name, p in model.named_parameters()} if recipe.ema_decay else {}
         self.growth = Growth()
         self.gradient_norm = recipe.optimizer.clip_norm
@@ -344,43 +343,3 @@ def _average_in(state: TrainingState, decay: float) -> None:
     decay = min(decay, state.step / (state.step + 10))
     with torch.no_grad():
         torch._foreach_lerp_(list(state.average.values()), [p.detach() for p in state.model.parameters()], 1 - decay)
-
-
-def _make_optimizers(
-    model: SequenceModel, recipe: Recipe, heads: Mapping[str, nn.Parameter]
-) -> list[torch.optim.Optimizer]:
-    """Make Baum-Welch, Adam or AdamW for all parameters, or Muon for hidden matrices and AdamW for the rest."""
-    settings = recipe.optimizer
-    if settings.counts_outcomes:
-        assert isinstance(model, HoldsDistributions), "check_model rejects others"
-        counting = BaumWelch(
-            model.distributions,
-            relaxation=settings.relaxation,
-            floor=settings.floor,
-            prior=settings.prior,
-            prior_by_size=settings.prior_by_size,
-        )
-        return _with_full_rates([counting])
-    matrices: list[nn.Parameter] = []
-    if settings.name == "muon":
-        assert isinstance(model, HasHiddenMatrices), "check_model rejects others"
-        matrices += model.hidden_matrices
-    # Parameters are compared by identity, because `==` compares elements, and equal weights may be different
-    # parameters.
-    others = [p for p in (*model.parameters(), *heads.values()) if not any(p is matrix for matrix in matrices)]
-    kind: type[torch.optim.Adam] = torch.optim.Adam if settings.name == "adam" else torch.optim.AdamW
-    decay = settings.weight_decay
-    optimizers: list[torch.optim.Optimizer] = [
-        kind(others, lr=settings.learning_rate, betas=settings.betas, weight_decay=decay, fused=True)
-    ]
-    if matrices:
-        optimizers.append(Muon(matrices, lr=settings.matrix_learning_rate, weight_decay=decay))
-    return _with_full_rates(optimizers)
-
-
-def _with_full_rates(optimizers: list[torch.optim.Optimizer]) -> list[torch.optim.Optimizer]:
-    """Store the learning rates that the schedule multiplies."""
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["full_rate"] = group["lr"]
-    return optimizers
