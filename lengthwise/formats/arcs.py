@@ -8,21 +8,21 @@ from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.formats.draft import Draft
 
 EPSILON = "<eps>"
-"""The word for no symbol or no output in the files that are written."""
+"""The word that written files contain for no symbol or no output."""
 
 EPSILONS = frozenset({"", EPSILON, "<epsilon>", "ε", "ϵ", "@0@", "@_EPSILON_SYMBOL_@"})
 """The words of other tools for no symbol or no output."""
 
 _DOUBTFUL = re.compile(r"λ|Λ|lambda|eps|epsilon|&epsilon;|\*e\*|@.+@", re.IGNORECASE | re.DOTALL)
-"""Words that mean no symbol, or any symbol, to some tools, and are symbols to others."""
+"""Words that mean no symbol or any symbol in some tools, and are ordinary symbols in others."""
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?|nan", re.IGNORECASE)
 
 
 class Arc(NamedTuple):
-    """An edge that reads a symbol and may write an output, and the line of its file.
+    """An edge that reads a symbol and may write an output, with its line number in the file.
 
-    `output` is None in a file whose arcs have none.
+    `output` is None if the arcs of the file have no outputs.
     """
 
     source: str
@@ -33,7 +33,7 @@ class Arc(NamedTuple):
 
 
 def is_doubtful(word: str) -> bool:
-    """Return whether a word may stand for no symbol or for any symbol, or be a symbol.
+    """Return whether a word is ambiguous: it may mean no symbol or any symbol, or it may be a symbol.
 
     Example:
         >>> is_doubtful("λ"), is_doubtful("@_IDENTITY_SYMBOL_@"), is_doubtful("@"), is_doubtful("<eps>")
@@ -43,14 +43,14 @@ def is_doubtful(word: str) -> bool:
 
 
 def are_weights(outputs: Iterable[str]) -> bool:
-    """Return whether all outputs are numbers, or several numbers with commas between them: these are weights.
+    """Return whether the outputs look like weights: each is a number, or several numbers separated by commas.
 
     Example:
         >>> are_weights(["1", "0.5"]), are_weights(["1", "x"]), are_weights([])
         (True, False, False)
     """
-    # OpenFst prints a weight as the last column, like an output. A machine that answers with numbers alone would be
-    # read wrongly, so such files are rejected.
+    # OpenFst prints a weight as the last column, like an output. A reader cannot distinguish weights from answers that
+    # are numbers, so such files are rejected.
     words = [word for output in outputs for word in output.split(",")]
     return bool(words) and all(_NUMBER.fullmatch(word) for word in words)
 
@@ -70,11 +70,11 @@ def machine_of_arcs(start: str, arcs: Sequence[Arc], final: Collection[str]) -> 
 
     Arcs without outputs make an acceptor. Arcs that all write the symbol that they read also make an acceptor, because
     OpenFst stores and prints acceptors in this way. All other arcs make a transducer, whose answer is the last output.
-    A string has no answer if that output is empty or the last state is not final.
+    A string has no answer if its last output is empty or its last state is not final.
 
     Raises:
-        ValueError: the outputs are weights; an arc of a transducer reads nothing; a symbol may mean no symbol, as 0 may
-            in an incomplete machine whose symbols are numbers.
+        ValueError: the outputs are weights; an arc of a transducer reads nothing; a symbol may mean no symbol, for
+            example 0 in an incomplete machine whose symbols are numbers.
     """
     arcs = [_normalized(arc) for arc in arcs]
     outputs = [arc.output for arc in arcs if arc.output is not None]
@@ -100,7 +100,7 @@ def machine_of_arcs(start: str, arcs: Sequence[Arc], final: Collection[str]) -> 
 
 
 def _normalized(arc: Arc) -> Arc:
-    """Return the arc with an empty text for words that mean no symbol or no output; reject doubtful words."""
+    """Return the arc with an empty text in place of words for no symbol or no output; reject ambiguous words."""
     for word in (arc.symbol, arc.output or ""):
         if is_doubtful(word):
             raise ValueError(

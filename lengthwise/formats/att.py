@@ -20,7 +20,7 @@ MAX_LINES = 2 * MAX_EDGES
 
 @FORMATS.register("att")
 class ATT(ReadableFormat):
-    r"""AT&T text: a line for each edge, and a line with a state's number alone for each final state.
+    r"""AT&T text: one line for each edge, and one line with only a state's number for each final state.
 
     The first line begins with the initial state. Edges of an automaton are ``source target symbol``. Edges of any other
     machine are ``source target symbol output``, and its answer to a string is the last output. A string has no answer
@@ -29,12 +29,12 @@ class ATT(ReadableFormat):
 
     - If every edge repeats its symbol as its output, the machine is an automaton, as ``fstprint`` prints it by default.
     - ``<eps>``, ``<epsilon>``, ``ε``, foma's and HFST's ``@0@`` and ``@_EPSILON_SYMBOL_@``, and an empty field between
-      tabs mean no symbol. Other words that mean this to some tools (``λ``, ``epsilon``, ``@_IDENTITY_SYMBOL_@``) are
-      rejected.
-    - Outputs that are all numbers are weights, and rejected.
-    - Symbols are texts, without a table of numbers. If all symbols are numbers, 0 is a symbol only if each state has
-      exactly one edge for each number. Otherwise the file is rejected, because tools without a table print 0 for no
-      symbol.
+      tabs mean no symbol. Other words that mean no symbol in some tools (``λ``, ``epsilon``, ``@_IDENTITY_SYMBOL_@``)
+      are rejected.
+    - If all outputs are numbers, they are taken for weights, and the file is rejected.
+    - Symbols are texts; a separate table that numbers them is not read. If all symbols are numbers, 0 is a symbol only
+      if each state has exactly one edge for each number. Otherwise the file is rejected, because tools without a table
+      print 0 for no symbol.
 
     Example:
         >>> ATT.read("0 1 a\n1 0 a\n1\n").machine.outputs.tolist()
@@ -48,16 +48,18 @@ class ATT(ReadableFormat):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """Return the edges of the initial state, the edges of the others, and the final states."""
+        """Return lines for the edges of the initial state, the edges of all other states, and the final states."""
         answers, outputs = machine.answer_names(), machine.machine.outputs
         table = machine.machine.semiautomaton.table.tolist()
         start = machine.machine.start
         if not machine.is_automaton:
             _check_answers(machine)
         for name in (*machine.symbols, *filter(None, answers)):
-            # Some tool would read these words as no symbol, and so read another machine from the file.
+            # Some tools read these words as no symbol, so they would read another machine from the file.
             if name.split() != [name] or name in EPSILONS or is_doubtful(name):
-                raise ValueError(f"expected symbols and answers without spaces, got {name!r}; rename it")
+                raise ValueError(
+                    f"expected symbols and answers without spaces or a special meaning, got {name!r}; rename it"
+                )
         lines = []
         # The initial state comes first, because a reader takes the source of the first line as initial.
         for state in (start, *(state for state in range(len(table)) if state != start)):
@@ -89,7 +91,7 @@ class ATT(ReadableFormat):
 
 
 def att_rows(text: str) -> list[tuple[int, list[str]]]:
-    r"""Return the words of each line that is not blank, with its number; fields between tabs may be empty.
+    r"""Return the number and the words of each line that is not blank; fields between tabs may be empty.
 
     Weights of 0 on edges are left out.
 
@@ -137,8 +139,8 @@ def _check_answers(machine: LabeledMachine) -> None:
         raise ValueError(f"expected answers that are not read as weights, got {outputs[0]!r}; rename it")
     if are_copies(labels):
         raise ValueError(
-            f"expected answers other than the last symbol, got {outputs[0]!r} after each of them, which is read as an "
-            "automaton; rename the answers"
+            f"expected answers other than the last symbol, got {outputs[0]!r} after {outputs[0]!r}, which is read as "
+            "an automaton; rename the answers"
         )
 
 

@@ -16,7 +16,7 @@ class Format(ABC):
     comment: ClassVar[str | None] = None
     """The beginning of comment lines, which do not change the machine; None if the format has no comments."""
     holds_automata_alone: ClassVar[bool] = False
-    """True if all machines of the format accept or reject: two common labels such as OK and FAIL then mean that."""
+    """True if all machines of the format accept or reject; labels such as OK and FAIL then mean accept and reject."""
     has_names: ClassVar[bool] = False
     """True for source code, whose names begin with the name of the file."""
 
@@ -26,7 +26,7 @@ class Format(ABC):
         """Return the machine as text.
 
         Raises:
-            ValueError: the format cannot express its symbols, its answers or its size.
+            ValueError: the format cannot express the machine's symbols, answers or size.
         """
 
     @classmethod
@@ -44,8 +44,8 @@ class Format(ABC):
 class ReadableFormat(Format):
     """A format that can be read.
 
-    A machine that is written and then read gives the same answers to all strings, perhaps except the empty string. If
-    the machine accepts or rejects every string, this includes the empty string.
+    A machine that is written and then read gives the same answers to all nonempty strings. If every string is either
+    accepted or rejected, the answer to the empty string also stays the same.
     """
 
     @staticmethod
@@ -67,7 +67,7 @@ class Drawing(Format):
         """Return the machine as text; `with_sinks` includes its rejecting sinks.
 
         Raises:
-            ValueError: the format cannot express its symbols, its answers or its size.
+            ValueError: the format cannot express the machine's symbols, answers or size.
         """
 
 

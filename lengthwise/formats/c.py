@@ -133,8 +133,8 @@ class C(Format):
 
     Headers can be written, but not read. ``NAME_symbol_of("ACK")`` is the number of a symbol. If all symbols are single
     bytes, ``NAME_classify_text`` and ``NAME_symbol_of_byte`` accept text. Tables have the smallest sufficient integer
-    types. Compiled as C with ``-DNAME_SELF_TEST``, the header is a program that answers twenty strings. NAME is
-    ``machine`` unless notes give another name.
+    types. Compiled as C with ``-DNAME_SELF_TEST``, the header is a program that checks its answers to twenty strings.
+    NAME is ``machine`` unless notes give another name.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa
@@ -154,7 +154,7 @@ class C(Format):
 
     @classmethod
     def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
-        """Return a header whose names begin with the name of the notes; their strings are its test."""
+        """Return a header whose identifiers begin with the notes' name, and whose self-test uses the notes' strings."""
         table, name = machine.machine.semiautomaton.table, identifier(notes.name)
         num_states, num_symbols = table.shape
         if num_symbols > MAX_SYMBOLS:
@@ -193,7 +193,7 @@ class C(Format):
 
 
 def _ended(line: str) -> str:
-    """Return a comment that ends with its line: a backslash at its end, or the trigraph of one, would continue it."""
+    """Return a comment line that does not end with a backslash or its trigraph, which would continue the comment."""
     return f"{line} ." if line.rstrip().endswith(("\\", "??/")) else line
 
 

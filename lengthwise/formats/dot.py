@@ -13,20 +13,21 @@ class DOT(ReadableFormat):
     r"""DOT: ``__start0 -> s0`` marks the initial state, and so does an edge from any node without a frame.
 
     - Accepting states of an automaton have ``shape=doublecircle`` or two peripheries. An automaton may have several
-      initial states. ``ε`` on an edge reads nothing.
+      initial states. An edge with the label ``ε`` reads nothing.
     - States of a Moore machine have labels ``{s0|answer}`` of shape record, or ``s0/answer``, or the answer on a second
       line, after the name of the node.
     - Edges of a Mealy machine (`write_mealy`) have labels ``symbol/output``, or ``<symbol<br/>output>`` in HTML. The
       answer to a string is the last output. The empty string, and strings for which an edge is missing, have no answer.
-    - A drawing of ``fstdraw`` has a bold initial state, and arcs ``symbol`` or ``symbol:output`` (see `ATT`).
+    - A drawing of ``fstdraw`` has a bold initial state, and arcs with labels ``symbol`` or ``symbol:output`` (see
+      `ATT`).
 
     Several symbols of an edge are separated by commas or line breaks outside of brackets: ``a, b`` are two symbols,
     ``ACK(V,V)`` is one. In a label, ``\`` before a special character makes it an ordinary character. If only accepting
     states are declared, and defaults of nodes give all other states a shape, the other states need no declaration.
 
-    Colors, positions, fonts and titles are ignored. Probabilities and weights are rejected, and so are outputs of
-    states together with outputs of edges or accepting states. If every state has a single line around it, labels,
-    colors and shapes that may mean acceptance are rejected.
+    Colors, positions, fonts and titles are ignored. Probabilities and weights are rejected. A graph with outputs on
+    states is rejected if it also has outputs on edges, or accepting states. If every state has a single line around it,
+    labels, colors and shapes that may mean acceptance are rejected.
 
     Example:
         >>> mealy = DOT.read('digraph { __start0 -> q; q -> q [label="a/x"]; q -> q [label="b/y"] }')
@@ -92,7 +93,7 @@ class DOT(ReadableFormat):
 def escaped_symbol(text: str) -> str:
     """Return a symbol as a label, with as few escapes as it needs to be read back."""
     escaped = escaped_text(text)
-    # The first form that is read back: drawings show labels as they are, so escapes are a last resort.
+    # Take the first form that is read back as the same symbol. Drawings show escapes, so they are a last resort.
     return next(label for label in (escaped, escaped.replace(",", r"\,"), _all_escaped(text)) if _reads_as(label, text))
 
 
@@ -117,7 +118,7 @@ def escaped_text(text: str) -> str:
     r"""Return a text as part of a quoted label.
 
     Raises:
-        ValueError: it has line breaks or other characters that are not printed.
+        ValueError: the text contains line breaks or other characters that cannot be printed.
     """
     if not text.isprintable():
         raise ValueError(f"expected symbols and answers that can be printed, got {text!r}; rename it")

@@ -1,4 +1,4 @@
-"""Attributes in DOT that only draw; all others are rejected, because they may mean more."""
+"""Attributes in DOT that only affect the drawing; all others are rejected, because they may mean more."""
 
 import re
 
@@ -30,7 +30,7 @@ DRAWING = frozenset(
         """,
     )
 )
-"""Attributes of Graphviz that only draw.
+"""Attributes of Graphviz that only affect the drawing.
 
 Attributes with a text that is drawn (xlabel, headlabel, taillabel, image) are not in the set, and neither are names
 that could mean something else in a machine (start, root).
@@ -53,10 +53,10 @@ def check_attribute(kind: str, key: str, value: str, line: int) -> None:
         raise ValueError(f"line {line}: expected edges that point forward, got dir={value[:20]}; turn the edge around")
     if kind == "edge" and key == "weight" and not re.fullmatch(r"[0-9]+(\.0*)?", value):
         raise ValueError(
-            f"line {line}: expected a whole number as weight, which only draws, got {value[:20]!r}; remove it"
+            f"line {line}: expected a whole number as weight of an edge in drawings, got {value[:20]!r}; remove it"
         )
     if key not in _USED[kind]:
         raise ValueError(
-            f"line {line}: expected attributes of Graphviz that only draw, got {key[:40]!r}, which may mean more; "
+            f"line {line}: expected attributes that only affect drawings, got {key[:40]!r}, which may mean more; "
             "use labels and shapes, or remove it"
         )

@@ -12,10 +12,10 @@ _PROBABILITY = re.compile(r"(?:^|[\s:,;(\[=/|])(?:0?\.\d+|1\.0+|\d+(?:\.\d+)?%)[
 """A probability or weight at the end of a label, as in ``a:0.5`` or ``a (50%)``."""
 
 _SEVERAL = re.compile(r"\[\^.*\]|\[?\w\s*(?:-|\.\.)\s*\w\]?|(?i:else|otherwise)|[Σ∑].*", re.DOTALL)
-"""A range of symbols, or all others."""
+"""Labels that may mean a range of symbols, or all other symbols."""
 
 _STACK = re.compile(r"(push|pop)\(.*\)", re.DOTALL)
-"""The labels of AALpy after the slash on edges of automata with a stack."""
+"""The stack operation that AALpy writes after the slash in edge labels of pushdown automata."""
 
 
 def edge_label(edge: Edge) -> str:
@@ -30,7 +30,7 @@ def has_output(label: str) -> bool:
 
 
 def ends_like_certainty(label: str) -> bool:
-    """Return whether a label ends like the probability 1 or 0; it is one only if all edges have such labels."""
+    """Return whether a label ends like the probability 1 or 0; the end is a probability only if all labels end so."""
     return re.search(r":\s*[01]\s*$", label) is not None
 
 
@@ -144,7 +144,8 @@ def pairs_on_two_lines(edges: Sequence[Edge]) -> list[tuple[str, str]] | None:
     """Return each edge's symbol and output if all labels are in HTML and have the two on separate lines, or else None.
 
     In an automaton that accepts nothing, the same labels could list two symbols each. So there must be at least two
-    symbols and two outputs, and a symbol with several outputs. No symbol may be an output, or occur twice in one state.
+    symbols and two outputs, and a symbol with several outputs. No symbol may also be an output, or be on two edges from
+    one state.
     """
     lines = [edge_label(edge).split("\n") for edge in edges]
     if not all(len(pair) == 2 and all(part.strip() for part in pair) for pair in lines):

@@ -7,7 +7,7 @@ BREAKS = (r"\n", r"\l", r"\r", "\n")
 r"""Ends of a label's lines. A raw line break comes only from ``<br/>``: the parser escapes all other raw breaks."""
 
 SUBSTITUTED = "NGEHTL"
-r"""Letters that Graphviz replaces after a ``\`` by the name of a node, graph or edge."""
+r"""Letters that, after a ``\``, Graphviz replaces by the name of a node, graph or edge."""
 
 ENTITY = re.compile(r"(?<!\\)&(?:#\w+|\w+);")
 r"""A text that Graphviz replaces by a character, such as ``&lt;``."""
@@ -21,8 +21,7 @@ def plain_text(label: str) -> str:
     r"""Return a label without escapes, and without spaces around it unless these are escaped.
 
     Raises:
-        ValueError: a break of lines is inside, or Graphviz would replace an escape by a name, or an entity of HTML by a
-            character.
+        ValueError: the label contains a line break, an escape that Graphviz replaces by a name, or an HTML entity.
 
     Example:
         >>> plain_text(r" a\/b "), plain_text(r"\ a")
@@ -79,7 +78,8 @@ def label_lines(label: str) -> list[str]:
 def label_items(label: str) -> list[str]:
     r"""Return the parts of a label between commas and ends of lines, with their spaces and escapes.
 
-    Brackets with something between their commas hold one part together. A label of marks alone is one part.
+    Brackets keep their content in one part if there is text before, between and after their commas. A label of commas
+    and line ends alone is one part.
 
     Raises:
         ValueError: there is nothing between two commas; or the label is a set in braces, which may be several symbols
@@ -148,7 +148,8 @@ def html_label(html: str) -> str:
     r"""Return the lines of a label in HTML as a label with escapes; formatting is left out.
 
     Raises:
-        ValueError: other tags than ``<br/>`` and those for formatting are inside, or part of a line is formatted.
+        ValueError: the label contains tags other than ``<br/>`` and formatting tags, or only part of a line is
+            formatted.
 
     Example:
         >>> html_label("<b>a/x</b><br/>b &lt; c")
@@ -178,7 +179,7 @@ def html_label(html: str) -> str:
 
 
 def quoted(label: str) -> str:
-    """Return a label for a message, at most 60 characters of it."""
+    """Return at most 60 characters of a label, in quotes, for a message."""
     return repr(label if len(label) <= 60 else f"{label[:60]}...")
 
 
@@ -190,7 +191,7 @@ def _reject_html(piece: str, html: str) -> None:
 
 
 def _escaped_text(piece: str) -> str:
-    r"""Return a text of HTML, in which a ``\`` is a character and entities such as ``&lt;`` never separate."""
+    r"""Return a text of HTML with escapes, so that a ``\`` and entities such as ``&lt;`` are ordinary characters."""
     pieces = re.split(r"(&[#\w]+;)", re.sub(r"\s+", " ", piece).replace("\\", r"\\"))
     return "".join(
         "".join(f"\\{letter}" if letter in "/|,<>{}:&\\" else letter for letter in unescape(text))

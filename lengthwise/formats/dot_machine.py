@@ -76,7 +76,7 @@ def machine_of_graph(graph: Graph) -> LabeledMachine:
 
 
 class _Drawing(NamedTuple):
-    """A graph and its nodes that are states."""
+    """A graph, with the nodes that are states."""
 
     graph: Graph
     states: Mapping[str, Attributes]
@@ -92,11 +92,11 @@ class _Drawing(NamedTuple):
         return re.sub(r"\\(.)", lambda pair: name if pair[1] == "N" else pair[0], label) if "\\" in label else label
 
     def attribute(self, name: str, key: str) -> str:
-        """Return an attribute of a node in small letters, empty if it is not set."""
+        """Return an attribute of a node in lowercase, or an empty text if it is not set."""
         return self.graph.nodes[name].get(key, "").lower()
 
     def edges(self) -> list[Edge]:
-        """Return the edges between states, without invisible ones, which only move nodes."""
+        """Return the edges between states, without invisible edges, which only affect the layout."""
         edges = []
         for edge in self.graph.edges:
             is_invisible = "invis" in edge.attributes.get("style", "").lower()
@@ -114,7 +114,7 @@ class _Drawing(NamedTuple):
         return edges
 
     def starts(self) -> list[str]:
-        """Return the initial states, to which edges from nodes that are not states lead."""
+        """Return the initial states, which are the targets of edges from nodes that are not states."""
         starts: dict[str, None] = {}
         for edge in self.graph.edges:
             if edge.source in self.states:
@@ -133,7 +133,7 @@ class _Drawing(NamedTuple):
         return list(starts)
 
     def check_texts(self) -> None:
-        """Raise a ValueError at a free text, such as a legend, which may explain what accepts."""
+        """Raise a ValueError at a free text, such as a legend, which may explain which states accept."""
         markers = {edge.source for edge in self.graph.edges}
         for name, attributes in self.graph.nodes.items():
             is_text = name not in self.states and self.attribute(name, "shape") in ("none", "plaintext", "plain")
@@ -171,7 +171,7 @@ class _Drawing(NamedTuple):
     def initial_of_openfst(self) -> str | None:
         """Return the initial state in a drawing of ``fstdraw``, or None.
 
-        It is the only bold state of a graph FST, or of a graph whose other states are solid.
+        It is the only bold state of a graph named FST, or of a graph whose other states are solid.
         """
         styles = [self.attribute(name, "style") for name in self.states]
         are_solid = len(styles) > 1 and styles.count("solid") == len(styles) - 1
@@ -259,7 +259,7 @@ def _check_outputs_on_edges_alone(drawing: _Drawing, outputs: Mapping[str, str],
 
 
 def _state_outputs(drawing: _Drawing, *, are_states_marked: bool) -> dict[str, str]:
-    """Return the outputs in the labels of states, none or one for each state.
+    """Return the output in each state's label, or an empty result if no label has an output.
 
     Outputs are the second field of a record, or follow the state's name after a ``/`` or on a second line. A label of
     two parts that does not begin with the node's name is accepted as a name only if accepting states are marked.

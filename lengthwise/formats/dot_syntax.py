@@ -41,7 +41,7 @@ _RAW_BREAK = re.compile(r"\r\n|\n|\r")
 _KEYWORDS = frozenset({"graph", "node", "edge", "subgraph"})
 
 _COMPASS = frozenset({"n", "ne", "e", "se", "s", "sw", "w", "nw", "c", "_"})
-"""Ports that name the side of a node where an edge ends; any other port is part of a label."""
+"""Ports that name the side of a node where an edge ends. Any other port names a field of a label, and is rejected."""
 
 Attributes = dict[str, str]
 
@@ -57,7 +57,7 @@ class Edge(NamedTuple):
 
 @dataclass
 class Graph:
-    """Nodes and edges of a text, in its order.
+    """The nodes and edges of a DOT text, in the order of the text.
 
     `declared` contains the nodes with their own statement. `lines` contains the line where each node is declared or
     first mentioned.
@@ -73,7 +73,7 @@ class Graph:
 def parse_dot(text: str) -> Graph:
     """Return nodes and edges of a directed graph and its subgraphs.
 
-    Attributes that only draw are accepted; all others of Graphviz, and of other tools, are rejected.
+    Attributes that describe the machine or only affect the drawing are accepted; all others are rejected.
 
     Raises:
         ValueError: the text is not a directed graph, or has an unknown attribute, or is larger than `MAX_NODES`,
@@ -186,7 +186,7 @@ class _Parser:
     def _take_usual_edge(self) -> bool:
         """Read an edge with one regular expression if it matches `_USUAL_EDGE`, and return whether it did.
 
-        The result equals that from `_node_or_edges`, and a file takes half the time.
+        The result equals the result of `_node_or_edges`, but reading a file takes half the time.
         """
         match = _USUAL_EDGE.match(self.source, self.begin)
         if match is None or match[1].lower() in _KEYWORDS or match[2].lower() in _KEYWORDS:
@@ -216,7 +216,7 @@ class _Parser:
                 )
 
     def _edges(self, first: _Group) -> None:
-        """Read the rest of a chain of edges after its first node or group, if there is one."""
+        """Read the rest of a chain of edges after its first node or group, if an arrow follows."""
         if not self._is_mark("->"):
             return
         line, chain = self._line(), [first]
@@ -340,7 +340,7 @@ class _Parser:
         raise ValueError(f"line {self._line()}: expected names, quoted texts and marks of DOT, got a label in HTML")
 
     def _line(self) -> int:
-        """Return the line of the current token. Counting starts at the last requested token: the file is read once."""
+        """Return the line of the current token; counting goes on from the last requested token, to scan only once."""
         self.line += self.source.count("\n", self.counted, self.begin)
         self.counted = self.begin
         return self.line

@@ -14,7 +14,7 @@ MAX_SETS = 10_000
 """The largest number of sets of states of a nondeterministic automaton."""
 
 MAX_MEMBERS = 10_000_000
-"""The largest number of states in all these sets; each set counts once for each symbol."""
+"""The largest total size of these sets, in states; for each set and symbol, the set and its successor are counted."""
 
 MAX_EDGES = 1_000_000
 """The largest number of edges, each with one symbol; an edge with several symbols counts once for each."""
@@ -102,7 +102,7 @@ class Draft:
         self._empty_edges.setdefault(source, []).append(target)
 
     def automaton(self, accepting: Collection[str]) -> LabeledMachine:
-        """Return the machine that accepts in these states; missing edges lead to a rejecting sink."""
+        """Return the automaton with these accepting states; missing edges lead to a rejecting sink."""
         if self._empty_edges or any(len(targets) > 1 for targets in self._edges.values()):
             return self._determinized(accepting)
         table = self._table()
@@ -113,7 +113,7 @@ class Draft:
         return LabeledMachine(Transducer(self._semiautomaton(table), self._start_number(), outputs), REJECT_ACCEPT)
 
     def moore(self, outputs: Mapping[str, str]) -> LabeledMachine:
-        """Return the machine with the answer of each state; an empty name means no answer.
+        """Return the machine whose states have these answers; an empty name means no answer.
 
         Strings for which an edge is missing have no answer.
         """
@@ -130,7 +130,8 @@ class Draft:
         """
         self._check_symbols()
         self._check_deterministic()
-        # Checked before the machine is built: its states are the pairs of a target and an output, a start and a sink.
+        # The size is checked before the machine is built. The machine's states are the pairs of a target and an output,
+        # the start and a sink.
         self._check_size(len({pair for targets in self._edges.values() for pair in targets}) + 2)
         missing = {(self._new_name("missing"), ""): None}
         machine, meaning = explore(
@@ -141,7 +142,7 @@ class Draft:
         return _labeled(machine, 0, [output for _, output in meaning])
 
     def _determinized(self, accepting: Collection[str]) -> LabeledMachine:
-        """Return the machine of the sets of states that strings lead to, by the subset construction."""
+        """Return the automaton whose states are the sets of states that strings lead to (subset construction)."""
         for state in accepting:
             self.check_state(state)
         self._check_symbols()
@@ -162,7 +163,8 @@ class Draft:
             after = closed(target for state in states for target, _ in self._edges.get((state, symbol), ()))
             seen.add(after)
             num_members += len(states) + len(after)
-            # A small file of n states can lead to 2^n sets, and few sets can be large, so both are bounded.
+            # A small file of n states can lead to 2^n sets, and a few sets can be large, so number and total size are
+            # bounded.
             if len(seen) > MAX_SETS or num_members > MAX_MEMBERS:
                 limit = f"{MAX_SETS:,} sets of states" if len(seen) > MAX_SETS else f"sets of {MAX_MEMBERS:,} states"
                 raise ValueError(
@@ -222,7 +224,7 @@ class Draft:
             )
 
     def _table(self) -> np.ndarray:
-        """Return the table of next states; missing edges lead to an additional state, which then has a row."""
+        """Return the table of next states; if an edge is missing, an additional row is the sink of missing edges."""
         self._check_symbols()
         self._check_deterministic()
         sink = len(self._states)

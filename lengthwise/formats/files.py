@@ -25,7 +25,7 @@ def suffixes(*, readable: bool = False) -> dict[str, type[Format]]:
 
 
 def format_of(path: Path, *, readable: bool = False) -> type[Format]:
-    """Return the format of a file by its suffix; raise a ValueError with all known suffixes if there is none."""
+    """Return the format of a file by its suffix; raise a ValueError with all suffixes if it is unknown."""
     known, suffix = suffixes(readable=readable), path.suffix.lower()
     if suffix not in known:
         names = ", ".join(known)

@@ -87,7 +87,7 @@ def _answer(data: Any, num_types: int) -> int:
             continue
         if not (key.isascii() and key.isdigit() and len(key) < 10 and int(key) < num_types) or type(count) is not int:
             raise ValueError(
-                f"final_counts: expected whole numbers by the number of a type below {num_types}, got "
+                f"final_counts: expected a whole number for each type number below {num_types}, got "
                 f"{str({key: count})[:60]}; write the model again"
             )
         counts[int(key)] = count

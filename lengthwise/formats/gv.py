@@ -30,7 +30,7 @@ class GV(DOT, Drawing):
 
     @staticmethod
     def write(machine: LabeledMachine, *, with_sinks: bool = False) -> str:
-        """Return a graph, a line for each state and each pair of states with symbols between them."""
+        """Return a graph with a line for each state, and a line for each pair of states that symbols connect."""
         answers = machine.answer_names()
         # Readers complete an automaton with a rejecting sink, but cannot know the answer of any other machine's sink.
         omits = machine.is_automaton and not with_sinks

@@ -82,7 +82,7 @@ class JavaScript(Format):
 
     @classmethod
     def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
-        """Return a module with the name of the notes; their strings are its test."""
+        """Return a module with the notes' name, and with a self-test that uses the notes' strings."""
         num_states = machine.machine.num_states
         # The smallest typed array that can contain a state's number.
         bits = next(bits for bits in (8, 16, 32) if num_states <= 1 << bits)
@@ -101,5 +101,5 @@ class JavaScript(Format):
 
 
 def _json(content: Any) -> str:
-    """Return JSON that cannot end a script of a page."""
+    """Return JSON that cannot close the script element of a page."""
     return json.dumps(content).replace("</", "<\\/")

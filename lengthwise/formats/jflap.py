@@ -15,13 +15,13 @@ COLUMNS = 6
 """The distance between states in a drawing, and the number of states in a row."""
 
 EMPTY_SIGNS = ("λ", "ε")
-"""JFLAP's signs for the empty string, by its setting; a symbol of this name cannot be written."""
+"""JFLAP's signs for the empty string; its settings select one. Neither can be written as a symbol."""
 
 _STATE_PARTS = {"fa": ("final",), "moore": ("output",), "mealy": ()}
 """Parts of a state that mark its answer, by type of machine."""
 
 _ATTRIBUTES = {"state": {"id", "name"}}
-"""The known attributes of each part; the attribute `name` is only shown."""
+"""The known attributes of each part; the attribute `name` is only displayed."""
 
 _DECORATIONS = ("x", "y", "label", "note", "controlx", "controly")
 """Positions and comments, which do not change the machine."""
@@ -116,7 +116,7 @@ class JFLAP(ReadableFormat):
 
 
 def _structure(text: str) -> ElementTree.Element:
-    """Return the XML tree of a text without a document type, whose entities could expand beyond any memory."""
+    """Return the XML tree of a text; reject a document type, because its entities could expand until memory is full."""
     builder, parser = ElementTree.TreeBuilder(), expat.ParserCreate()
 
     def reject_document_type(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""JSON: this package's own, and the entries that other tools write."""
+"""JSON: this package's own format, and the entries that other tools write."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ _DECORATIONS = (*_NOTES, "name", "description", "comment")
 """Entries that do not change an automaton's language."""
 
 MAX_UNNAMED = 10_000
-"""The bound on the numbers of answers in a file without names, because all smaller numbers also become answers."""
+"""The bound on answer numbers in a file without answer names, in which all smaller numbers also become answers."""
 
 _OTHER_NAMES = {
     "states": ("states",),
@@ -29,12 +29,12 @@ _OTHER_NAMES = {
     "accepting": ("accepting", "accepting_states", "final_states", "finals", "final"),
     "alphabet": ("alphabet", "input_symbols", "symbols"),
 }
-"""Other tools' names for the states, the initial state, the accepting ones and the symbols."""
+"""Other tools' names for the states, the initial state, the accepting states and the symbols."""
 
 
 @FORMATS.register("json")
 class JSON(ReadableFormat):
-    """JSON: `Transducer.to_json` with the names of the answers, in `classes`; exact.
+    """JSON: `Transducer.to_json`, with the names of the answers in `classes`; nothing is lost.
 
     Notes are in `about` and `tests`, which are ignored when reading.
 
@@ -167,7 +167,7 @@ def _names_of_all(content: Mapping[str, Any], entry: str) -> list[str]:
     """Return the names in a list of states or symbols; 1 and "1" would get the same name and are rejected."""
     names, what = _entry(content, entry), "symbols" if entry == "alphabet" else "states"
     if not isinstance(names, list) or len(set(map(str, names))) < len(set(map(repr, names))):
-        raise ValueError(f"{entry}: expected a list of {what} that have names of their own, got {str(names)[:60]}")
+        raise ValueError(f"{entry}: expected a list of {what} with different names, got {str(names)[:60]}")
     return [str(name) for name in names]
 
 

@@ -52,5 +52,5 @@ class Mermaid(Drawing):
 
 
 def _escaped(text: str) -> str:
-    """Return a text in which characters with a meaning in Mermaid are numbers."""
+    """Return a text in which numeric codes replace all characters that may have a meaning in Mermaid."""
     return "".join(c if c.isalnum() or c in "_-. " else f"#{ord(c)};" for c in text)

@@ -10,18 +10,18 @@ from lengthwise.formats.att import ATT, att_rows
 
 
 def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
-    r"""Return the smallest automaton of a language of MLRegTest, whose repository has it in `src/fstlib/att_format`.
+    r"""Return the smallest automaton of an MLRegTest language, from a file of the repository's `src/fstlib/att_format`.
 
-    The files are AT&T's text of acceptors that OpenFst stores as transducers. Each edge is ``source target symbol
-    symbol``, with equal symbols, and final states are alone on their lines. Missing edges lead to a rejecting sink.
-    Symbols are the symbols of the edges, sorted. If a language forbids a symbol everywhere, so that no edge has it, an
-    `alphabet` must name all symbols. The classes of complements have no files; they are ``.complement()``.
+    The files contain acceptors in AT&T text, as OpenFst prints them. Each edge is ``source target symbol symbol``, with
+    equal symbols, and final states are alone on their lines. Missing edges lead to a rejecting sink. The alphabet is
+    the sorted list of the edges' symbols. If a language forbids a symbol everywhere, so that no edge has it, an
+    `alphabet` must name all symbols. MLRegTest has no files for complements; ``.complement()`` returns them.
 
-    ``make_task("dfa", **read_mlregtest(path).to_json())`` is the task: strings are drawn as for every
+    ``make_task("dfa", **read_mlregtest(path).to_json())`` makes the task. Its strings are drawn as for every
     recognition task, with near misses, at any length. `lengthwise.tasks.given` reads and draws MLRegTest's data sets.
 
     Raises:
-        ValueError: the file is missing, not UTF-8, or not such an automaton; the alphabet lacks a symbol of it.
+        ValueError: the file is missing, not UTF-8, or not such an automaton; the alphabet lacks one of its symbols.
 
     Source: MLRegTest (JMLR 25(283), 2024), the automata of its repository.
     """

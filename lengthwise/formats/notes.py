@@ -13,7 +13,7 @@ NUM_TESTS = 20
 """The number of strings with answers in the notes."""
 
 NO_EMPTY_ANSWER = "the answer to the empty string has no meaning"
-"""The sentence about nets' machines, and about machines learned without a label of the empty string."""
+"""The note for machines of nets, and for machines that were learned without a label for the empty string."""
 
 
 class Notes(NamedTuple):
@@ -33,7 +33,7 @@ class Notes(NamedTuple):
 
 
 def notes_on(machine: LabeledMachine, name: str = "machine", about: Sequence[str] = ()) -> Notes:
-    """Return notes with twenty strings: shortest ways into up to ten states, then random strings of 1, 2, ... symbols.
+    """Return notes with twenty strings: shortest strings to up to ten states, then random strings of 1, 2, ... symbols.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa

@@ -44,7 +44,8 @@ class Regex(ReadableFormat):
         pattern = regex_from_dfa(dfa)
         if machine.separator:
             return f"{pattern}\nwords: {' '.join(dfa.symbols)}\n"
-        # The expression of the empty language is a class of all other characters, which another alphabet may have.
+        # The empty language is written as a class of characters outside the alphabet. Another alphabet may contain
+        # them, so the alphabet is written.
         names_all = named_symbols(pattern) == dfa.symbols and bool(dfa.minimize().accepting.any())
         return f"{pattern}\n" if names_all else f"{pattern}\nalphabet: {''.join(dfa.symbols)}\n"
 

@@ -58,7 +58,7 @@ def test_outputs_in_labels_of_states_are_read(states: str) -> None:
         ),
         ("q0; q1 [shape=tripleoctagon]; " + FLIP, r"or two if they accept, got shape=tripleoctagon"),
         ("q0; q1 [shape=doublecircle peripheries=1]; " + FLIP, r"got shape=doublecircle with peripheries=1"),
-        ("q0; q1 [xlabel=1]; " + FLIP, r"^line 1: expected attributes of Graphviz that only draw, got 'xlabel'"),
+        ("q0; q1 [xlabel=1]; " + FLIP, r"^line 1: expected attributes that only affect drawings, got 'xlabel'"),
         ("q0; q1 [accepting=true]; " + FLIP, r"got 'accepting', which may mean more"),
         ("start=q0; q0; q1 [shape=doublecircle]; " + FLIP, r"got 'start', which may mean more"),
         ('q0; q1 [shape=doublecircle]; legend [shape=none label="red accepts"]; ' + FLIP, r"a text without an edge"),

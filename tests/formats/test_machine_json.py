@@ -175,7 +175,7 @@ def test_texts_are_no_lists_of_states(entry: str, value: object) -> None:
         "accepting": ["3"],
         "transitions": [["2", "a", "3"]],
     }
-    with pytest.raises(ValueError, match=f"{entry}: expected a list of states that have names of their own"):
+    with pytest.raises(ValueError, match=f"{entry}: expected a list of states with different names"):
         JSON.read(json.dumps({**content, entry: value}))
 
 
