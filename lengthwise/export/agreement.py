@@ -15,7 +15,7 @@ MAX_DIFFERENCE = 1e-3
 """The largest difference of logits, relative to the largest logit; above it the graph computes something else."""
 
 MAX_PAIRS = 4_000_000
-"""The largest number of pairs of positions in a batch; a model's masked definition keeps all of them in memory."""
+"""The largest number of pairs of positions in a batch. Attention that applies a mask keeps all pairs in memory."""
 
 
 def agreement(
@@ -50,6 +50,6 @@ def agreement(
         raise RuntimeError(
             f"graph: expected the model's logits, got a difference of up to {largest:.2g}; nothing was written"
         )
-    # Rounded up, because "within" has to be true.
+    # The bound is rounded up, because the sentence claims that the logits are within it.
     bound = float(Context(prec=1, rounding=ROUND_UP).create_decimal_from_float(largest))
     return f"logits within {bound:.1g} of torch's, on {NUM_STRINGS:,} strings of {length} symbols"

@@ -38,7 +38,7 @@ class Export(ABC):
     @staticmethod
     @abstractmethod
     def write(source: str, out: Path, options: Options) -> list[tuple[str, str]]:
-        """Write the model or machine at a path in this format, by rename, and return pairs of a topic and a text.
+        """Write the model or machine of `source` to `out` by rename, and return a report: pairs of a topic and a text.
 
         Raises:
             ValueError: the path has no model or machine, or the format cannot represent it.
@@ -49,7 +49,7 @@ EXPORTS: Registry[type[Export]] = Registry("export format", "lengthwise.export")
 
 
 def export(source: str | Path, to: str, out: str | Path, options: Options | None = None) -> list[tuple[str, str]]:
-    """Write a stored model or its machine in the format `to` (of `EXPORTS`), and return pairs of a topic and a text.
+    """Write a stored model or its machine in the format `to` (of `EXPORTS`), and return a report.
 
     Raises:
         ValueError: the format does not exist, the source has no model or machine, or the format cannot represent it.

@@ -23,7 +23,7 @@ from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
 from lengthwise.models.capabilities import AnswersUpTo
 
 EXAMPLE_SIZE = 3
-"""The number of strings, and of symbols in each, with which a model is traced; the graph takes any number of both."""
+"""The number of example strings for tracing, and of symbols in each; the graph takes any number of both."""
 
 
 class Graph(NamedTuple):
@@ -40,7 +40,7 @@ class Graph(NamedTuple):
 
 
 def default_form(model: SequenceModel) -> Form:
-    """Return "step" if the model can run step by step, because runtimes need least for this form; else "strings"."""
+    """Return "step" if the model can run step by step, since this form needs the fewest operators; else "strings"."""
     return "step" if isinstance(model, RecurrentModel) else "strings"
 
 
@@ -63,7 +63,7 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
         )
     if form == "parts":
         raise ValueError(
-            f"form: expected step or strings, got parts, which only ONNX has, for recurrent models ({model.name})"
+            f"form: expected step or strings, got parts ({model.name}); only ONNX has this form, for recurrent models"
         )
     if form == "step" and not isinstance(model, RecurrentModel):
         raise ValueError(

@@ -48,7 +48,7 @@ class ONNX(Export):
         content = onnx_model(stored.model, facts, options.form, options.max_length)
         form = options.form or default_form(stored.model)
         run = runner(content, form, stored.model)
-        # Compared before the file appears, so that a wrong graph is never written.
+        # The graph is compared before the file appears, so that a wrong graph is never written.
         sentence = agreement(stored.model, run, len(json.loads(facts["symbols"])), options.max_length)
         write_by_rename(out, content)
         return [("graph", f"form {form}, {len(content):,} bytes"), ("onnxruntime", sentence), ("wrote", str(out))]
@@ -90,7 +90,7 @@ def onnx_model(
 
 
 def _check_expressible(model: SequenceModel) -> None:
-    """Reject LSTMs with projections: torch's exporter drops these, and writes a graph that no runtime accepts."""
+    """Reject LSTMs with projections: torch's exporter drops projections, and writes a graph that no runtime accepts."""
     for name, part in model.named_modules():
         if isinstance(part, nn.RNNBase) and part.proj_size:
             raise ValueError(
@@ -111,7 +111,7 @@ def _translated(traced: Graph) -> Any:
 
 
 def _cleaned(content: Any, traced: Graph) -> Any:
-    """Remove the exporter's notes about our files, and name the free sizes."""
+    """Remove the exporter's notes about source files, and name the dimensions of free size."""
     import onnx_ir as ir
 
     graph = content.graph

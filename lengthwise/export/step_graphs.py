@@ -1,4 +1,4 @@
-"""ONNX graphs of a recurrent model's step and read-out, with the few operations that verifiers of networks read.
+"""ONNX graphs of a recurrent model's step and read-out, with the few operations that neural-network verifiers support.
 
 A graph has a batch of 1, no control flow, and only the operations MatMul, Add, Sub, Mul, Div, Sqrt, ReduceMean, Split,
 Concat, Tanh, Sigmoid and Relu. Everything that depends on the symbol alone is one constant.
@@ -35,7 +35,7 @@ class GraphBuilder:
         self.initializers: list[Any] = []
 
     def constant(self, array: Any) -> str:
-        """Add a constant; float64 becomes the model's dtype, in which its weights are exact."""
+        """Add a constant; a float64 array is converted to the model's dtype, which represents its weights exactly."""
         from onnx import numpy_helper
 
         name = f"constant_{len(self.initializers)}"
@@ -55,7 +55,7 @@ class GraphBuilder:
         return outputs
 
     def apply(self, operation: str, *values: Value, **attributes: Any) -> str:
-        """Add an operation of one output and return its name."""
+        """Add an operation with one output, and return the name of the output."""
         (output,) = self.node(operation, *values, **attributes)
         return output
 
@@ -76,7 +76,7 @@ class GraphBuilder:
         return product if bias is None else self.add(product, numbers(bias)[None])
 
     def normed(self, value: Value, norm: nn.LayerNorm) -> Value:
-        """Return a LayerNorm, as means, products and a root."""
+        """Return the LayerNorm of a value, computed with means, products and a square root."""
         if not isinstance(value, str):
             weight, bias = (None if one is None else one.double() for one in (norm.weight, norm.bias))
             return numbers(
@@ -97,7 +97,7 @@ class GraphBuilder:
         return self.node("Split", value, self.constant(np.array(sizes)), num_outputs=len(sizes), axis=1)
 
     def joined(self, parts: Sequence[Value]) -> str:
-        """Return parts side by side."""
+        """Return the concatenation of the parts."""
         return self.apply("Concat", *parts, axis=1) if len(parts) > 1 else str(parts[0])
 
     def finished(self, output: str, result: str, width: int) -> bytes:
@@ -128,7 +128,7 @@ def numbers(tensor: Tensor) -> Array:
 
 
 def step_graph(model: RecurrentModel, symbol: int) -> bytes:
-    """Return the graph from ``state`` [1, Z] to ``next_state`` [1, Z] of one symbol.
+    """Return the graph from ``state`` [1, Z] to ``next_state`` [1, Z] for one symbol.
 
     Raises:
         ValueError: the model is not an rnn, gru, lstm or wrapped net.

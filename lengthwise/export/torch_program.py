@@ -48,7 +48,7 @@ class TorchProgram(Export):
 
 
 def program_file(traced: Graph, facts: str) -> bytes:
-    """Return the program as a file, without the lines of our code that its operations came from."""
+    """Return the program as a file, without references to the source lines of its operations."""
     for module in traced.program.graph_module.modules():
         for node in getattr(getattr(module, "graph", None), "nodes", ()):
             for note in ("stack_trace", "nn_module_stack", "source_fn_stack", "from_node"):

@@ -32,7 +32,7 @@ NUM_POINTS = 30
 """The number of states at which each graph is compared with the model."""
 
 MAX_DIFFERENCE = 1e-5
-"""The largest difference between a graph and the model, relative to the largest number."""
+"""The largest difference between a graph and the model, relative to the largest output or to 1 if all are smaller."""
 
 README = """\
 The inductive step of a proof that a net is right at every length, for verifiers of neural networks.
@@ -50,21 +50,23 @@ Symbols, classes and answers are numbers from 0 up; proof.json contains the name
 Each query is the negation of a claim: "unsat" proves the claim.
 
 WHAT THE FOLDER SHOWS
-If all {num_queries:,} queries are unsat, each string leads the net, computed in real numbers and by induction on the
-length, into the box of the class Q that the machine reaches, where the logit of outputs[Q] is the largest.
+Suppose that all {num_queries:,} queries are unsat, and that the net is computed in real numbers. Then, by induction on
+the length, each string leads the net into the box of the class Q that the machine reaches. In this box, the logit of
+outputs[Q] is the largest.
 
 WHAT IS STILL TO COMPARE
 1. The first state (first_state) lies in the box of the class "start".
 2. If the task's machine (task_machine) has an answer to a string, the machine gives the same answer. Follow both
-   machines from their starts, side by side, along all symbols: for each pair (Q, T) that a string of one symbol or
-   more reaches, with an answer task_machine.outputs[T] that is not null, outputs[Q] is the same answer.
+   machines from their starts, side by side, along all symbols. If a string of one symbol or more reaches the pair
+   (Q, T), and task_machine.outputs[T] is not null, outputs[Q] must be the same answer.
 3. The queries state the boxes and the moves of proof.json, and the graphs compute the net with its weights.
 
 WHAT IT DOES NOT SHOW
-The queries are about real numbers. The net computes in {dtype}, whose rounding no query contains; the proof in the file
-that `lengthwise certify` writes does contain it. That proof leaves room for rounding in each step, so the step in real
-numbers leads strictly inside. In the graphs, each value that depends on a symbol alone is a constant, rounded once.
-Bounds are float64 numbers; a verifier that reads them in float32 rounds a box alike as source and target.
+The queries are about real numbers. The net computes in {dtype}, and no query accounts for the rounding. The proof in
+the file that `lengthwise certify` writes does account for it. That proof has slack for rounding in each step, so the
+step in real numbers leads strictly inside. In the graphs, each value that depends on a symbol alone is a constant,
+rounded once. Bounds are float64 numbers. A verifier that reads them in float32 rounds each box in the same way as the
+source and as the target of a step.
 """
 
 
