@@ -16,7 +16,8 @@ def machine_of_answers(model: SequenceModel, symbols: tuple[str, ...], max_lengt
     """Return a machine whose states are sets of prefixes that no suffix distinguishes, in strings of bounded length.
 
     Prefixes and suffixes have about half of `max_length` symbols. The model may answer longer strings differently. The
-    start may be any state from which all nonempty strings have the same answers.
+    answer to the empty string is not known, so the start can be any state from which all nonempty strings have the
+    right answers.
 
     Raises:
         NotFinite: a longest prefix differs from all shorter prefixes, so that its next states are not known.

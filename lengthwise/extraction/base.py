@@ -129,9 +129,9 @@ class Reader(ABC, Generic[Kind]):
     """A method that extracts a finite machine from one kind of model.
 
     Each reader is registered in its own file, and each object reads one model. The `radii` are tried in turn. `extract`
-    closes the model's states into classes of a radius, without access to the task. It computes new states from known
-    states until each new state is in a known class. `traces` shows whether the model follows the machine along strings.
-    Provers (`certification.methods`) name the reader whose extractions they prove.
+    closes the model's states into classes of a given radius, without access to the task. It computes new states from
+    known states until each new state is in a known class. `traces` shows whether the model follows the machine along
+    strings. Provers (`certification.methods`) name the reader whose extractions they prove.
     """
 
     name: ClassVar[str]
@@ -178,7 +178,7 @@ READERS: Registry[type[Reader[Any]]] = Registry(
 
 
 def reader_of(model: SequenceModel, symbols: tuple[str, ...]) -> Reader[Any] | None:
-    """Return the reader that supports the model, or None; of several readers, the one that is derived from all others.
+    """Return the reader that supports the model, or None; if several do, return the one derived from all others.
 
     Raises:
         ValueError: several readers support the model, and none of them is derived from all others.

@@ -17,9 +17,10 @@ class NotFinite(ValueError):
 
 
 class Prototypes:
-    """A growing set of states that represent classes; a state outside the radius of all of them founds a class.
+    """A growing set of states that represent classes.
 
-    Each of the `given` states founds a class that no other state joins.
+    A state founds a class if no prototype within the radius has the same answer. Each of the `given` states founds a
+    class that no other state joins.
     """
 
     def __init__(self, model: SequenceModel, given: Float[Tensor, "G D"], *, radius: float, maximum: int) -> None:
@@ -68,7 +69,7 @@ class Prototypes:
     def gap(self, classes: Int64[np.ndarray, " K"]) -> float:
         """Return the smallest distance between computed prototypes of two classes; infinite without such a pair."""
         computed, their_classes = self.states[self.num_given :], torch.from_numpy(classes[self.num_given :])
-        exact = "donot_use_mm_for_euclid_dist"  # the other mode is off by thousandths
+        exact = "donot_use_mm_for_euclid_dist"  # the mode with matrix products has errors of thousandths
         distances = torch.cdist(computed, computed, compute_mode=exact)
         apart = distances[their_classes[:, None] != their_classes]
         return float(apart.min()) if len(apart) else float("inf")

@@ -45,11 +45,11 @@ def check_tree(tree: Tree) -> None:
 def extract_tree(model: TreeModel, symbols: tuple[str, ...], *, radius: float, max_classes: int = 500) -> Extraction:
     """Close the model's states into classes, without access to the task.
 
-    Levels are closed in turn, from the leaves up. At each level, all windows that strings can contain are merged, with
-    the prototypes of the parts' classes. These are windows of symbols, windows that begin with pads, and the window of
-    pads. A merged state joins the class of the nearest prototype within `radius` that gives the same answer. Otherwise
-    the state founds a class, as the prototype of this class. Once a level has the classes of an earlier level, nothing
-    new can follow. Each leaf is a class that no other state joins.
+    Levels are closed in turn, from the leaves up. At each level, the model merges all windows that strings can contain:
+    windows of symbols, windows that begin with pads, and the window of pads. Each part is replaced by the prototype of
+    its class. A merged state joins the class of the nearest prototype within `radius` that gives the same answer.
+    Otherwise the state founds a class, as the prototype of this class. Once a level has the classes of an earlier
+    level, nothing new can follow. Each leaf is a class that no other state joins.
 
     Example: the tree over the string ababa, in chunks of 2. Pads (.) fill the front of each level:
 

@@ -34,8 +34,8 @@ NUM_POWERS = 60
 class TreeLevel(NamedTuple):
     """The merged nodes of one level of some trees; the first node is over pads only.
 
-    `windows` are rows of the states of the level below, oldest first. Equal windows are stored once if few are
-    distinct. `counts` is the number of nodes of each window, and `rows` the index of its state in `states`. Equal
+    `windows` contains row numbers of the level below's states, oldest first. Equal windows are stored once if few are
+    distinct. `counts` is the number of nodes with each window, and `rows` the index of its state in `states`. Equal
     states are also stored once if few are distinct.
     """
 
@@ -46,7 +46,7 @@ class TreeLevel(NamedTuple):
 
 
 class Trees(NamedTuple):
-    """The trees that a model builds over strings: their levels, and the row of each root in the last of them."""
+    """The trees that a model builds over strings: their levels, and the row of each root's state in the last level."""
 
     levels: Sequence[TreeLevel]
     roots: Int64[Tensor, " B"]
@@ -156,8 +156,8 @@ def power_trees(model: TreeModel, num_symbols: int) -> Trees:
     """Return the trees over powers of words, w^(C^k) for w of C or C^2 symbols and k up to 60, with one merge a level.
 
     Each length has at most 1,024 words, evenly spread over all words. If there are too many words to count, the words
-    are drawn at random. An error that grows slowly with the depth of a tree shows here: no string of such a length
-    could be stored.
+    are drawn at random. These trees show errors that grow slowly with the depth, at lengths for which no string could
+    be stored.
 
     Raises:
         ValueError: the model's tree has several layers per level, several chunk sizes, or pads that are not merged.

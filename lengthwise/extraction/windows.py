@@ -20,7 +20,7 @@ Window = tuple[int, ...]
 
 
 class WindowMachine(NamedTuple):
-    """A machine whose states are windows of the symbols read last, and the logit margin of the model in all of them.
+    """A machine whose states are windows of the last symbols, with the model's smallest logit margin over all windows.
 
     `margin` is the smallest difference, over all windows, between the largest logit and the second largest.
     """

@@ -15,11 +15,11 @@ from lengthwise.models.grid_recurrence import GridRecurrence
 from lengthwise.ops.grid import antidiagonals
 
 MAX_NUMBER = 1 << 24
-"""The numbers of messages are below this bound, since float32 has all integers up to it."""
+"""The bound on the numbers that a net adds: float32 represents all integers up to it exactly."""
 
 
 def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine:
-    """Return the rule of a cell at temperature 0, without classes that no cell and no border gives.
+    """Return the rule of a cell at temperature 0, without classes that neither a cell nor a border produces.
 
     Raises:
         ValueError: the cell's messages are still distributions, or a number is too large for float32.
@@ -44,7 +44,7 @@ def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine
 
 
 def kept_classes(cell: CategoricalCell, machine: GridMachine) -> tuple[Int64[Tensor, " P"], Int64[Tensor, " Q"]]:
-    """Return the cell's class for each class of its machine, downwards and to the right."""
+    """Return the cell's class for each class of its machine: of messages downwards, and of messages to the right."""
     table, top, left = cell.classes()
     down, right = torch.full((len(machine.table),), -1), torch.full((machine.table.shape[1],), -1)
     down[machine.top], right[machine.left] = top, left

@@ -25,7 +25,7 @@ MAX_STATES = 200_000
 MAX_COMPUTED = 50_000
 """The largest number of symbols, over all strings, along which states are computed as products.
 
-Along more symbols, the index of each state's 1 is followed. It gives the same states, to the last bit.
+Along more symbols, only the index of the 1 in each block is computed, which gives the same states to the last bit.
 """
 
 MAX_POSITIONS_PER_CHUNK = 1 << 22
@@ -160,7 +160,7 @@ class OneHotReader(RecurrentReader):
 
 
 class _Closed(NamedTuple):
-    """All reachable states, the start first; the table of their steps; and the number of symbols that reach all."""
+    """All reachable states, the start first; the table of their steps; and the number of levels of the search."""
 
     table: Int64[Tensor, "Q V"]
     states: Int64[Tensor, "Q N"]

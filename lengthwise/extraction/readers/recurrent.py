@@ -31,7 +31,7 @@ MAX_STATES_PER_CHUNK = 1 << 14
 MAX_KEPT_POSITIONS, MAX_KEPT_ELEMENTS = 1 << 14, 1 << 25
 """The largest numbers of positions and of elements (128 MB in float32) of states that are kept for the next extraction.
 
-More states are computed again.
+Larger tensors of states are computed again for each extraction.
 """
 
 
