@@ -36,7 +36,7 @@ class DriftPoint(NamedTuple):
 def remainder_drift(
     model: RecurrentModel, task: Sum, lengths: Sequence[int], reference: int, *, num_strings: int = 1_024, seed: int = 0
 ) -> list[DriftPoint]:
-    """Compare harmonics of the mean states of remainders: those at each length, and those at the length `reference`.
+    """Compare the harmonics of the remainders' mean states at each length with the harmonics at length `reference`.
 
     Let c_q(T) be the mean state of the strings of T symbols whose digits add up to q. Harmonic k is ``z_k(T) = (1/m)
     sum_q exp(-2 pi i k q / m) c_q(T)``. In a net that keeps the sum, no z_k changes with T. If the states shrink at

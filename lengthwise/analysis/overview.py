@@ -52,11 +52,11 @@ class Analysis(NamedTuple):
 def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 0) -> Analysis:
     """Analyze the states, gradients and answers of a trained model on random strings.
 
-    If not every class can occur at `length`, but can at one symbol less, the strings have one symbol less.
+    If a class cannot occur at `length`, but all classes can at one symbol less, the strings have one symbol less.
 
     Raises:
-        ValueError: the model is not a RegularGPT of thickness 1. The task is not regular. It has a single symbol or
-            answer, or its monoid is too large. It lacks strings of this length, or `length` is above 10,000.
+        ValueError: the model is not a RegularGPT of thickness 1, or `length` is above 10,000. The task is not regular,
+            has a single symbol or answer, lacks strings of this length, or has too large a monoid.
     """
     if not (isinstance(task, RegularTask) and isinstance(model, RegularGPT)):
         raise ValueError(

@@ -42,7 +42,7 @@ class BlockStates(NamedTuple):
         return self._keep(self.levels == level)
 
     def subsample(self, max_states: int, generator: torch.Generator) -> "BlockStates":
-        """Draw at most `max_states` rows of each level; a level has C times as many rows as the next higher level.
+        """Draw at most `max_states` rows of each level; each level has about C times as many rows as the next.
 
         Raises:
             ValueError: `max_states` is below 1.
@@ -129,7 +129,7 @@ def window_elements(
 
 
 def _level_states(model: RegularGPT, inputs: Int64[Tensor, "B T"]) -> list[Float[Tensor, "B N D"]]:
-    """Return the states of the nodes at each level, which are collected by a perturbation that changes nothing."""
+    """Return the states of the nodes at each level, collected by a perturbation that returns states unchanged."""
     levels = []
 
     def keep(states: Tensor) -> Tensor:

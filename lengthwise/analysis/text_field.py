@@ -29,7 +29,7 @@ class TextField(NamedTuple):
 def text_fields(
     model: SequenceModel, task: LanguageTask, lengths: Sequence[int], *, num_chunks: int = 64, seed: int = 0
 ) -> list[TextField]:
-    """Return cumulative fields of chunks of each length; all lengths end at the same tokens of the test split.
+    """Return cumulative fields of chunks of each length; all chunks end at the same tokens of the test split.
 
     In a chunk of T tokens, the first T - 1 are read and the last one is predicted. `gradient_norms` gives the gradient
     of the log-odds of the last token.
@@ -53,7 +53,7 @@ def text_fields(
 
 
 def embedded_answer(model: SequenceModel) -> Answer:
-    """Return the model's answer as a function of its symbols' embeddings, to which positions are not yet added."""
+    """Return the model's answer as a function of its symbols' embeddings, before positions are added to these."""
     embedding = _embedding(model)
 
     def answer(embedded: Float[Tensor, "B T D"]) -> Float[Tensor, "B Y"]:
