@@ -53,14 +53,16 @@ def answers_of_machine(machine: Transducer) -> Answers:
 
 
 def majority_answer(examples: Examples) -> Answers:
-    """Return the most frequent label for every string."""
+    """Return the baseline that answers every string with the most frequent label."""
     labels = examples.targets[examples.targets != IGNORE]
     best = int(np.bincount(labels).argmax())
     return lambda others: np.full(len(others.ids), best)
 
 
 def last_symbols(examples: Examples) -> Answers:
-    """Return the most frequent label after the last three symbols, or after fewer if the three never occur together.
+    """Return the baseline that answers with the most frequent label after the last three symbols of a prefix.
+
+    If these three never occur together in the examples, it uses fewer symbols.
 
     Source: Shannon, "A mathematical theory of communication" (1948), n-grams; here they predict the label, not the next
         symbol.
@@ -92,7 +94,7 @@ def _contexts(examples: Examples) -> Iterator[tuple[int, ...]]:
 
 
 MAX_SYMBOLS = 10_000_000
-"""The largest number of symbols in all labeled prefixes together that RPNI is given; they take about a gigabyte."""
+"""The largest total number of symbols in the labeled prefixes that RPNI gets; they take about a gigabyte."""
 
 
 @lru_cache(maxsize=1)

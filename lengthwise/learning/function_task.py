@@ -28,7 +28,7 @@ MAX_ANSWER_LENGTH = 100
 """The largest number of characters of an answer, as a text."""
 
 DEFAULT_SYMBOLS, MAX_SYMBOLS = 500_000, 15_000_000
-"""The limits of the symbols in all strings of a conformance test, for the default bound and for a given one.
+"""The largest numbers of symbols in all strings of a conformance test, for the default bound on states and a given one.
 
 A simple function reads a million symbols in a second.
 """
@@ -37,10 +37,10 @@ MAX_CALLS = 10_000_000
 """The largest number of calls of a function."""
 
 NUM_RANDOM, MAX_RANDOM_LENGTH = 1_000, 60
-"""The number of random strings, and their largest length. They may be long counterexamples, and prove nothing."""
+"""The number and the largest length of random strings, which can find long counterexamples, but prove nothing."""
 
 _WAY_OUT = "label strings with it, and use `learn` or task `examples`"
-"""The way out for a function without a finite machine."""
+"""The advice in errors about functions without a finite machine."""
 
 _UNASKED = IGNORE - 1
 """The answer to the empty string, on which the function is never called. No function returns it."""
@@ -101,7 +101,7 @@ def task_from_function(
 
 
 class _Teacher:
-    """Answers the queries of L* by calling a function, and counts the calls."""
+    """A teacher that answers the queries of L* by calling a function, and counts the calls."""
 
     def __init__(self, f: Callable[[Any], Any], alphabet: str | Sequence[str], max_states: int | None) -> None:
         self.symbols = texts_of("alphabet", alphabet)
@@ -139,14 +139,14 @@ class _Teacher:
         self.tried.append((string, self.call(string)))
 
     def answer(self, string: String) -> int:
-        """Return the number of the function's answer, which two calls must give."""
+        """Return the number of the function's answer, and check that two calls give the same answer."""
         if string not in self.known:
             self.known[string] = self.call(string)
             self._check_repeats(string, self.call(string))
         return self.known[string]
 
     def _check_repeats(self, string: String, answer: int) -> None:
-        """Raise a ValueError unless an answer is the known one."""
+        """Raise a ValueError unless an answer equals the known answer to the string."""
         if answer != (known := self.known[string]):
             names = {number: repr(label) for label, number in self.labels.items()} | {IGNORE: "None"}
             raise ValueError(
@@ -175,7 +175,7 @@ class _Teacher:
         return self.labels[value] if type(value) is self.kind and value in self.labels else self._number(value, string)
 
     def _number(self, value: object, string: String) -> int:
-        """Return the number of an answer, which may be new, or have a type of NumPy's."""
+        """Return the number of an answer; the answer may be new, or have a type of NumPy."""
         value = value.item() if isinstance(value, np.generic) else value
         kind = next((kind for kind in (bool, int, str) if isinstance(value, kind)), None)
         if kind is None or value == "":
@@ -213,7 +213,8 @@ class _Teacher:
             for symbol in string:
                 state = rows[state][symbol]
             if outputs[state] != answer:
-                # L* ends only if the kept answer is not the machine's, so it must be this one.
+                # L* makes progress only if its query of this string returns an answer other than the machine's, so this
+                # one is kept.
                 self.known.setdefault(string, answer)
                 for again in (answer, self.call(string)):
                     self._check_repeats(string, again)
@@ -234,7 +235,8 @@ class _Teacher:
         second = min(1, test.max_level(MAX_SYMBOLS))
         default = max(test.max_level(DEFAULT_SYMBOLS), second)
         last = default if self.max_states is None else max(limit - num_states, second)
-        # Before the limit, small levels may still reveal more states, and then fewer levels are needed.
+        # Small levels are tested before the limit is checked: they may reveal more states, and then fewer levels are
+        # needed.
         for levels in (range(min(2, last + 1)), *([level] for level in range(2, min(default, last) + 1))):
             for string in test.strings(levels):
                 yield string, self.call(string)

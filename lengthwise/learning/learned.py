@@ -71,9 +71,9 @@ class Learned(NamedTuple):
     examples. Without such a label, the empty string gets the answer of a state with the same future as the start, if
     there is such a state.
 
-    `accuracies` is by part ("trained on", "longest", "at random") and by method ("machine", "majority answer",
-    "last 3 symbols", "RPNI"). The two held-out parts did not influence any choice. Labels of prefixes that were also
-    trained on do not count in these parts; if no label is left, `num_labels` is 0.
+    `accuracies` has an accuracy for each part ("trained on", "longest", "at random") and each method ("machine",
+    "majority answer", "last 3 symbols", "RPNI"). The two held-out parts did not influence any choice. Labels of
+    prefixes that were also trained on do not count in these parts; if no label is left, `num_labels` is 0.
 
     `search` contains the attempts, and its `best` is the attempt that found the machine. `share_wrong` is the share of
     training labels that the machine contradicts, which estimates the share of wrong labels. `unseen` contains the state
@@ -110,8 +110,8 @@ class Learned(NamedTuple):
     def doubt(self) -> str | None:
         """The reason why held-out labels do not confirm the machine, in a sentence; None if they do.
 
-        They confirm the machine if there are at least `MIN_HELD_OUT`, and it is right on all of them. They also do if
-        the lower end of Wilson's 95 % interval of its accuracy is above the accuracy of every shallow baseline.
+        They confirm the machine if there are at least `MIN_HELD_OUT`, and it is right on all of them. They also confirm
+        it if the lower end of Wilson's 95 % interval of its accuracy is above every shallow baseline's accuracy.
         """
         correct = {who: self.held_out(who).num_correct for who in SHALLOW}
         ours, total = self.held_out()
@@ -362,7 +362,7 @@ def _accuracies(machine: Transducer, parts: dict[Part, Examples]) -> dict[str, d
 
 
 def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, exact: bool) -> tuple[str, ...]:
-    """Return sentences about everything in a search that limits its result."""
+    """Return sentences about everything that limits the result of a search."""
     trained_on, notes = parts["trained on"], []
     known = {int(v) for v in np.unique(trained_on.ids)}
     if unknown := [symbol for v, symbol in enumerate(trained_on.symbols) if v not in known]:

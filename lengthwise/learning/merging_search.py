@@ -22,7 +22,7 @@ MAX_LEVELS = 2_000
 """The longest string, in symbols: each level of the tree costs time, however few strings reach it."""
 
 MIN_SECONDS = 20.0
-"""The CPU seconds that the first setting has for merging, and again for repair, whatever the budget."""
+"""The CPU seconds for merging under the first setting, and for repair under each setting, whatever the budget."""
 
 
 class Setting(NamedTuple):
@@ -38,7 +38,7 @@ class Setting(NamedTuple):
 LABELS_ALONE = tuple(Setting(noise, False) for noise in (0.001, 0.02, 0.05, 0.005, 0.1))
 """Settings for strings whose symbols do not depend on each other.
 
-With a low rate, repair merges the states that are left.
+A low rate can leave too many states, which repair then merges.
 """
 
 WITH_SYMBOLS = (
@@ -86,7 +86,7 @@ def merged_machines(examples: Examples, *, budget: float) -> Iterator[Merged]:
 
 
 def do_symbols_depend(tree: PrefixTree) -> bool:
-    """Return whether a code for the symbols takes fewer bits if it is conditioned on the symbol before each."""
+    """Return whether a code for the symbols takes fewer bits if it is conditioned on the preceding symbol."""
     inner = np.flatnonzero(tree.parents > 0)
     pairs = np.zeros((tree.num_symbols, tree.num_symbols), np.int64)
     np.add.at(pairs, (tree.symbols[tree.parents[inner]], tree.symbols[inner]), tree.visits[inner])
@@ -95,7 +95,7 @@ def do_symbols_depend(tree: PrefixTree) -> bool:
 
 
 def unseen_transitions(machine: Transducer, examples: Examples) -> list[tuple[int, str]]:
-    """Return the reachable states and symbols of the transitions that no example takes."""
+    """Return the state and the symbol of each transition from a reachable state that no example takes."""
     tree = prefix_tree(examples)
     table = machine.semiautomaton.table
     used = tree.are_used(tree.states(table, machine.start), len(table))

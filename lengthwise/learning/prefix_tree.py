@@ -19,7 +19,7 @@ class PrefixTree:
 
     `parents` and `symbols` are -1 for node 0. `visits` counts the strings that begin with a prefix. `labeled` has the
     nodes with a label, and `labels` one label for each of them. The nodes of level d, the prefixes of d symbols, are
-    those from `bounds[d]` to `bounds[d + 1] - 1`.
+    numbered from `bounds[d]` to `bounds[d + 1] - 1`.
     """
 
     parents: Nodes

@@ -49,7 +49,7 @@ class Program:
         self._unread = b""
         try:
             words = shlex.split(command)
-            # In a session of its own, so that programs that the command starts end with it.
+            # The process gets its own session, so that programs that the command starts end with it.
             self._process = subprocess.Popen(
                 words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
             )
@@ -97,8 +97,8 @@ class Program:
     def _check_nothing_is_left(self) -> None:
         """Raise a ValueError if there is more output than input.
 
-        A program may print an extra line before its first answer, which is then taken for the first answer. All answers
-        are then shifted by one line, and the last one is still unread.
+        A program may print an extra line before its first answer. This line is then taken for the first answer. All
+        answers are then shifted by one line, and the last one is still unread.
         """
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -133,7 +133,7 @@ class Program:
             raise self._error("text in UTF-8", truncate(repr(answer))) from None
 
     def _read(self) -> bool:
-        """Read available output, and return whether there was any; at the end of the output, there is not."""
+        """Read available output, and return whether there was any; the result is False at the end of the output."""
         content = os.read(self._output, MAX_LINE)
         self._unread += content
         return bool(content)

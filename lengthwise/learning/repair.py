@@ -34,7 +34,7 @@ from lengthwise.learning.description_length import in_degrees, label_bits, machi
 from lengthwise.learning.prefix_tree import Nodes, PrefixTree, Table
 
 MACHINE_WEIGHTS = ((3.0, 1.0), (1.5, 1.0), (1.0,))
-"""Sequences of factors of the machine's bits. A large factor first merges states that state merging left separate."""
+"""Sequences of factors of the machine's bits. A large first factor merges states that state merging left separate."""
 
 MAX_MOVES = 40
 """The largest number of moves of a kind that a round tries."""
@@ -43,7 +43,7 @@ MAX_FAILURES = 12
 """The largest number of moves of a kind that may fail in a round."""
 
 SLACK_BITS = 20.0
-"""The largest number of bits by which the rate of a tried merge exceeds its savings, because rates are approximate."""
+"""The largest number of bits by which a tried merge's rate may exceed its savings, because rates are approximate."""
 
 MIN_SPLIT_BITS = 3.0
 """The smallest number of label bits that a split has to save according to its rate."""
@@ -157,7 +157,7 @@ class Repair:
         return first
 
     def rates(self, fitted: Fitted) -> tuple[Rates, Float[np.ndarray, "S S"]]:
-        """Return the approximate label bits that each target of a transition adds, and each merge of q (row) into r."""
+        """Return the approximate label bits added by each new target of a transition, and by each merge of q into r."""
         tree, table = self.tree, fitted.table
         num_states = len(table)
         bits = self.label_bits_from(fitted)
@@ -247,7 +247,7 @@ class Repair:
 
 
 def _sums(bits: Float[np.ndarray, "M S"], keys: Nodes, nodes: Int64[np.ndarray, " N"], num_keys: int) -> Rates:
-    """Return the sum of the rows of these nodes for each key."""
+    """Return, for each key, the sum of the rows of the given nodes with this key."""
     keys = keys[nodes]
     order = np.argsort(keys, kind="stable")
     nodes, keys = nodes[order], keys[order]

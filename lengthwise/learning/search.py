@@ -27,10 +27,10 @@ SIZES = (8, 16, 32, 64)
 """The numbers of states of the models, which may exceed the number of states of the machine that is learned."""
 
 MIN_ALIKE = {True: 2, False: 4}
-"""The number of models with different starts that must learn the best machine: with no error (True), or with errors."""
+"""The number of models, with different seeds, that must learn the best machine if it has no error (True) or some."""
 
 MIN_MERGED_ALIKE = {True: 1, False: 2}
-"""The number of settings of state merging that must give a sure machine: with no error (True), or with errors."""
+"""The number of settings of state merging that must give a sure machine if it has no error (True) or some."""
 
 MAX_SURE_SHARE = 0.9
 """The largest description length of a sure machine, as a share of the most frequent answer's description length."""
@@ -115,8 +115,8 @@ def search(
 
     A merged machine is sure if its description is clearly shorter than the description of the most frequent answer. It
     must also make no error, or be the result of two settings. If no machine is sure, models are trained until several
-    with different starts have learned the best machine. `keep` is called with each model and machine that is better
-    than all before, so that a search can be interrupted.
+    with different initial weights have learned the best machine. `keep` is called with each model and machine that is
+    better than all before, so that a search can be interrupted.
 
     Raises:
         ValueError: no model became a machine; a string is longer than training allows.

@@ -16,7 +16,7 @@ MIN_SHARE = 0.5
 
 
 MIN_REPEATS = 10
-"""The smallest average count of a word: the events of a log are few, but parts of other strings are many."""
+"""The smallest average count of a word: a log has few different events, but other strings have many different parts."""
 
 
 def are_characters(examples: Examples) -> bool:

@@ -11,8 +11,8 @@ probability e. The gain of a merge is the sum of bits over all states that the f
 it. Therefore a few contradictions cost little, agreement of many labels pays, and a state of mixed labels is expensive.
 
 The decision with the largest margin comes first. The margin of a merge is its gain minus the gain with the second best
-red state, or its gain alone if that second gain is negative. The margin of a new red state is the loss in bits by the
-best merge.
+red state, or its gain alone if that second gain is negative. The margin of a new red state is the number of bits that
+the best merge would lose.
 
 Merges are judged without folding. Instead, the nodes below all blue states are traced through the machine at once,
 level by level, for all red states (`Hypothesis.gains`). A merge that was judged before the last fold is judged again
@@ -151,9 +151,9 @@ class Hypothesis:
     def gains(self, blues: Int64[np.ndarray, " B"], reds: Int64[np.ndarray, " R"]) -> Float[np.ndarray, "B R"]:
         """Return the bits that merging each blue state into each red state saves (`gain_by_definition`).
 
-        The image of a node below a blue state is the state that its symbols lead to from the red state. Symbols without
-        a transition lead to a node that the fold would attach. This node is named by a hash of the state and of the
-        symbols after it, so nodes that the fold would unite get the same name.
+        The image of a node below a blue state is the state to which the symbols on the path to the node lead from the
+        red state. Symbols without a transition lead to a node that the fold would attach. This node is named by a hash
+        of the state and of the symbols after it, so nodes that the fold would unite get the same name.
         """
         images, nodes, groups = self._images(blues, reds[:, None])
         num_blue, num_red = len(blues), len(reds)
@@ -182,7 +182,7 @@ class Hypothesis:
     def _images(
         self, blues: Int64[np.ndarray, " B"], reds: Int64[np.ndarray, "R 1"]
     ) -> tuple[Int64[np.ndarray, "R N"], Int64[np.ndarray, " N"], Int64[np.ndarray, " N"]]:
-        """Return the images of all labeled nodes below the blue states, the nodes, and the index of each one's tree."""
+        """Return the images of labeled nodes below the blue states, the nodes, and the index of each node's tree."""
         nodes, groups = blues, np.arange(len(blues))
         images = np.repeat(reds, len(blues), 1)
         parts = []

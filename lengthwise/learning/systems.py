@@ -62,7 +62,7 @@ class LearnedSystem:
     the same answers, which may have more states.
 
     The outputs prove that the system has at least `counts.num_states` states. The machine is exact if the system has at
-    most `max_states`. This number is lower than requested if the allowed steps did not suffice.
+    most `max_states` states. This bound is lower than requested if the allowed steps did not suffice.
     """
 
     machine: Transducer
@@ -134,14 +134,14 @@ def learn_system(
     Every query is a string that the system reads from its start. Answers are cached, so a string is sent again only as
     a prefix of another. `report` is called with each hypothesis before its test.
 
-    The machine is exact if the system has at most `max_states`. The number of test strings grows with the number of
-    symbols to the power of `max_states` minus the number of states of the machine. If more than `max_steps` symbols are
-    needed, the test ends with a smaller number of states.
+    The machine is exact if the system has at most `max_states` states. The number of test strings grows with the number
+    of symbols to the power of `max_states` minus the number of states of the machine. If more than `max_steps` symbols
+    are needed, the test ends early, and covers systems with fewer states.
 
     Raises:
         ValueError: the system raises an error, gives different outputs to one string, or an output without a printable
-            text; its outputs show more than `max_states`; or `max_steps` are not enough for a system as small as the
-            hypothesis.
+            text; its outputs show more than `max_states` states; or `max_steps` are not enough for a system as small as
+            the hypothesis.
 
     Example:
         >>> class Switch:
@@ -246,11 +246,11 @@ class _Queries:
         return answers
 
     def _output(self, string: String) -> object:
-        """Let the system, which has read all other symbols of a string, read the last one; return its output."""
+        """Let the system read the last symbol of a string, after all other symbols, and return its output."""
         try:
             return self._step(self._symbols[string[-1]])
         except Exception as error:
-            if self._is_program:  # whose errors are sentences
+            if self._is_program:  # the errors of a program are already sentences
                 raise
             names = [self._symbols[symbol] for symbol in string]
             raise ValueError(
@@ -283,7 +283,7 @@ class _Search:
         self.num_covered = 0
 
     def wrong_string(self, hypothesis: Hypothesis) -> String | None:
-        """Return a string with a last answer that differs from the system's, or None if the test covers enough.
+        """Return a string whose last answer is wrong in the hypothesis, or None if the test covers enough states.
 
         Raises:
             _NoStepsLeft: the steps do not suffice for systems with as many states as the hypothesis.
