@@ -52,9 +52,9 @@ def extended_strings(
 ) -> Iterator[String]:
     """Yield each access string, continued by each string of `length` symbols and then by each suffix.
 
-    Suppose that the access strings lead to the Q states of a minimal Mealy machine, one to each, and that any two of
-    its states differ in the last output after one of the suffixes. Another machine of at most Q + k states, k >= 0, is
-    then equivalent to it if their outputs agree along the strings of all lengths from 0 to k + 1.
+    Suppose that a minimal Mealy machine has Q states, and that one access string leads to each. Suppose also that the
+    last outputs from any two states differ after one of the suffixes. Let another machine have at most Q + k states,
+    with k >= 0. It is then equivalent if the outputs of both agree along all strings for `length` = 0, ..., k + 1.
 
     Example:
         >>> list(extended_strings([(), (1,)], [(0,)], 2, 1))
@@ -89,8 +89,8 @@ class ConformanceTest:
         cover = _transition_cover(machine, access)
         self._num_symbols = len(machine.symbols)
         self._cover = sorted(cover, key=_by_length)
-        # The access strings include all their own prefixes. So a string outside has one first prefix outside, and
-        # longer middles are needed only after these prefixes.
+        # The access strings include all their own prefixes. So each other string has one shortest prefix that is not an
+        # access string. Longer middles are needed only after these prefixes.
         self._leaves = cover - set(access.values())
         self._suffixes = list(_separating_suffixes(machine, list(access)))
 
@@ -113,7 +113,7 @@ class ConformanceTest:
         return num_middles * (lengths + level * len(starts) * len(self._suffixes))
 
     def max_level(self, max_symbols: int) -> int:
-        """Return the largest level for which all levels up to it have at most `max_symbols` symbols; at least 0."""
+        """Return the largest level for which levels 0 to this level have at most `max_symbols` symbols; at least 0."""
         level, total = 0, self.num_symbols(0)
         while (total := total + self.num_symbols(level + 1)) <= max_symbols:
             level += 1

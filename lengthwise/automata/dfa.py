@@ -300,7 +300,7 @@ def dfa_from_automata_lib(machine: Any) -> DFA:
         >>> dfa_from_automata_lib(automata_lib.DFA.from_finite_language({"a", "b"}, {"ab"})).to_json()["transitions"]
         [[1, 2], [2, 3], [2, 2], [2, 2]]
     """
-    from automata.fa import dfa as automata_lib  # imported here, because only users with such an object have it
+    from automata.fa import dfa as automata_lib  # imported here, because the library is optional
 
     if not isinstance(machine, automata_lib.DFA):
         raise ValueError(

@@ -21,7 +21,7 @@ LABEL_WIDTH, MAX_LINES = 18, 3
 
 MARGIN = 14
 NOTE_LINE_HEIGHT, NOTE_LETTER_WIDTH, MIN_NOTE_WIDTH = 14.0, 6.2, 30
-"""The height of a line and the width of a letter in the note below a drawing, and its smallest width, in letters."""
+"""The line height and letter width of the note below a drawing, and the smallest width of the note, in letters."""
 TINTS = ("#f2f2f2", "#cfe3fa", "#fbdfc3", "#cdeadc", "#f3d3e4", "#e3daf6")
 """Colors of states by answer, repeated if there are more answers."""
 
@@ -127,7 +127,8 @@ def find_sinks(machine: Drawable, classes: Sequence[str]) -> list[int]:
         is_sink = state != machine.start and (table[state] == state).all()
         if is_sink and (output == IGNORE or accepting == 1 - output):
             candidates.setdefault(output, []).append(state)
-    # If sinks of both answers were omitted, a missing arrow would not reveal the answer, so only one kind is.
+    # If sinks of both answers were omitted, a missing arrow would not reveal the answer, so only sinks of one answer
+    # are omitted.
     sinks = max(candidates.values(), key=lambda states: np.isin(table, states).sum(), default=[])
     # If a symbol had no arrow at all, readers would not see from the picture that it exists.
     shows_all = (~np.isin(table, sinks)).any(axis=0).all()
@@ -153,7 +154,7 @@ def transitions(machine: Drawable, left_out: Collection[int] = ()) -> Mapping[tu
 
 
 def _lay_out_states(states: Sequence[int], start: int, lines: Mapping[tuple[int, int], Sequence[str]]) -> Layout:
-    """Lay out some states; all other states get the center of the start, so that indices are states."""
+    """Lay out some states; all other states get the center of the start, so that states can index the centers."""
     index = {state: number for number, state in enumerate(states)}
     layout = lay_out(len(states), index[start], {(index[p], index[q]): label for (p, q), label in lines.items()})
     routes = {(states[p], states[q]): route for (p, q), route in layout.routes.items()}

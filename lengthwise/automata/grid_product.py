@@ -13,7 +13,7 @@ edges that never occur. So a fact about all collected edges holds for all string
 The machines answer all pairs of strings alike if they have the same number per row, and the same number on every lower
 edge that a cell makes. Then their answers are sums of the same numbers. For edges that occur, this is also necessary:
 all prefixes are strings, so if both answers are equal before and after one more column, this column adds the same
-number to both. (So equivalent machines cannot differ by moving parts of the answer between rows and columns.)
+number to both. (So equivalent machines divide their answers between rows and columns in the same way.)
 
 Source: ours; the induction follows Masek and Paterson, "A faster algorithm computing string edit distances" (JCSS
 20, 1980), on differences of neighbors in the table.
@@ -76,7 +76,7 @@ class Edges(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """The edges that paths can have. `made` marks the edges that cells make, because only these count for answers."""
+    """The edges that paths can have. `made` marks the edges that cells make: only these edges contribute to answers."""
 
     edges: Edges
     made: Bool[np.ndarray, " N"]
@@ -91,7 +91,7 @@ class Paths(NamedTuple):
 class Difference(NamedTuple):
     """Two strings for which two machines have different answers.
 
-    `is_shortest` is True if this holds for no pair of strings with fewer letters in total.
+    `is_shortest` is True if the machines give the same answer to each pair of strings with fewer letters in total.
     """
 
     first: Int64[np.ndarray, " n"]
@@ -100,7 +100,7 @@ class Difference(NamedTuple):
 
 
 def paths(one: GridMachine, other: GridMachine) -> Paths:
-    """Return the edges that paths can have, by pairs; if pairs prove nothing, small machines use triples.
+    """Return the edges that paths can have, by pairs, or by triples if pairs prove nothing and machines are small.
 
     Raises:
         ValueError: the machines read different letters, or have too many classes.
@@ -140,7 +140,8 @@ def _all_edges(one: GridMachine, other: GridMachine) -> Edges:
 
 def _reached(edges: Edges) -> Edges:
     """Return the edges that cells can make if any two edges can meet in a cell."""
-    # This closure ignores which edges can meet, so it contains all edges that occur. So `_pairs` has fewer edges.
+    # This closure ignores which edges can meet, so it contains all edges that occur. It leaves fewer edges for
+    # `_pairs`.
     below, upward = edges.top.copy(), edges.left.copy()
     count = 0
     while count < (count := int(below.sum() + upward.sum())):
@@ -153,9 +154,9 @@ def _reached(edges: Edges) -> Edges:
 def _pairs(edges: Edges) -> Paths:
     """Return the edges in paths, closed under the pairs of edges that can follow one another.
 
-    Arrays have a row for the first edge of a pair, with upward edges first. After a replacement, all edges that can
-    precede the replaced edges can precede the new lower edge. All edges that can follow the replaced edges can follow
-    the new right edge.
+    Arrays have one row for each edge that can be the first of a pair, with upward edges first. After a replacement, all
+    edges that can precede the replaced edges can precede the new lower edge. All edges that can follow the replaced
+    edges can follow the new right edge.
     """
     num_upward, num_below = edges.made_below.shape
     below = np.vstack([np.ones((num_upward, 1)) * edges.left[:, None] * edges.top, np.outer(edges.top, edges.top)]) > 0

@@ -1,4 +1,4 @@
-"""Representing groups as permutations of few points."""
+"""Representations of groups as permutations of few points."""
 
 import numpy as np
 from jaxtyping import Bool, Int64

@@ -184,7 +184,7 @@ def _ordered(columns: list[list[int]], neighbors: Mapping[int, list[int]], last:
 
 
 class _Router:
-    """Chooses the curve of each transition in turn, and then again in the presence of all other curves."""
+    """A router that chooses a curve for each transition in turn, and then again when all other curves are known."""
 
     def __init__(self, centers: Points, start: int, labels: Mapping[tuple[int, int], Sequence[str]]) -> None:
         self.centers, self.labels = centers, labels
@@ -230,7 +230,7 @@ class _Router:
         return best
 
     def _curves(self, one: int, other: int) -> list[tuple[float, Points]]:
-        """Return quadratic curves of all bends between two circles, each with its cost without other curves."""
+        """Return quadratic curves of all bends between two circles, each with its cost if it were alone."""
         begin, end = self.centers[one], self.centers[other]
         along = end - begin
         normal = np.array([along[1], -along[0]]) / np.linalg.norm(along)

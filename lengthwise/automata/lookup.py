@@ -1,6 +1,6 @@
 """Fast evaluation of finite machines: tables are small, and each look-up reads several symbols of many strings.
 
-Each method returns the same results as the machine's method of this name, which is its definition. Strings are read in
+Each method returns the same results as the machine's method of the same name, which defines them. Strings are read in
 slabs. A slab is a part of a batch that fits into a processor's cache: some strings over some positions.
 """
 
@@ -34,9 +34,9 @@ MAX_ELEMENTS = 255
 class TreeLookup:
     """Fast versions of `TreeMachine.final_classes` and `prefix_classes`.
 
-    At the leaves, a look-up reads a window of C^m leaves. Above, it reads C classes. Each look-up is for the nodes of
-    all strings in a slab together. The tables have one more class for entries that the machine does not know, so
-    unknown entries are tested only at the end.
+    At the leaves, a look-up reads a window of C^m leaves. Above, it reads C classes. Each look-up covers the nodes of
+    all strings in a slab. The tables have one more class for entries that the machine does not know, so unknown entries
+    are tested only at the end.
 
     Example:
         >>> from lengthwise.automata import library

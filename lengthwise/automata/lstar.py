@@ -69,8 +69,8 @@ def learn_by_lstar(
     """Return the first hypothesis for which `wrong_string` returns None; it is a minimal machine.
 
     `query` returns the last answer to a string of symbol ids. A Moore machine also answers the empty string.
-    `wrong_string` returns a string whose last answer by the hypothesis is wrong, or None. No two access strings lead to
-    the same state, so every machine with these answers has at least as many states as the hypothesis.
+    `wrong_string` returns a string whose last answer by the hypothesis is wrong, or None. In every machine with these
+    answers, all access strings lead to different states. So no such machine has fewer states than the hypothesis.
 
     Raises:
         ValueError: the answers show more than `max_states` states.
@@ -139,7 +139,7 @@ def _last_answer(hypothesis: Hypothesis, string: String, num_read: int) -> Hasha
 
 
 def _new_suffix(hypothesis: Hypothesis, wrong: String, num_read: int, query: Callable[[String], Hashable]) -> String:
-    """Return the suffix of a counterexample that separates a state from the state that a transition leads to."""
+    """Return a counterexample's suffix that separates a transition's true target from its target in the hypothesis."""
 
     def answer(num_replaced: int) -> Hashable:
         """Return the answer if the first symbols are replaced by the access string of the state after them."""

@@ -104,7 +104,7 @@ class TransitionMonoid:
 
     @cached_property
     def _parents(self) -> list[tuple[int, int]]:
-        """For each element except the identity, an element with a shorter string, and the symbol between the two."""
+        """For each element except the identity, an element with a shorter string, and the symbol that leads from it."""
         # Elements are numbered breadth first, so the first entry of an element in the graph belongs to the parent
         # with the shortest string.
         _, first = np.unique(self.graph, return_index=True)

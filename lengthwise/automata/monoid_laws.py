@@ -9,7 +9,7 @@ from lengthwise.automata.tree_machine import TreeMachine
 
 
 class MonoidLaws(NamedTuple):
-    """Tests whether the known entries of a table are products in a monoid, with the pad as the identity.
+    """The result of a test whether the known entries of a table are products in a monoid, with the pad as the identity.
 
     Let the product ``a b`` be the class of the window of pads, a and b.
 
@@ -48,7 +48,8 @@ def monoid_laws(machine: TreeMachine) -> MonoidLaws:
         num_decided, num_violations = num_decided + decided, num_violations + violated
     if chunk > 2:
         windows = np.argwhere(machine.table >= 0).T
-        # A window of more than two classes is compared with the product from the left. For two, both are one entry.
+        # A window of more than two classes is compared with the product from the left. For a window of two classes,
+        # both are the same entry.
         from_left = windows[0]
         for part in windows[1:]:
             from_left = _products(product, from_left, part)

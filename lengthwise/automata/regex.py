@@ -31,7 +31,7 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None, tokens: 
 
     - symbols, ``.`` (any symbol), ``[ab]`` and ``[a-c]`` (one of these), ``[^ab]`` (one of the other symbols);
     - groups ``( )`` and alternatives ``|``;
-    - the repetitions ``*``, ``+``, ``?``, ``{m}``, ``{m,}`` and ``{m,n}``, one at a time.
+    - the repetitions ``*``, ``+``, ``?``, ``{m}``, ``{m,}`` and ``{m,n}``, at most one after each part.
 
     An empty pattern or part matches the empty string. ``\`` before one of these special characters, or before ``-``,
     makes the character a symbol. Blanks are symbols. The whole string is matched, so anchors ``^`` and ``$`` do not

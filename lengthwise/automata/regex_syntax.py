@@ -40,7 +40,7 @@ _WAYS_OUT_OF_WORDS = {
     **dict.fromkeys("dDwWsSpPhHRXnrtfvaexuUN0", "write the words themselves, between [ and ]"),
     " ": "leave the blank out, because no word contains one",
 }
-"""The same for expressions over words, which have no ranges."""
+"""The same advice for expressions over words, which have no ranges."""
 
 
 @dataclass(frozen=True)

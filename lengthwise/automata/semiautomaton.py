@@ -167,7 +167,7 @@ class Semiautomaton:
         return self.table.ravel() * self.num_symbols, np.ascontiguousarray(strings.T), row
 
     def transition_matrix(self, probabilities: Float[np.ndarray, " V"]) -> Float[np.ndarray, "Q Q"]:
-        """Return the Markov chain of the states if symbols are independent: ``matrix[q, r]`` = P(q goes to r)."""
+        """Return the transition matrix of the states if symbols are independent: ``matrix[q, r]`` = P(q goes to r)."""
         matrix = np.zeros((self.num_states, self.num_states))
         # This is not `+=`, which would add only one probability if several symbols lead to the same state.
         np.add.at(matrix, (np.arange(self.num_states)[:, None], self.table), probabilities)
@@ -253,7 +253,7 @@ class Semiautomaton:
         return np.array(list(self._breadth_first(start, {start: (start, -1)})), dtype=np.int64)
 
     def _breadth_first(self, start: int, came_from: dict[int, tuple[int, int]]) -> Iterator[int]:
-        """Yield states in the order of their shortest strings; `came_from` gets each one's previous (state, symbol)."""
+        """Yield states by the length of shortest strings; `came_from` gets each state's previous (state, symbol)."""
         order = [start]
         for state in order:
             yield state

@@ -107,7 +107,7 @@ class Transducer:
         return Transducer(apart.semiautomaton, start, outputs).minimize()
 
     def with_empty_answer(self, output: int) -> "Transducer":
-        """Return the smallest transducer that answers the empty string with `output`, and others like this transducer.
+        """Return the smallest transducer that answers the empty string with `output`, and all others like this one.
 
         Example:
             >>> always = Transducer(Semiautomaton(np.array([[0]]), ("a",)), 0, np.array([1]))

@@ -16,8 +16,8 @@ def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[
     The oldest part comes first. The first `num_mixed` ids are parts that begin with pads, and the others are parts of
     symbols only. Block j < C contains windows of pads, then one part with symbols, then j parts of symbols only. The
     last block contains windows whose parts all consist of symbols only. In each block, the oldest part varies slowest.
-    If parts are in the order of length and symbols, so are the windows of all blocks except the last, and also the
-    windows of the last block.
+    Suppose that parts are in the order of length and symbols. Then all windows before the last block are also in this
+    order, and so are the windows of the last block.
     """
     if (size := chunk_size * count_windows(num_mixed, num_full, chunk_size)) > MAX_PARTS:
         raise ValueError(
