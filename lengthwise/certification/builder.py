@@ -224,8 +224,8 @@ def _closure(extraction: Extraction, radius: float) -> Closure:
 def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
     """Return the prototypes along their first two principal axes, with their classes.
 
-    The map is empty for more than `MAX_MAPPED` prototypes. It is also empty for one-hot states: any two of them are
-    equally far apart, so no axis is better than another.
+    The map is empty for more than `MAX_MAPPED` prototypes. It is also empty for one-hot states, because their distances
+    only count the blocks in which they differ.
     """
     if extraction.exact or len(extraction.prototypes) > MAX_MAPPED:
         return ()

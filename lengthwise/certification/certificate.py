@@ -1,4 +1,4 @@
-"""Certificates: a claim about a model, with everything that its check needs. The file never imports torch."""
+"""Certificates: a claim about a model, with everything that its check needs. This module never imports torch."""
 
 import json
 from abc import abstractmethod
@@ -287,7 +287,8 @@ class Certificate(Part):
 def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) -> str:
     """Return, in words, the strings to which a task defines an answer.
 
-    Some tasks answer only some strings: for example, a count may have a largest class, and malformed strings no answer.
+    Some tasks answer only some strings: for example, a count may have a largest class, and malformed strings have no
+    answer.
 
     Example:
         >>> machine = {"symbols": ["a", "b"], "start": 0, "table": [[1, 0], [1, 1]], "outputs": [0, -100]}

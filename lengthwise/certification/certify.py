@@ -106,7 +106,7 @@ def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | No
                 reasons.append(f"with radius {radius:.3g}: {problem}")
     certificate = _graded_alone(builder, outcome, reader)
     if certificate is None or certificate.level != "refuted":
-        # Nothing refutes this net, or only in a batch, so strings are tried that samples hardly ever contain.
+        # No string refutes this net when it is read alone, so strings are tried that samples hardly ever contain.
         certificate = _graded_alone(builder, search_families(model, task, seed), reader) or certificate
     return certificate or _prove_without_reader(builder, _first_and_last(reasons) if reasons else _why_unread(model))
 

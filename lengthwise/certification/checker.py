@@ -19,10 +19,10 @@ The checker assumes:
 - The certificate's model settings and these weights are the net's, and its transducer is the task's. All settings are
   printed, and `net` is a digest of settings and weights.
 - The net computes the formulas below in float32 or float64, rounded to nearest, in any order of summation.
-- An elementwise function (tanh, exp, erf, log1p, a power, 1/sqrt) is off by at most `FUNCTION` units of its largest
-  value. Certificates contain a measurement of this error on the processor that made them (`kernels`).
-- An exponential inside attention is off by at most `ATTENTION` units of its value. Attention over t keys multiplies its
-  sums by at most t / `CHUNK` + 1 such exponentials.
+- An elementwise function (tanh, exp, erf, log1p, a power, 1/sqrt) is off by at most `FUNCTION` times `UNIT` times its
+  largest value. Certificates contain a measurement of this error on the processor that made them (`kernels`).
+- An exponential inside attention is off by at most `ATTENTION` times `UNIT` times its value. Attention over t keys
+  multiplies its sums by at most t / `CHUNK` + 1 such exponentials.
 - exp(0) is 1, and exp(x) is 0 for x below `LOG_OF_ZERO`.
 
 Nothing in the two files is ignored or converted: unknown keys, settings, names, types and shapes are rejected.
@@ -68,10 +68,10 @@ MAX_TERMS = 2**16
 """The largest number of terms in a sum that has a bound."""
 
 FUNCTION = 20
-"""The error of an elementwise function, in units of its largest value over a set."""
+"""The error of an elementwise function, in multiples of `UNIT` times its largest value over a set."""
 
 ATTENTION = 64
-"""The error of an exponential inside attention, in units of its value."""
+"""The error of an exponential inside attention, in multiples of `UNIT` times its value."""
 
 CHUNK = 64
 """Attention adds at least this number of keys between two rescalings of its sums."""
@@ -378,7 +378,7 @@ def integer(low: int, high: int = MAX_SIZE, *, is_optional: bool = False) -> Set
 
 
 def real(low: float, high: float, *, is_optional: bool = False) -> Setting:
-    """Return a setting that changes only training. It is also checked, printed and digested."""
+    """Return a setting that changes only training. It is checked, printed and digested like all other settings."""
     expected = f"a number in {low:g}..{high:g}"
     return Setting(expected, lambda given: type(given) in (int, float) and low <= given <= high, is_optional)
 
@@ -583,7 +583,7 @@ def epsilon_of(part: str) -> float:
 
 
 def is_head(given: Any) -> bool:
-    """Check that a text lists parts of known kinds, and that the bounds hold for the epsilon of each norm."""
+    """Return whether a text lists parts of known kinds, with norms whose epsilon is in the range of the bounds."""
     if type(given) is not str or len(given) > MAX_HEAD or not re.fullmatch(f"({HEAD}, )*{HEAD}", given):
         return False
     return all(1e-12 <= epsilon_of(part) <= 1 for part in given.split(", "))
@@ -833,7 +833,8 @@ class Form(NamedTuple):
             lambda a: a.sum(-1, keepdims=True)
         )
         square = Form(square.center + half, square.slope, square.rest + half)
-        # n squares and n - 1 sums. Kernels with running means update each term once more, so the units are doubled.
+        # There are n squares and n - 1 sums. Kernels with running means update each term once more, so the units are
+        # doubled.
         square = square.rounded((deviation.size**2).sum(-1, keepdims=True), 2 * count + 4)
         variance = square.scaled(1 / count, epsilon)
         # (x^-1/2)'' = 3/4 x^-5/2 is largest at the lower end. If that is not positive, the bound is infinite.
@@ -1093,7 +1094,7 @@ def machine_shapes(net: Net, count: int) -> Shapes:
 
 
 def check_machine(net: Net, sets: Tensors, shapes: Shapes) -> None:
-    """Demand a method's sets, of these shapes; a machine's entries must be classes and answers."""
+    """Demand exactly the sets with these names and shapes; a machine's entries must be classes and answers."""
     demand(
         sets.keys() == shapes.keys(), f"expected sets {', '.join(sorted(shapes))}, got {', '.join(sorted(sets))[:200]}"
     )
@@ -1246,7 +1247,7 @@ def merged(net: Net, parts: list[Form]) -> Form:
 
 
 def check_codes(net: Net, sets: Tensors, task: Task) -> str:
-    """Check a CodebookGPT with codes: each window of leaves and codes is merged closest to its own code.
+    """Check a CodebookGPT with codes: the nearest code of each merged window of leaves and codes is the machine's.
 
     The net replaces a merged state by the nearest code, to the last bit. So its states are leaves and codes. The
     nearest code c of y has the largest c.y - |c|^2 / 2.
@@ -1400,7 +1401,8 @@ def feature_width(net: Net) -> int:
 def step_numbers(net: Net) -> int:
     """Return how many numbers a step's bounds contain for each state.
 
-    The features that enter a layer above the first have a slope for each of them, and up to four gates for each slope.
+    The features that enter a layer above the first have one slope for each feature. Up to four gates follow for each
+    slope.
     """
     has_slopes = net.settings.get("num_layers", 1) > 1
     return max(8 * state_width(net), 4 * feature_width(net) ** 2 if has_slopes else 0)
@@ -1543,7 +1545,7 @@ def demand_answers(net: Net, states: Form, answers: Array) -> None:
 def check_states(net: Net, sets: Tensors, task: Task) -> str:
     """Check a BlockLinearRNN of one-hot columns. `states` contains the position of the 1 in each block of each class.
 
-    A product of a one-hot matrix and a one-hot vector adds zeros to a 1. No order of summation rounds that.
+    A product of a one-hot matrix and a one-hot vector adds zeros to a 1. No order of summation rounds this sum.
     """
     demand(net.settings.get("columns") == "stochastic", "expected a block-linear-rnn with columns 'stochastic'")
     weights = net.weights
@@ -1854,7 +1856,8 @@ class LayerBounds(NamedTuple):
     def up_to(self, block: int) -> tuple[Array, Array, Array]:
         """Return bounds on the masses of all strings up to a block of lengths, and the kinds of their last positions.
 
-        If no string ends in a pair, the pair has the bounds of another pair. No path has positions of its kind.
+        If no string ends in a pair, the pair gets the bounds of another pair. These are never used, because no path has
+        positions of its kind.
         """
         exists = self.exists[: block + 1]
         low = np.where(exists[..., None, None], self.low[: block + 1], np.inf).min(0)
@@ -1921,7 +1924,8 @@ def heads_of(net: Net, i: int, inputs: Form, max_length: int) -> Heads:
 def query_key_value(net: Net, i: int, inputs: Form) -> Form:
     """Return intervals of layer i's queries, keys and values, given intervals of its inputs."""
     demand_limit(inputs.center.size * 3 * inputs.center.shape[-1], MAX_ELEMENTS, "sides of queries, keys and values")
-    # What the numbers of one input share cancels in the mean and in the map, so each number is an input of the form.
+    # A part that the numbers of one input share can cancel in the mean and in the map. So each number is an input of
+    # the form.
     normed = inputs.owned(0).normed(net.weights, f"layers.{i}.norms.0")
     return as_intervals(total(net.weights, (normed, f"layers.{i}.query_key_value.{{}}")))
 
@@ -1940,7 +1944,7 @@ def as_one_axis(forms: list[Form]) -> Form:
 def directed_enclosures(value: Form) -> tuple[Array, Array]:
     """Return the centers [K, H, E] and sides [K, H, E, E] of enclosures of the pieces [K, M, H, E] of values.
 
-    Sides are along the directions in which the pieces differ most. With sides along the axes, they would be larger.
+    Sides are along the directions in which the pieces differ most. Sides along the axes would be longer.
     """
     points, off, size = (np.swapaxes(a, 1, 2) for a in (value.center, value.radius, value.size))  # [K, H, M, E]
     middle = points.mean(2, keepdims=True)
@@ -2104,7 +2108,7 @@ def alibi_slopes(num_heads: int) -> list[float]:
 
 
 def demand_masses(sets: Tensors, heads: Heads, layer: LayerBounds, block: int, first: int, last: int) -> Array:
-    """Demand the bounds on masses of a block of lengths, and return whether a string of it ends in each pair.
+    """Demand the bounds on masses of a block of lengths, and return whether a string of the block ends in each pair.
 
     The mass of kind v is at most c on a string if the sum over its positions of e^s (1[kind is v] - c) is at most 0. It
     is at least c if the sum of e^s (c - 1[kind is v]) is at most 0. A term depends on a position's kind and its
@@ -2118,7 +2122,8 @@ def demand_masses(sets: Tensors, heads: Heads, layer: LayerBounds, block: int, f
     demand_limit(2 * low.size * max(len(table), len(low)), MAX_ELEMENTS, "sums along paths")
     demand_limit(2 * low.size * len(table) * table.shape[1] * last, MAX_WORK, "multiplications")
     # Scores are taken relative to the largest score of their query and head, so that no exponential overflows. This
-    # common factor changes no sign. An exponential that is an upper bound must not underflow.
+    # multiplies all terms of a sum by a common factor, and changes no sign. An exponential that is an upper bound must
+    # not underflow.
     least, most = (end - heads.scores.ends[1].max((1, 3), keepdims=True) for end in heads.scores.ends)
     least, most = np.exp(least)[layer.last], np.maximum(np.exp(most), MIN_EXPONENTIAL)[layer.last]
     exists = np.zeros(len(pairs), np.bool_)

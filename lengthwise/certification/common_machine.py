@@ -42,10 +42,10 @@ Nets = tuple[SequenceModel, SequenceModel]
 """Two nets to compare."""
 
 Table = TreeMachine | Transducer
-"""The machine of a table, with an answer in every state."""
+"""The machine of a net that is a table (`MachineModel`), with an answer in every state."""
 
 PARTS = (nn.Module, StateLookup, TreeLookup, Semiautomaton, Transducer, TreeMachine)
-"""The classes of the parts of a table."""
+"""The classes of the parts of a net that is a table."""
 
 
 class Description(NamedTuple):
@@ -187,7 +187,7 @@ def _candidates(
 
 
 def _table_of(net: SequenceModel, symbols: tuple[str, ...]) -> Table | None:
-    """Return the machine of a table, or None for other nets and if anything else may change the answers.
+    """Return the machine of a net that is a table; None for other nets, or if anything else may change the answers.
 
     Symbols are identified by their ids, and get the given names. Every state gets the answer of its logits, even if the
     table has no answer there.
@@ -197,7 +197,8 @@ def _table_of(net: SequenceModel, symbols: tuple[str, ...]) -> Table | None:
         return None
     if has_global_hooks():
         return None
-    # Every attribute must equal a new table's: another machine, look-up, read-out, method or hook may answer.
+    # Every attribute must equal the attribute of a new table, because a replaced machine, look-up, read-out, method or
+    # hook may give other answers.
     try:
         fresh = as_model(_renamed(net.machine, net.machine.symbols), net.classes).eval()
         if not _are_same(net, fresh):
@@ -230,7 +231,8 @@ def _are_same(value: Any, other: Any) -> bool:
         return len(value) == len(other) and all(map(_are_same, value, other))
     if not isinstance(value, PARTS):
         return bool(value == other)
-    # Results that one of both has cached are computed for the other. A replaced method does not equal the other's.
+    # If only one of the two has cached a result, `getattr` computes it for the other. A replaced method does not equal
+    # the original method.
     names = vars(value).keys() | vars(other).keys()
     return all(_are_same(getattr(value, name), getattr(other, name)) for name in names)
 

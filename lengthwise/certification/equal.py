@@ -131,7 +131,8 @@ def _compare(pair: Pair) -> Equality:
     string = shortest_error(twins, pair.same_task)
     if string is not None and (difference := _difference(pair, string, "of all strings")):
         return Equality(level="refuted", counterexample=difference, decided_by="all short strings", **about)
-    # Only after the short strings, which show whether a net's answer to a string changes from one reading to the next.
+    # This comes after the short strings, because they show whether a net's answer to a string changes from one reading
+    # to the next.
     if are_identical(*pair.nets):
         return Equality(level="proved", decided_by="the same class, settings and weights, bit for bit", **about)
     # Structured strings refute most unequal nets within two seconds, and a proof may take a minute.

@@ -1,4 +1,4 @@
-"""The result of comparing two nets on all strings. The file never imports torch."""
+"""The result of comparing two nets on all strings. This module never imports torch."""
 
 from collections.abc import Iterator
 from typing import Annotated

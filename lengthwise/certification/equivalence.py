@@ -1,4 +1,4 @@
-"""Equivalence of a machine in a certificate and its task, with a shortest difference. The file never imports torch."""
+"""Equivalence of a machine in a certificate and its task, with a shortest difference. This module imports no torch."""
 
 import numpy as np
 

@@ -141,7 +141,7 @@ def _results(
 
 
 def sum_errors(kind: Kind, dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield the errors of the sums W x + b + U h. They are so small that their tanh adds little to the error."""
+    """Yield the errors of the sums W x + b + U h. The sums are so small that their tanh adds little to the error."""
     gate = next(gate for gate in GATES[kind] if gate.function == "tanh")
     assert gate.index is not None
     for width in (8, 33):

@@ -1,4 +1,4 @@
-"""Grid machines in certificates: they answer a pair of strings by a rule over a grid. The file never imports torch."""
+"""Grid machines in certificates: they answer a pair of strings by a rule over a grid. This module imports no torch."""
 
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple, final

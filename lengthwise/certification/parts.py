@@ -1,4 +1,4 @@
-"""The parts of a certificate: levels, measurements and fields of machines. The file never imports torch."""
+"""The parts of a certificate: levels, measurements and fields of machines. This module never imports torch."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal, final
@@ -165,8 +165,9 @@ class Kernels(Part):
         rounded = [kernel for kernel in self.kernels if kernel.assumed]  # the other kernels must be exact
         closest = max(rounded, key=lambda kernel: kernel.measured / kernel.assumed)
         return (
-            f"all {len(self.kernels)} measured functions are as accurate as proofs assume; the closest to its limit, "
-            f"{closest.dtype} {closest.name}, is off by {closest.measured:.3g} of {closest.assumed:.3g} units"
+            f"all {len(self.kernels)} measured functions are as accurate as proofs assume; the one closest to its "
+            f"limit, {closest.dtype} {closest.name}, is off by {closest.measured:.3g} units, and "
+            f"{closest.assumed:.3g} are assumed"
         )
 
 
@@ -181,8 +182,8 @@ class Laws(Part):
 class Counterexample(Part):
     """A string that the model answers wrongly when it reads the string alone.
 
-    `got` is None if the model's states overflow. `shortest` is "of all strings" if every shorter string was tried. It
-    is "of the machine" if the extracted machine errs on no shorter string, and "as found" if shorter errors may exist.
+    `got` is None if a logit is not finite. `shortest` is "of all strings" if every shorter string was tried. It is "of
+    the machine" if the extracted machine errs on no shorter string, and "as found" if shorter errors may exist.
     """
 
     string: tuple[str, ...]

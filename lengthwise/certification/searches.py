@@ -30,10 +30,10 @@ NUM_LONGEST = 16
 """The number of the longest strings that are read with denormal numbers, which is slow."""
 
 MAX_SYMBOLS_OF_PREFIXES = 4_096
-"""The largest number of symbols, over all strings, of the strings whose prefixes are answered at once."""
+"""The largest total number of symbols in the strings whose prefixes are answered at once."""
 
 MAX_SYMBOLS_OF_SUITE = 100_000
-"""The largest number of symbols, over all strings, of the conformance suite."""
+"""The largest total number of symbols in the strings of the conformance suite."""
 
 
 class Outcome(NamedTuple):

@@ -26,7 +26,7 @@ EXTREMES = (0.0, 1.0, -1.0, 1e3, -1e3, LARGEST, -LARGEST)
 
 
 class MeasuredError(NamedTuple):
-    """The largest error of a kernel at the points of a sweep, and the largest that proofs assume, in units."""
+    """The largest error of a kernel at the points of a sweep, and the largest error that proofs assume, in units."""
 
     measured: float
     assumed: float

@@ -1,4 +1,4 @@
-"""The verification of a certificate without its model, as far as possible. The file never imports torch."""
+"""The verification of a certificate without its model, as far as possible. This module never imports torch."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class Checked(NamedTuple):
     verified: tuple[str, ...]
     taken_on_trust: tuple[str, ...]
     shown_by_model: tuple[str, ...] = ()
-    """The sentences taken on trust that the model, if it is available, shows without another proof."""
+    """The sentences of `taken_on_trust` that the model, if it is available, shows without another proof."""
 
     def with_model(self, confirmed: Sequence[str]) -> "Checked":
         """Return the result for a reader who has the model and has confirmed the sentences `confirmed` on it."""
@@ -193,7 +193,7 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
     _check_observed(certificate, machine)
     _check_closure(certificate, machine)
     if isinstance(machine, GridMachine):
-        assert isinstance(task, GridMachine), "as `first_error` saw"
+        assert isinstance(task, GridMachine), "`first_error` has checked this"
         down, right = paths(machine, task).num_pairs
         return [
             f"the machine ({_size(machine)}) answers any two strings as the rule does: {down} pairs of a class of the "

@@ -35,7 +35,7 @@ MAX_SYMBOLS_IN_CERTIFY = 300_000
 
 
 class Family(NamedTuple):
-    """A family of strings under the name that reports give it; `batches` may look at the answers between batches."""
+    """A family of strings, and its name in reports; `batches` may read the answers to a batch before the next one."""
 
     name: str
     batches: Callable[[Board], Iterator[Batch]]
@@ -63,10 +63,11 @@ class FamilyCount(Part):
 class Attack(Part):
     """The result of an attack: the shortest string that was found to be answered wrongly, or None.
 
-    `string` is the string after parts were left out, and the model read it again alone. `found_length` and
-    `found_margin` belong to the string before parts were left out. A margin is the lead of the right logit. It is
-    negative if another logit is larger, and None if a logit is not finite; `got` is then also None. `num_answers`
-    counts graded strings, including repetitions. `num_symbols` counts the symbols that the model read.
+    `string` is what remains of the found string after parts were left out; the model answers it wrongly when it reads
+    it alone. `found_length` and `found_margin` belong to the string before parts were left out. A margin is the lead of
+    the right logit. It is negative if another logit is larger, and None if a logit is not finite; `got` is then also
+    None. `num_answers` counts graded strings, including repetitions. `num_symbols` counts the symbols that the model
+    read.
     """
 
     string: tuple[str, ...] | None = None
@@ -133,7 +134,7 @@ def attack(
         task: a regular task.
         budget: CPU seconds; a batch that has begun is always finished.
         max_length: the largest length in symbols; a model with a largest length reads no longer strings.
-        seed: draws the strings with which hill climbing begins, and its changes.
+        seed: determines the strings with which hill climbing begins, and its changes.
 
     Raises:
         ValueError: the task has no transducer, the budget or the length is out of range, or the model cannot be
@@ -178,7 +179,7 @@ def try_families(board: Board, families: Sequence[Family]) -> list[FamilyCount]:
     """Grade the strings of all families within the board's budget; return the number of answers in each."""
     strings: dict[str, Iterator[Batch] | None] = {family.name: family.batches(board) for family in families}
     num_answers = dict.fromkeys(strings, 0)
-    # A family without an end would leave nothing to the others, so each first gets half of what is left.
+    # A family without an end would leave nothing to the others, so each family first gets half of what is left.
     for share in (0.5, 1.0):
         for name, batches in strings.items():
             used = board.fraction_used()

@@ -34,10 +34,10 @@ NUM_WEAKEST_PER_BATCH = 4
 
 
 class Batch(NamedTuple):
-    """Strings of one length. All their prefixes are graded, and if there are tails, also each prefix with each tail.
+    """Strings of one length. All prefixes are graded and, if there are tails, also each prefix followed by each tail.
 
-    If strings are shorter, they are filled with arbitrary symbols, and `lengths` contains the lengths of all strings.
-    Such a batch has no tails.
+    Shorter strings are filled with arbitrary symbols. `lengths` then contains the lengths of all strings, and the batch
+    has no tails.
     """
 
     strings: Int64[Tensor, "B T"]
@@ -64,7 +64,7 @@ class Budget(NamedTuple):
 
 
 class Board:
-    """The strings that were tried on a model, and the `shortest` wrong string; strings tried later are shorter.
+    """The strings that were tried on a model, and the `shortest` wrong string; later strings must be shorter.
 
     `first_form` is the shortest wrong string before parts were left out. The families of strings read `machine`,
     `max_length`, `enumerated_length` and `seed`. Hill climbing also reads `weakest`, the strings with the smallest
@@ -101,9 +101,9 @@ class Board:
         return max((used / limit if limit else 1.0 for used, limit in limits if limit is not None), default=0.0)
 
     def length_before(self, tail_length: int) -> int:
-        """Return the length of strings to which tails are added, so that tails of any length fit after all prefixes.
+        """Return the length of strings for which every prefix of up to `max_length` symbols can be followed by tails.
 
-        A model with a largest length gets no longer strings, so only shorter prefixes have whole tails.
+        A model with a largest length reads no longer strings, so only shorter prefixes get tails.
         """
         longest = self.max_length + tail_length
         return min(longest, self.model.max_length or longest)
@@ -119,7 +119,8 @@ class Board:
         """Grade all prefixes of a batch, with all tails, and keep a wrong string if it is shorter than all before."""
         strings, tails, filled = batch
         tail_length = 0 if tails is None else tails.shape[1]
-        # A wrong string may have been confirmed since the batch was made, so that its end no longer matters.
+        # A wrong string may have been confirmed since the batch was made, so that the ends of longer strings no longer
+        # matter.
         strings = strings[:, : self.length_before(tail_length)]
         states = torch.from_numpy(self.machine.semiautomaton.run(strings.numpy(), self.machine.start))
         lengths = torch.arange(1, strings.shape[1] + 1).expand_as(strings)
@@ -173,7 +174,8 @@ class Board:
         self.num_answers += answers.num_answers
         rows, indices = torch.nonzero(answers.wrong, as_tuple=True)
         order = answers.lengths[rows, indices].argsort(stable=True)
-        # The shortest ones, and others evenly spread: short ones may be wrong only among many prefixes.
+        # Read the shortest strings again alone, and others that are evenly spread: short strings may be wrong only in a
+        # batch.
         order = order[_shortest_and_spread(len(order))]
         for row, index in torch.stack([rows, indices], 1)[order].tolist():
             string = string_at(row, index)
@@ -182,7 +184,7 @@ class Board:
                 break
         # Short strings are all tried, so hill climbing looks only at longer ones.
         smallest = weakest(answers, self.enumerated_length + 1)
-        # A wrong string is kept above, and hill climbing looks for others.
+        # Wrong strings were handled above. Hill climbing begins with right answers that have small margins.
         for row in smallest.margins.argsort()[:NUM_WEAKEST_PER_BATCH].tolist():
             margin = float(smallest.margins[row])
             if 0 < margin < torch.inf:
@@ -202,7 +204,8 @@ class Board:
     def _replace(self, wrong: WrongString) -> None:
         shrunk = shrunk_error(self.model, self.task, wrong.string, max_pairs=MAX_PAIRS_OF_SHRINKING)
         margin = self._margin_alone(shrunk)
-        # A batch may round otherwise than a string alone. The longer string, which is wrong alone, is then kept.
+        # A string in a batch may be rounded differently than the same string alone. The longer string, which is wrong
+        # alone, is then kept.
         self.shortest = wrong if margin is None else WrongString(shrunk, wrong.family, margin)
         self.first_form = wrong
         self.max_length = len(self.shortest.string) - 1

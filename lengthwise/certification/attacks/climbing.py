@@ -11,7 +11,7 @@ from lengthwise.certification.traces import with_rare_answers
 from lengthwise.randomness import generator_for
 
 POPULATION_SIZE = 64
-"""The number of strings that are kept from round to round; each has one changed string in a round."""
+"""The number of strings that are kept from round to round; each round changes as many strings."""
 
 NUM_ROUNDS = 50
 """The number of rounds of changes."""

@@ -30,7 +30,7 @@ NUM_STRINGS_AT_ONCE = 256
 
 
 def words(num_symbols: int, max_words: int) -> Int64[Tensor, "W S"]:
-    """Return all words of the largest length of which there are at most `max_words`.
+    """Return all words of one length: the largest length that has at most `max_words` words.
 
     If the alphabet has more than `max_words` symbols, the result is `max_words` words of one symbol, evenly spread over
     the ids.
@@ -68,9 +68,10 @@ def w_method(board: Board) -> Iterator[Batch]:
 
 
 def loops(board: Board) -> Iterator[Batch]:
-    """Yield u v^n w for each state of the machine, with u a shortest string to it and v a loop, and all n.
+    """Yield u v^n w for each state and all n, where u is a shortest string to the state, and v is a loop at it.
 
-    For each state and each symbol that a loop can begin with, v is a shortest such loop. w is any short word.
+    For each state and each first symbol of a loop, v is a shortest loop that begins with this symbol. w is any short
+    word.
     """
     tails = words(len(board.task.symbols), MAX_TAILS_OF_RUNS)
     for pairs in _grouped(_loops(board)):

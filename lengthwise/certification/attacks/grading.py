@@ -36,7 +36,7 @@ class Weakest(NamedTuple):
 def grade_logits(
     logits: Float[Tensor, "B N Y"], expected: Int64[Tensor, "B N"], lengths: Int64[Tensor, "B N"]
 ) -> GradedPrefixes:
-    """Return the margins of answers and which of them are wrong, by the rule that decides every answer here.
+    """Return the margins of answers and which of them are wrong, by the same rule as everywhere else (`answers_of`).
 
     Example:
         >>> logits, lengths = torch.tensor([[[0.0, 2.0], [1.0, 0.5]]]), torch.tensor([[1, 2]])

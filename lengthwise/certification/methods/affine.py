@@ -296,8 +296,8 @@ class Affine:
         size = torch.tensor(1.0 / self.center.shape[-1], dtype=torch.float64)
         # The kernel may scale before it subtracts. Then rounding is relative to x and not to its deviation.
         largest = (self.center.abs() + self.radius).amax(-1, keepdim=True)
-        # A difference of forms, because x and its mean share their inputs: intervals would count their common part
-        # twice.
+        # This is a difference of forms, because x and its mean share their inputs: intervals would count their common
+        # part twice.
         deviation = (self - self.sum(-1).scaled(size)).rounded(largest, 2 * ULPS)
         # If the bounds allow a variance plus epsilon of 0 or less, the power is infinite, and no proof succeeds.
         variance = deviation.squared_norm().scaled(size)

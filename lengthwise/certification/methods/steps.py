@@ -103,7 +103,8 @@ def steps_of(model: RecurrentModel) -> Steps:
 
 def check_core(core: nn.RNNBase, **expected: object) -> None:
     """Reject a torch cell with settings other than the expected ones, or with weights that are not its parameters."""
-    # A changed attribute `nonlinearity` changes nothing: torch selects the kernel by `mode` alone. So both must agree.
+    # A changed attribute `nonlinearity` changes nothing: torch selects the kernel by `mode` alone. So the attribute and
+    # the mode must agree.
     kind = core.nonlinearity if isinstance(core, nn.RNN) else ""
     mode = f"{type(core).__name__}_{kind}".upper().rstrip("_")
     usual = {"num_layers": 1, "bidirectional": False, "batch_first": True, "proj_size": 0, "mode": mode, **expected}

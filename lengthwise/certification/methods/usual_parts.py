@@ -60,7 +60,7 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
 
 
 def has_global_hooks() -> bool:
-    """Return whether hooks of all modules may change inputs or results."""
+    """Return whether a global hook, which acts on all modules, may change inputs or results."""
     return bool(_global_forward_hooks or _global_forward_pre_hooks)
 
 

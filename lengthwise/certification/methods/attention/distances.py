@@ -44,7 +44,7 @@ def names() -> list[str]:
 def max_length_of(positions: PositionEncoding, max_length: int) -> int:
     """Return the largest length, up to `max_length`, for which scores depend on distances alone.
 
-    FIRE measures distances relative to the query's position if this exceeds its limit L, so the last query is at L.
+    If the query's position exceeds FIRE's limit L, scores also depend on this position. So the last query is at L.
     """
     limits = [_limit_of(layer) for layer in positions.modules() if isinstance(layer, FIREBias)]
     return min([max_length, *(int(min(max_length, float(limit))) + 1 for limit in limits)])
@@ -63,7 +63,7 @@ def scores_by_distance(
 def products_of(query: Intervals, key: Intervals, units: int) -> Intervals:
     """Return the products [K, N, H] of queries [K, M, H, E] and keys [N, O, H, E], over all of their pieces.
 
-    They have `units` rounding errors, relative to the sum of the sizes of their terms.
+    The products have `units` rounding errors, relative to the sum of the sizes of their terms.
     """
     (num_kinds, num_pieces), (num_keys, num_key_pieces) = query.low.shape[:2], key.low.shape[:2]
     other = tuple(_by_piece(end) for end in (key.center, key.radius, key.size))
@@ -85,8 +85,8 @@ def scores_of(query: Intervals, key: Intervals) -> Intervals:
     head_dim = query.low.shape[-1]
     # A kernel may scale queries and keys before the product, or scores after it, and takes the terms in any order.
     scores = _times(products_of(query, key, head_dim + 8), head_dim**-0.5)
-    # This is enough. But the separate checker also rounds relative to the largest score of all pieces, and must accept
-    # the masses, so three more units make these bounds wider than its bounds.
+    # These bounds are sound. But the separate checker must accept the masses, and it also rounds relative to the
+    # largest score of all pieces. So three more units make these bounds wider than the checker's bounds.
     return scores.rounded(scores.size, 3)
 
 
@@ -150,8 +150,9 @@ def _biased(
     distance: Int64[Tensor, " T"],
 ) -> Intervals:
     bias = bias_of(positions, index, distance)
-    # The bias is rounded to float32, and so is its sum with the score. Three more units make the bounds wider than the
-    # separate checker's, which allow larger errors of functions: it must accept the masses.
+    # The bias is rounded to float32, and so is its sum with the score. The separate checker must accept the masses, and
+    # its bounds allow larger errors of functions. So three more units make these bounds wider than the checker's
+    # bounds.
     return scores_of(query, key)[..., None] + bias.rounded(bias.size, 4)
 
 

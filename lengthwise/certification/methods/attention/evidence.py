@@ -21,8 +21,8 @@ class AttentionEvidence(Evidence):
 
     requires = Requirement(None, {"transformer": {}})
     assumes = (
-        "the model's attention gives each kind of position a mass within its bounds, and its answer stays the same in "
-        "them"
+        "the model's attention gives each kind of position a mass within its bounds, and the right answer leads "
+        "everywhere within these bounds"
     )
 
     method: Literal["attention"] = "attention"

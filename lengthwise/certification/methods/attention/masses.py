@@ -9,7 +9,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.methods.attention.scores import Heads
 
 TERM_SLACK = 1e-9
-"""The relative slack of each term of a path. A float64 sum of T terms is off by T 2^-53 of their sizes, far less."""
+"""The relative slack of each term of a path. A float64 sum of T terms is off by far less: T 2^-53 of their sizes."""
 
 MIN_WEIGHT = 1e-290
 """The smallest upper bound on an exponential, which must not underflow to 0."""
@@ -75,7 +75,7 @@ def pairs_of(machine: Transducer, *, is_first: bool) -> Pairs:
     last = pairs // len(table)
     if is_first:
         return Pairs(machine, last, pairs % len(table), symbols, last)
-    # States that no string reaches have pairs of no kind; any number does, because no path passes through them.
+    # Pairs with states that no string reaches have no kind. Any number will do, because no path passes through them.
     kinds = np.minimum(np.searchsorted(pairs, numbers), len(pairs) - 1)
     return Pairs(machine, last, pairs % len(table), kinds, np.arange(len(pairs)))
 
@@ -110,7 +110,8 @@ def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
         exceeded = largest > 0
         if not exceeded.any():
             break
-        # The step is exact for the path that exceeds the threshold most; the factor keeps rounding from ending it.
+        # The step is exact for the path that exceeds the threshold most. The factor keeps rounding from stopping a step
+        # short.
         step = np.divide(largest, weight, out=np.ones(shape), where=exceeded & (weight > 0))
         threshold = np.where(exceeded, np.minimum((threshold + step) * (1 + 1e-9), 1.0), threshold)
         largest, weight = max_path_sums(paths, blocks, threshold)

@@ -188,7 +188,7 @@ def states_after(head: Head, masses: Pieces) -> Intervals:
 def attended(head: Head, pieces: Pieces) -> Affine:
     """Return the heads' outputs sum_v m_v value_v, which have one input for each mass but one.
 
-    The mass of one symbol is 1 minus all other masses, so the output is its value plus sum_v m_v (value_v - its value).
+    The mass of one symbol is 1 minus all other masses. With its value u, the output is u + sum_v m_v (value_v - u).
     """
     values = head.heads.values
     middle, radius = (pieces.low + pieces.high) / 2, (pieces.high - pieces.low) / 2
@@ -204,7 +204,8 @@ def attended(head: Head, pieces: Pieces) -> Affine:
     # Errors of weights are relative to the values; the part 1e-12 covers sums in float64.
     size = values.size.amax(0)
     remainder = ((head.error + 1e-12) * size).flatten().expand(len(center), -1)
-    # A value of kind k is off by directions_k a with |a| <= 1, and the mean of these by at most high_k directions_k a.
+    # A value of kind k is off by directions_k a with |a| <= 1. The mean of the values is off by at most the sum of
+    # high_k directions_k a.
     own = pieces.high[:, :, None, :, None] * values.directions.permute(1, 2, 0, 3)  # N H E K E
     if head.heads.states.low.shape[1] == 1:
         # These directions are rounding alone, and need no inputs.

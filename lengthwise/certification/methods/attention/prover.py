@@ -47,13 +47,13 @@ MAX_WEIGHTS = 1 << 24
 class AttentionProver(Prover):
     """A search for bounds on the masses that attention gives to kinds of positions, one block of lengths after another.
 
-    A head's output at the last position is the mean of the values of all positions, each times its attention weight. In
-    the first layer, the value of a position depends on its symbol alone. The mass of a symbol is the sum of the weights
-    of its positions. If a score depends on two symbols and their distance alone, the largest mass over all strings of a
+    A head's output at the last position is the mean of the values of all positions, weighted by attention. In the first
+    layer, the value of a position depends on its symbol alone. The mass of a symbol is the sum of the weights of its
+    positions. If a score depends on two symbols and their distance alone, the largest mass over all strings of a
     regular language is a longest path (`masses`). The masses of all strings that end in the same state, with the same
-    symbol, then lie in a box, and so does the result of the first layer. A later layer sees the pair of
-    symbol and state in place of the symbol: its values and scores depend on pairs, up to the size of these boxes. The
-    box of the last layer's masses is halved until the right answer leads in each piece.
+    symbol, then lie in a box, and so does the result of the first layer. A later layer sees the pair of symbol and
+    state in place of the symbol: its values and scores depend on pairs, up to the size of these boxes. The box of the
+    last layer's masses is halved until the right answer leads in each piece.
 
     Source: ours.
     """
@@ -137,7 +137,7 @@ class Search:
         return heads, paths_of(heads, pairs)
 
     def _regions_up_to(self, index: int, newest: Masses) -> Pieces:
-        """Return the masses of a layer over this block of lengths and all blocks before it: keys have any of them."""
+        """Return bounds on a layer's masses over this block of lengths and all earlier blocks, where keys may be."""
         all_masses = [*self.masses[index], newest]
         low, high = np.ones_like(newest.low[0]), np.zeros_like(newest.high[0])
         for masses in all_masses:
@@ -189,7 +189,7 @@ def _check_size(pairs: Pairs, shape: torch.Size) -> None:
 
 
 def _check_products(num_kinds: int, num_heads: int) -> None:
-    """Reject a machine with more pairs than the pieces of all keys have memory for."""
+    """Reject a machine with so many pairs that products with the pieces of all keys need too much memory."""
     if (num_products := num_kinds * 4**NUM_ROUNDS * num_heads) > MAX_PRODUCTS:
         raise ValueError(
             f"model: expected at most {MAX_PRODUCTS:,} products of queries and keys for each kind of position, got "

@@ -45,7 +45,7 @@ class Values(NamedTuple):
 
 
 class Heads(NamedTuple):
-    """Bounds on everything in front of a layer's heads that depends on kinds of positions and on distances alone.
+    """Bounds on the scores, values and inputs of a layer, which depend on kinds of positions and on distances alone.
 
     The kind of a position is its symbol in the first layer, and its symbol and state of the machine in later layers.
     Scores have axes kind of the query, kind of the key, head, distance; the last axis has length 1 without positions.
@@ -80,8 +80,8 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     """Return the layers of a model whose formula has bounds.
 
     Raises:
-        ValueError: the model has another encoding of positions, a tied read-out, a part after the embedding that is no
-            LayerNorm, or a part or a weight that `check_usual` rejects.
+        ValueError: the model has another encoding of positions, a tied read-out, a part after the embedding that is not
+            a LayerNorm, or a part or a weight that `check_usual` rejects.
     """
     config = model.config
     if config.readout != "linear":

@@ -104,7 +104,7 @@ def _softmax(logits: Intervals) -> Intervals:
     logits = logits.rounded(2 * logits.size.amax(-1, keepdim=True))
     shift = logits.high.amax(-1, keepdim=True)  # so that no exponential overflows; the shift itself cancels
     low, high = ((end - shift).exp() for end in (logits.low, logits.high))
-    # Two logits far below the shift may still be the only large logits, so an upper end must not underflow.
+    # Logits far below the shift may be the largest logits at some point of the set, so an upper end must not underflow.
     high = high.clamp(min=MIN_EXPONENTIAL)
     count = low.shape[-1]
     # A sum minus its largest term has lost digits of the other terms. The slack is far above `count` units of 2^-53.

@@ -112,7 +112,7 @@ def _slacks(codebook: Codebook, merged: Affine, nearest: Int64[Tensor, " N"]) ->
     index = nearest[:, None]
     # A score's radius contains its float32 error, so both radii are subtracted. A move by d changes the difference of
     # two scores by at most d |c - c'|. These differences are float64, whose rounding is 2^29 times smaller than the
-    # float32 units in the radii. Those units are counted generously, so they also cover it.
+    # float32 units in the radii. More units are counted than needed, so they also cover this rounding.
     lead = scores.center.gather(1, index) - scores.center - scores.radius.gather(1, index) - scores.radius
     distances = (codes[nearest][:, None] - codes).norm(dim=-1)
     slacks: Tensor = (lead / distances).scatter(1, index, torch.inf).amin(1)

@@ -93,8 +93,8 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     """
     layer, readout = _parts_of(model)
     windows, leaves = _windows(extraction), model.tree.leaves
-    # The induction starts at the leaves: they must be the model's bit for bit. They stay points, so no merge may lead
-    # to their classes.
+    # The induction starts at the leaves, which must equal the model's leaves bit for bit. They stay points, so no merge
+    # may lead to their classes.
     if not torch.equal(extraction.prototypes[: len(leaves)], leaves) or bool(windows.reached[: len(leaves)].any()):
         raise ValueError("extraction: its first prototypes are not the model's leaves; extract from this model")
     if (minimum := MIN_ROUNDS * len(windows.parts)) > max_merges:

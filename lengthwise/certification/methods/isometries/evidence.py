@@ -21,8 +21,8 @@ class IsometryEvidence(AroundPrototypes):
         {"block-linear-rnn": {"columns": "reflected", "num_layers": 1, "hidden": 0}},
     )
     assumes = (
-        "the model's states drift from its prototypes by at most that much a step, and its answers stay the same up to "
-        "that distance"
+        "in each step, the model's states drift from its prototypes by at most the drift in the file, and its answers "
+        "stay the same up to the radius in the file"
     )
 
     method: Literal["isometries"] = "isometries"

@@ -75,7 +75,7 @@ def transition_bounds(model: BlockLinearRNN) -> tuple[Float64[Tensor, "V N S S"]
     identity = torch.eye(width)
     subtracted = (identity - matrices).abs()
     units = (width + 8) / 2 + (2 * ULPS if layer.temperature else 0)
-    # Float32 computes the identity less a zero matrix without error.
+    # Float32 computes the identity minus a zero matrix without error.
     is_identity = ~subtracted.flatten(-2).any(-1)
     rounded = UNIT * torch.linalg.matrix_norm(units * subtracted + identity / 2)
     return matrices, torch.where(is_identity, 0.0, rounded)

@@ -34,7 +34,7 @@ UNCERTAIN_COLUMNS = "columns are not one-hot vectors, or rounding may decide whi
 
 @torch.no_grad()
 def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence:
-    """Show that an extraction has all states of the model, its steps and its answers.
+    """Show that an extraction has all states, steps and answers of the model.
 
     Suppose that each column of each symbol's matrix A is a one-hot vector, to the last bit, and that the layer adds no
     vector (v = 0). Then each block of each state is a one-hot vector: a product with such a matrix adds zeros to one
@@ -45,7 +45,7 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     length. Each output must be the answer of the largest logit, however float32 rounds; outputs `IGNORE` are exempt.
 
     Raises:
-        Unproved: rounding may change a column, or the extraction is not the model's.
+        Unproved: rounding may change a column, or the extraction does not belong to the model.
         ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"stochastic"`, or has other parts.
 
     Example:
