@@ -53,7 +53,7 @@ def check_attribute(kind: str, key: str, value: str, line: int) -> None:
         raise ValueError(f"line {line}: expected edges that point forward, got dir={value[:20]}; turn the edge around")
     if kind == "edge" and key == "weight" and not re.fullmatch(r"[0-9]+(\.0*)?", value):
         raise ValueError(
-            f"line {line}: expected a whole number as weight of an edge in drawings, got {value[:20]!r}; remove it"
+            f"line {line}: expected a whole number as the weight of an edge in drawings, got {value[:20]!r}; remove it"
         )
     if key not in _USED[kind]:
         raise ValueError(

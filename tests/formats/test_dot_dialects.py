@@ -64,7 +64,7 @@ def test_outputs_in_labels_of_states_are_read(states: str) -> None:
         ('q0; q1 [shape=doublecircle]; legend [shape=none label="red accepts"]; ' + FLIP, r"a text without an edge"),
         ("subgraph cluster_a { label=accepting; q1; } q0; " + FLIP, r"expected no label of a group of states, got one"),
         ("q0; q1 [shape=doublecircle]; q0 -> q1 [label=a dir=back]", r"point forward, got dir=back; turn the edge"),
-        ("q0; q1 [shape=doublecircle]; q0 -> q1 [label=a weight=0.5]", r"whole number as weight, .* got '0\.5'"),
+        ("q0; q1 [shape=doublecircle]; q0 -> q1 [label=a weight=0.5]", r"whole number as the weight .* got '0\.5'"),
         ("q0; q1 [shape=doublecircle weight=2]; " + FLIP, r"got 'weight', which may mean more"),
         ("q0; q1 [shape=doublecircle]; q0 -> q1 [label=a style=invis]", r"can be seen, got a label on an invisible"),
         ("q0; q1 [shape=doublecircle]; q:1 -> q0 [label=a]", r"compass as port of node 'q', got '1'; remove it"),

@@ -123,8 +123,8 @@ OURS: dict[str, Any] = {
             {**TRIPLES, "outputs": {"s0": "x"}},
             r"^expected states, alphabet, initial, .*, got 'outputs'; leave it out if",
         ),
-        ({**TRIPLES, "alphabet": ["5c", "10c", 1, "1"]}, r"^alphabet: expected a list of symbols that have names of"),
-        ({**TRIPLES, "alphabet": {"5c": 1, "10c": 2}}, r"^alphabet: expected a list of symbols that have names of"),
+        ({**TRIPLES, "alphabet": ["5c", "10c", 1, "1"]}, r"^alphabet: expected a list of symbols with different names"),
+        ({**TRIPLES, "alphabet": {"5c": 1, "10c": 2}}, r"^alphabet: expected a list of symbols with different names"),
         ({key: TRIPLES[key] for key in TRIPLES if key != "states"}, r"^expected the entry states, got alphabet, "),
         (
             {"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [True, False], "start": 0},
