@@ -100,8 +100,8 @@ def _as_settings(settings: Mapping[str, object]) -> str:
 class Evidence(Part):
     """The result of a method of proof, as numbers that can be checked against the certificate without the model.
 
-    Each subclass is registered in `EVIDENCE` under the name of its method, which is also its field `method`. Files of
-    evidence do not import torch.
+    Each subclass is registered in `EVIDENCE` under the name of its method, which is also its field `method`. The
+    modules of evidence never import torch.
     """
 
     requires: ClassVar[Requirement]
@@ -199,7 +199,7 @@ class Certificate(Part):
 
     @property
     def num_classes(self) -> tuple[int, int]:
-        """Return the number of classes of the extracted machine, or 0 without a machine, and of the task's machine.
+        """Return the numbers of classes of the extracted machine (0 without a machine) and of the task's machine.
 
         For a `GridMachine`, only the classes that cells pass downwards count.
         """

@@ -6,7 +6,7 @@ The proof file contains the net's weights. For most methods it also contains a f
 each class. The checker shows three things:
 
 1. The machine answers every string as the certificate's transducer does, if the transducer has an answer to it.
-2. Each step of the net leads from the set of a class into the set of the next class, whatever floating point rounds.
+2. Each step of the net leads from the set of a class into the set of the next class, however floating point rounds.
 3. In each set in which a supervised string ends, the logit of the machine's answer is larger than all others.
 
 By induction on the length, the net answers every string as the transducer does, if the transducer has an answer to it.
@@ -16,8 +16,8 @@ that the right answer leads within these bounds.
 
 The checker assumes:
 
-- The certificate's model settings and these weights are the net's, and its transducer is the task's. All settings are
-  printed, and `net` is a digest of settings and weights.
+- The certificate's model settings and the proof file's weights belong to the net, and the certificate's transducer
+  belongs to the task. All settings are printed, and `net` is a digest of settings and weights.
 - The net computes the formulas below in float32 or float64, rounded to nearest, in any order of summation.
 - An elementwise function (tanh, exp, erf, log1p, a power, 1/sqrt) is off by at most `FUNCTION` times `UNIT` times its
   largest value. Certificates contain a measurement of this error on the processor that made them (`kernels`).
@@ -60,8 +60,8 @@ UNIT = 2.0**-24 * 1.01
 """One float32 operation is off by at most u = 2^-24, relative to its result.
 
 In any order of summation, a sum of n products is off by at most (1 + u)^(n + 1) - 1 times the sum of their absolute
-values. For n up to `MAX_TERMS` this factor is at most 1.005 (n + 1) u. The rest of the one percent covers the
-float64 rounding of the bounds themselves: n operations of 2^-53 each, 2^29 times smaller.
+values. For n up to `MAX_TERMS` this factor is at most 1.005 (n + 1) u. The rest of the factor 1.01 covers the float64
+rounding of the bounds themselves: n operations of 2^-53 each, 2^29 times smaller.
 """
 
 MAX_TERMS = 2**16
@@ -99,7 +99,7 @@ LARGEST = 1e15
 """The largest number that has a bound. A sum of `MAX_TERMS` squares of smaller numbers stays in float32's range."""
 
 LOG_OF_ZERO = {"float32": -112.0, "float64": -770.0}
-"""The exp of a smaller number becomes 0: it is below half of the type's smallest number (2^-149 or 2^-1074)."""
+"""The exp of a smaller number becomes 0, because it is below half of the type's smallest number (2^-149 or 2^-1074)."""
 
 MIN_PROBABILITY = 1e-30
 """The floor of a mixture's probabilities: before the logarithm, the net raises smaller probabilities to this number."""
@@ -231,7 +231,7 @@ def parse_transducer(value: Any, num_classes: int) -> Task:
 
 
 class GridTask(NamedTuple):
-    """A rule over the grid of two strings: ``cells[p, q, a, b]`` has the classes downwards and to the right."""
+    """A rule over the grid of two strings: ``cells[p, q, a, b]`` has the classes passed downwards and to the right."""
 
     symbols: list[str]
     cells: Array
@@ -710,7 +710,7 @@ class Form(NamedTuple):
     @property
     def radius(self) -> Array:
         # A float64 sum of P sides is off by P units of 2^-53, relative to itself. Forms that are compared were
-        # `rounded` with float32's units, whose one percent covers this error, or have the slack of `slack_of`.
+        # `rounded` with float32's units, whose factor 1.01 covers this error, or have the slack of `slack_of`.
         return np.asarray(np.abs(self.slope).sum(0) + self.rest)
 
     @property
@@ -1029,7 +1029,7 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
 
     Class 0 is a pad, and class 1 + v is symbol v. A string of T symbols is padded in front to chunk^L symbols, with the
     least L >= 1 for which chunk^L >= T. The nodes of a level are the pad, nodes that begin with pads (mixed), and
-    nodes of symbols alone (full). Each level depends on the level below alone, so nothing is new once a level repeats.
+    nodes of symbols alone (full). Each level depends only on the level below, so nothing is new once a level repeats.
     """
     table = sets["table"]
     chunk = sets["table"].ndim
@@ -1158,9 +1158,9 @@ def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
 def slack_of(sets: Tensors, classes: Array) -> Array:
     """Return the slack of enclosures, since their axes are off by up to 1e-12, and float64 rounds.
 
-    A number of an enclosure of width D is a sum of D products of an axis and a radius. Its error is at most
-    1e-12 + D 2^-53 of the sum of the radii. That sum is at most the root of D times the norm of the radii. So the error
-    is below 1e-9 of the norm for D up to 2,000. `MAX_ELEMENTS` does not allow wider enclosures.
+    A number of an enclosure of width D is a sum of D products of an axis and a radius. Its error is at most (1e-12 + D
+    2^-53) times the sum of the radii. That sum is at most the root of D times the norm of the radii. So the error is
+    below 1e-9 of the norm for D up to 2,000. `MAX_ELEMENTS` does not allow wider enclosures.
     """
     radius, center = sets["radius"][classes], sets["center"][classes]
     return np.asarray(1e-9 * (1 + np.linalg.norm(radius, axis=1) + np.abs(center).max(1))[:, None])
@@ -1288,8 +1288,8 @@ def exact_map(weights: Tensors, name: str, columns: Array) -> Array:
     """Return W x + b for columns x; reject the proof if float32 could round it.
 
     All entries are multiples of powers of two, so all products and partial sums are multiples of 2^-digits. In any
-    order of summation they are at most |W| |x| + |b|. Float32 represents up to 2^24 multiples of 2^-digits exactly.
-    So does float64, which computes them here.
+    order of summation, their sizes are at most |W| |x| + |b|. Float32 represents up to 2^24 multiples of 2^-digits
+    exactly. So does float64, which computes them here.
     """
     matrix = weights[f"{name}.weight"].astype(np.float64)
     shift = weights[f"{name}.bias"].astype(np.float64)[:, None]
@@ -1885,9 +1885,9 @@ def layer_bounds(sets: Tensors, i: int, num_layers: int, pairs: Array) -> LayerB
 class Heads(NamedTuple):
     """Intervals of a layer's scores [K, K, H, T] and inputs [K, M, D], and its values: center [K, H, E], and sides.
 
-    The first axis of scores is the kind of the last position, the second one that of the key, and T their distance;
-    without positions, T has length 1. The inputs of a kind are in M pieces. A value is its center plus
-    ``sides @ a`` for some a in [-1, 1]; the sides are [K, H, E, E].
+    The axes of scores are the kind of the last position, the kind of the key, the head, and the distance of the two
+    positions. Without an encoding of positions, T is 1. The inputs of a kind are in M pieces. A value is its center
+    plus ``sides @ a`` for some a in [-1, 1]; the sides are [K, H, E, E].
     """
 
     scores: Form
@@ -2005,7 +2005,7 @@ def products(query: Form, key: Form, units: int) -> Form:
 
 
 def rotated(query: Form, key: Form, max_length: int, units: int) -> Form:
-    """Return the products [K, K, H, T] of rotated queries and keys, of which pair m turns by n 10000^(-2m/E).
+    """Return the products [K, K, H, T] of rotated queries and keys: at distance n, pair m turns by n 10000^(-2m/E).
 
     As complex numbers, a query a + bi and a key c + di at distance n give Re((a + bi)(c - di) e^(ix)) with the angle x
     of n. This is (ac + bd) cos x + (ad - bc) sin x, and ad - bc is the product of (a, b) and (d, -c).
@@ -2246,7 +2246,7 @@ def numbers_each(net: Net, heads: Heads) -> int:
 
 
 def attention_error(heads: Heads, length: int) -> float:
-    """Return the largest error of a product of a weight and a value, relative to the value, on strings of a length.
+    """Return the largest error of a product of a weight and a value, relative to the value, on strings of this length.
 
     A kernel computes sum_i e_i v_i / sum_i e_i with e_i = exp(s_i - largest score so far). If the largest score grows
     later, it multiplies the sums so far by an exponential. Numerator and denominator are bounded separately:

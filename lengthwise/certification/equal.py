@@ -217,7 +217,7 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
         )
     answers = _numbers("answers", [num_answers for _, num_answers in sizes])
     classes = (sets[0] if sets else answers) if classes is None else texts_of("classes", classes)
-    if len(answers) > 1 and len(classes) != len(answers):  # `check_sizes` has a way out for nets with one logit
+    if len(answers) > 1 and len(classes) != len(answers):  # `check_sizes` gives advice on nets with one logit
         raise ValueError(
             f"classes: expected {len(answers):,} names, one for each answer of the nets, got {len(classes):,}; name all"
         )
@@ -240,7 +240,7 @@ def _sizes_of(argument: str, net: SequenceModel) -> tuple[int | None, int]:
         ValueError: the weights are not on the CPU, or the net does not read symbol 0.
     """
     if (device := device_of(net).type) != "cpu":
-        # A rejected id would end all later work on a GPU.
+        # On a GPU, a rejected id would make all later calls fail.
         raise ValueError(f"{argument}: expected weights on the CPU, got some on {device}; compare {argument}.cpu()")
 
     def is_rejected(symbol: int) -> bool:

@@ -1,4 +1,4 @@
-"""The subject of a certificate: a model and its task, checked before and unchanged after.
+"""The subject of a certificate: a model and its task, which are checked first and must not change during the tests.
 
 A certificate names a model by its settings and its weights. The checks here reject everything that could make the
 certificate be about another net. They reject arithmetic that is not float32 or float64 on a CPU, a changed attribute,

@@ -96,7 +96,7 @@ def tested_strings(
 def draw_strings(
     model: SequenceModel, task: SymbolTask, seed: int, num_lengths: int | None = None
 ) -> list[Int64[Tensor, "B T"]] | None:
-    """Draw the tested strings of all lengths, or of the `num_lengths` shortest.
+    """Draw the tested strings of all lengths, or of the `num_lengths` shortest lengths.
 
     The result is None if the task has no strings near one of these lengths.
     """
@@ -211,7 +211,7 @@ AllStrings = Sequence[TracedStrings]
 def traced_strings(
     model: SequenceModel, task: SymbolTask, reader: Reader[Any] | None, seed: int, num_lengths: int | None = None
 ) -> list[TracedStrings] | None:
-    """Draw the tested strings of all lengths, or of the `num_lengths` shortest, with the model's states along them.
+    """Draw the tested strings of all or the `num_lengths` shortest lengths, with the model's states along them.
 
     The result is None if the task has no strings near one of these lengths.
     """

@@ -31,7 +31,7 @@ MAX_LENGTH = 4_096
 """The largest length that an attack accepts; a transformer keeps a score for each pair of positions."""
 
 MAX_SYMBOLS_IN_CERTIFY = 300_000
-"""The number of symbols that a model reads in the attack of `certify`: a few seconds of a small transformer."""
+"""The number of symbols that a model reads in the attack of `certify`; a small transformer takes a few seconds."""
 
 
 class Family(NamedTuple):
@@ -61,10 +61,10 @@ class FamilyCount(Part):
 
 
 class Attack(Part):
-    """The result of an attack: the shortest string that was found to be answered wrongly, or None.
+    """The result of an attack: the shortest wrongly answered string that was found, or None.
 
-    `string` is what remains of the found string after parts were left out; the model answers it wrongly when it reads
-    it alone. `found_length` and `found_margin` belong to the string before parts were left out. A margin is the lead of
+    `string` is the found string after parts were left out; the model also answers this string wrongly if it reads it
+    alone. `found_length` and `found_margin` belong to the string before parts were left out. A margin is the lead of
     the right logit. It is negative if another logit is larger, and None if a logit is not finite; `got` is then also
     None. `num_answers` counts graded strings, including repetitions. `num_symbols` counts the symbols that the model
     read.
@@ -124,10 +124,10 @@ def attack(
     """Search for the shortest string of at most `max_length` symbols that the model answers wrongly.
 
     The model answers all prefixes of a string at once. `FAMILIES` of strings are tried in turn. First come all short
-    strings, runs x^n w, and the W-method's strings. Then come u v^n w, along loops of the task's machine and for all
-    short words u and v. Hill climbing on the logit margin is last. n takes all values, and w is any short word. Each
-    family gets half of the remaining budget, and the families that did not end continue with the rest. A wrong string
-    is read again alone, and shortened by leaving out parts. From then on only shorter strings are tried.
+    strings, runs x^n w, and the W-method's strings. Then come strings u v^n w: along loops of the task's machine, and
+    for all short words u and v. Hill climbing on the logit margin is last. n takes all values, and w is any short word.
+    Each family gets half of the remaining budget, and the families that did not end continue with the rest. A wrong
+    string is read again alone, and shortened by leaving out parts. From then on only shorter strings are tried.
 
     Args:
         model: any model of this package, or a wrapped net.

@@ -18,13 +18,13 @@ from lengthwise.tasks.base import MachineTask
 from lengthwise.threads import denormals_kept
 
 MAX_SYMBOLS_PER_BATCH = 20_000
-"""The largest number of symbols read between two looks at the budget, unless one string needs more: about 0.3 s."""
+"""The largest number of symbols read between two checks of the budget, unless one string needs more: about 0.3 s."""
 
 MAX_CONFIRMED = 16
 """The largest number of wrongly answered strings of one batch that are read again one by one."""
 
 MAX_PAIRS_OF_SHRINKING = 1 << 24
-"""The largest number of pairs of positions that are read to shorten a string: about a second of a small transformer."""
+"""The largest number of pairs of positions that are read to shorten a string; a small transformer takes a second."""
 
 NUM_WEAKEST = 64
 """The number of strings with the smallest margins that are kept for hill climbing."""

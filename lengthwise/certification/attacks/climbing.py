@@ -17,7 +17,7 @@ NUM_ROUNDS = 50
 """The number of rounds of changes."""
 
 NUM_DRAWN_LENGTHS = 4
-"""The number of lengths, evenly spread, at which the first strings are drawn, in addition to the weakest so far."""
+"""The number of lengths, evenly spread, at which the first strings are drawn, in addition to the weakest strings."""
 
 NUM_DRAWN = 64
 """The number of strings that are drawn at each of these lengths."""

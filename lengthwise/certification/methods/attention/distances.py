@@ -99,7 +99,7 @@ def _without_positions(
 def _rotated(
     positions: PositionEncoding, index: int, query: Intervals, key: Intervals, distance: Int64[Tensor, " T"]
 ) -> Intervals:
-    """Return Re(q conj(k) e^(i n w)), summed over the pairs of numbers of a head, as complex numbers q and k.
+    """Return Re(q conj(k) e^(i n w)), summed over a head's pairs of numbers, which are read as complex numbers q and k.
 
     So each pair (a, b) of a query and (c, d) of a key adds (a c + b d) cos(n w) + (a d - b c) sin(n w).
     """

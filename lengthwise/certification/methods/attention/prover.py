@@ -189,7 +189,7 @@ def _check_size(pairs: Pairs, shape: torch.Size) -> None:
 
 
 def _check_products(num_kinds: int, num_heads: int) -> None:
-    """Reject a machine with so many pairs that products with the pieces of all keys need too much memory."""
+    """Reject a machine whose products with the pieces of all keys would need too much memory."""
     if (num_products := num_kinds * 4**NUM_ROUNDS * num_heads) > MAX_PRODUCTS:
         raise ValueError(
             f"model: expected at most {MAX_PRODUCTS:,} products of queries and keys for each kind of position, got "

@@ -130,7 +130,7 @@ def states_of_symbols(model: Transformer, num_symbols: int) -> Intervals:
 
 @torch.no_grad()
 def heads_of(model: Transformer, index: int, states: Intervals, max_length: int) -> Heads:
-    """Return the tables of a layer for strings of up to `max_length` symbols, given its inputs [K, M, D].
+    """Return the bounds of a layer for strings of up to `max_length` symbols, given its inputs [K, M, D].
 
     Raises:
         ValueError: a score may overflow in float32.
@@ -153,7 +153,7 @@ def values_of(pieces: Intervals) -> Values:
     pieces = Intervals(pieces.low.transpose(1, 2), pieces.high.transpose(1, 2))  # K H M E
     middle = pieces.center.mean(2, keepdim=True)
     points = pieces.center - middle
-    # Any matrix with an inverse will do. Float64 computes the inverse of an orthogonal matrix to about 1e-15.
+    # The basis may be any invertible matrix. Float64 computes the inverse of an orthogonal matrix to about 1e-15.
     basis = torch.linalg.svd(points.mT @ points).U
     along, off = points @ basis, pieces.radius @ basis.abs()
     low, high = (along - off).amin(2), (along + off).amax(2)

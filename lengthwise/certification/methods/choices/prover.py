@@ -55,7 +55,7 @@ class ChoiceProver(Prover):
         norm = model.norms[0]
         assert isinstance(norm, nn.LayerNorm)
         features = embedded.normed(norm)
-        # A net may have more symbols than its task; strings of the task contain none of those.
+        # A net may have more symbols than its task; strings of the task contain only the task's symbols.
         choices = _choices(layer, features)[: machine.semiautomaton.table.shape[1]]
         triples = torch.tensor(_reached(choices, machine))
         outputs = torch.tensor(machine.outputs)[triples[:, 2]]

@@ -266,7 +266,8 @@ def _extents(
     offset = (turned @ (bounds.center - enclosures.center[classes])[..., None])[..., 0]
     slope = Affine(offset, turned.float() @ bounds.slope, torch.zeros_like(offset))
     # The slopes are turned in float32: a sum of D products and the float32 copy of the axes round at most D + 2 times.
-    # Offsets and remainders are turned in float64, whose error 1e-9 and 1e-12 cover (D times 1e-16, of states near 1).
+    # Offsets and remainders are turned in float64. Its error, D times 1e-16 of states near 1, is covered by 1e-9 and
+    # 1e-12.
     slack = (offset.shape[-1] + 2) * ROUNDING * bounds.reach + bounds.remainder
     return offset, slope.reach + (turned.abs() @ slack[..., None])[..., 0] * (1 + 1e-9) + 1e-12
 
