@@ -43,7 +43,7 @@ class Domain(NamedTuple):
 
 
 class ModulusPoint(NamedTuple):
-    """A pair of inputs at most `distance` apart. Outputs differ by `value` at `token`, or over all tokens if None."""
+    """Inputs at most `distance` apart, whose outputs differ by `value` at `token`, or over all tokens if it is None."""
 
     distance: float
     value: float

@@ -110,7 +110,7 @@ def receptive_window(cumulative: Float[Tensor, "B T"], share: float = 0.99) -> I
 
 
 class FlipPoint(NamedTuple):
-    """The effect on the answers if the symbol that is `distance` before the last is replaced.
+    """The effect on the answers if the symbol `distance` positions before the last is replaced.
 
     The model's answer changed for `num_changed` of `num_strings` strings, and the correct answer for `num_expected`.
     """

@@ -80,9 +80,9 @@ def hillis_steele_scan(length: int) -> list[Merge]:
 def blelloch_scan(length: int) -> list[Merge]:
     """Return a routing for all prefixes with few merges: at most 2 log_2 T steps and 2 T merges.
 
-    The scan goes up a tree over aligned pairs, and then down. On the way up, the positions 2^l - 1, 2 * 2^l - 1, ...
-    merge with the position 2^(l-1) before them. On the way down, in reverse order of l, the positions halfway between
-    these merge with the position 2^(l-1) before them.
+    The scan goes up a tree over aligned pairs, and then down. On the way up, each of the positions 2^l - 1, 2 * 2^l -
+    1, ... merges with the position that is 2^(l-1) before it. On the way down, in reverse order of l, each position
+    halfway between two of these merges with the position that is 2^(l-1) before it.
 
     Example:
         >>> [(merge.step, merge.parts) for merge in blelloch_scan(4)]

@@ -52,9 +52,10 @@ def extended_strings(
 ) -> Iterator[String]:
     """Yield each access string, continued by each string of `length` symbols and then by each suffix.
 
-    Suppose that a minimal Mealy machine has Q states, and that one access string leads to each. Suppose also that the
-    last outputs from any two states differ after one of the suffixes. Let another machine have at most Q + k states,
-    with k >= 0. It is then equivalent if the outputs of both agree along all strings for `length` = 0, ..., k + 1.
+    Suppose that a minimal Mealy machine has Q states, and that one access string leads to each. Suppose also that for
+    any two states, the last outputs after one of the suffixes differ. Let another machine have at most Q + k states,
+    with k >= 0. It is then equivalent to the first machine if the outputs of both agree along all strings for `length`
+    = 0, ..., k + 1.
 
     Example:
         >>> list(extended_strings([(), (1,)], [(0,)], 2, 1))
@@ -90,7 +91,7 @@ class ConformanceTest:
         self._num_symbols = len(machine.symbols)
         self._cover = sorted(cover, key=_by_length)
         # The access strings include all their own prefixes. So each other string has one shortest prefix that is not an
-        # access string. Longer middles are needed only after these prefixes.
+        # access string. Only after these prefixes are more symbols needed before the suffix.
         self._leaves = cover - set(access.values())
         self._suffixes = list(_separating_suffixes(machine, list(access)))
 

@@ -340,9 +340,9 @@ def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1
     """Return a sampler of several languages over one alphabet, with a start for each pair of a language and a weight.
 
     Start ``w * len(languages) + i`` draws from ``languages[i]``. If n symbols of a string repeat the previous symbol,
-    its probability is proportional to ``repeat_weights[w]`` to the power n. Weight 1 draws uniformly, and larger
-    weights prefer long runs. The automata are joined in one table, so one pass can draw from several languages and
-    weights.
+    the string's probability is proportional to ``repeat_weights[w]`` to the power n. Weight 1 draws uniformly, and
+    larger weights prefer long runs. The automata are joined in one table, so one pass can draw from several languages
+    and weights.
 
     Raises:
         ValueError: the list of languages is empty, or the automata read different symbols.

@@ -301,9 +301,9 @@ def _narrow_difference(
 ) -> Int64[np.ndarray, " m"] | None:
     """Return a shortest string that, together with `letters`, is answered differently, or None if none was found.
 
-    `is_first` tells whether `letters` is the first of the two strings. Then the grid has few rows and passes a column
-    of pairs of classes from left to right. Otherwise it has few columns and passes a row down. The search is breadth
-    first over these columns or rows, and stops after `MAX_COLUMNS` of them.
+    `is_first` tells whether `letters` is the first of the two strings. If it is, the grid has few rows, and a column of
+    pairs of classes is passed from left to right. Otherwise the grid has few columns, and a row is passed down. The
+    search is breadth first over these columns or rows, and stops after `MAX_COLUMNS` of them.
     """
     size, borders = len(one.symbols), [(one.left, other.left), (one.top, other.top)]
     before, entering = borders if is_first else borders[::-1]

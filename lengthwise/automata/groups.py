@@ -150,8 +150,8 @@ def permutation_group(name: str) -> PermutationGroup:
     - ``"A4xZ5"``, a direct product: the generators of all factors, and each factor has its own points. The generator ()
       occurs only once.
 
-    S2 is Z2 and A3 is Z3, with the same generators. For every large enough length, every element is a product of this
-    many generators. So the length gives no information about the product.
+    S2 is Z2 and A3 is Z3, with the same generators. For every large enough T, every element is a product of T
+    generators. So the length of a string gives no information about the product.
 
     Raises:
         ValueError: the name is not one of these; a product has more than 100 points or 1,000 elements.

@@ -15,8 +15,8 @@ FEW_TRANSITIONS = 128
 def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
     """Return the block of each state in the coarsest partition that separates labels and that symbols respect.
 
-    This takes in the order of Q V log Q steps. Most machines need only a few of Moore's rounds, which NumPy runs on all
-    states at once. If some states are distinguished only by long strings, Hopcroft's algorithm finishes the work.
+    This takes O(Q V log Q) steps. Most machines need only a few of Moore's rounds, which NumPy runs on all states at
+    once. If some states are distinguished only by long strings, Hopcroft's algorithm finishes the work.
 
     Example:
         >>> coarsest_partition(np.array([[1], [2], [3], [0]]), np.array([0, 1, 0, 1])).tolist()

@@ -48,7 +48,7 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None, tokens: 
         ValueError: the pattern has a syntax error at a position that the message gives. Or it has more than 100,000
             characters, or more than 2,000 symbols after repetitions are expanded. Or it needs more than 50,000 states
             before minimization, or more than 10,000,000 transitions. Or the alphabet does not consist of distinct
-            single characters, or words without blanks, or does not contain a symbol of the pattern.
+            single characters, or words without blanks, or lacks a symbol of the pattern.
 
     Example:
         >>> ends_in_abb = dfa_from_regex("(a|b)*abb")

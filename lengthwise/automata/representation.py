@@ -32,7 +32,7 @@ class Products(NamedTuple):
 
 
 class ReadOut(NamedTuple):
-    """A linear read-out: the answer to a vector a is the largest entry of ``weights @ a + offsets``, by at least 1."""
+    """A linear read-out: if y answers vector a, entry y of ``weights @ a + offsets`` leads by at least 1."""
 
     weights: Int64[np.ndarray, "Y E"]
     offsets: Int64[np.ndarray, " Y"]
@@ -53,7 +53,7 @@ class Representation(NamedTuple):
 def live_states(machine: Transducer) -> Int64[np.ndarray, " N"]:
     """Return all states except one sink, if there is a sink that is not the start.
 
-    In the matrix of a string, the row of a state from which the string leads to this sink has no 1. So the sink needs
+    If a string leads from a state to this sink, the state's row in the matrix of the string has no 1. So the sink needs
     no entries.
     """
     table = machine.semiautomaton.table
@@ -156,7 +156,7 @@ def matrix_products(num_points: int, chunk_size: int) -> Products:
 def separating_weights(
     vectors: Int64[np.ndarray, "M E"], answers: Int64[np.ndarray, " M"], num_classes: int
 ) -> Int64[np.ndarray, "Y E"] | None:
-    """Return integers W such that the answer to each vector is the largest entry of ``W @ vector``, by at least 1.
+    """Return integers W such that if y answers a vector, entry y of ``W @ vector`` leads by at least 1.
 
     The search begins with the sum of the vectors of each class. For distinct permutations, this suffices. Each round
     then corrects all mistakes at once. It adds the vector to the row of the answer, and subtracts it from the largest

@@ -27,7 +27,7 @@ MAX_STATES = 200
 """The largest number of states of the smallest automaton. With this number, elimination takes a few seconds."""
 
 Edges = dict[tuple[int, int], Node]
-"""The expression that leads from one state to another."""
+"""For each edge (p, q): the expression of the strings that lead from state p to state q."""
 
 
 def regex_from_dfa(dfa: DFA) -> str:

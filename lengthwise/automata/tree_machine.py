@@ -18,7 +18,7 @@ from lengthwise.display import spelled
 
 @dataclass(frozen=True, eq=False)
 class TreeMachine:
-    """A bottom-up tree automaton over balanced C-ary trees, as RegularGPT reads strings.
+    """A bottom-up tree automaton over balanced C-ary trees; RegularGPT reads strings in such trees.
 
     Pads in front fill a string of T symbols up to C^L positions, for the smallest L >= 1 with C^L >= T. ``leaves[0]``
     is the class of a pad, and ``leaves[1 + v]`` is the class of symbol v. At every level, ``table[k_1, ..., k_C]`` is
@@ -187,9 +187,9 @@ class TreeMachine:
         order = self._closed(np.array(occurring))
         new = np.full(self.num_classes + 1, GAP)  # the last entry maps a gap, which is -1, to a gap
         new[order] = np.arange(len(order))
-        # Known entries suffice to answer every string. So classes may be united if all known entries agree with this:
-        # no string needs a value that then fills a gap. Outputs of classes that whole strings never have are also not
-        # needed.
+        # Known entries suffice to answer every string. So classes may be united if all known entries agree with this.
+        # The union can fill gaps with values, but no string needs these. Outputs of classes that whole strings never
+        # have are not needed either.
         table = new[self.table[np.ix_(*[order] * self.chunk_size)]]
         answers, labels = np.unique(self.outputs, return_inverse=True)
         labels = np.where(supervised, labels, GAP)[order]

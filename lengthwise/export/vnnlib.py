@@ -232,7 +232,7 @@ def queries_of(enclosures: Enclosures, num_answers: int) -> Iterator[tuple[tuple
 
 
 def query(claim: str, low: Array, high: Array, num_outputs: int, failures: Sequence[str]) -> str:
-    """Return the text of a query for an input in a box at which one of the failures of a claim occurs."""
+    """Return the text of a query: does one of the failures of a claim occur at some input in a box?"""
     lines = [f"; {claim}", "; This is its negation: unsat proves the claim.", ""]
     lines += [f"(declare-const X_{index} Real)" for index in range(len(low))]
     lines += [f"(declare-const Y_{index} Real)" for index in range(num_outputs)]

@@ -34,9 +34,9 @@ NUM_POWERS = 60
 class TreeLevel(NamedTuple):
     """The merged nodes of one level of some trees; the first node is over pads only.
 
-    `windows` contains row numbers of the level below's states, oldest first. Equal windows are stored once if few are
-    distinct. `counts` is the number of nodes with each window, and `rows` the index of its state in `states`. Equal
-    states are also stored once if few are distinct.
+    A row of `windows` lists the parts of a window, oldest first, as indices into the states of the level below. Equal
+    windows are stored once if few are distinct. `counts` is the number of nodes with each window, and `rows` the index
+    of the window's state in `states`. Equal states are also stored once if few are distinct.
     """
 
     windows: Int64[Tensor, "W C"]
@@ -211,7 +211,8 @@ def compare_traces(model: TreeModel, extraction: Extraction, trees: Iterable[Tre
             chunks = (extraction.classes_of(model, states) for states in level.states.split(MAX_MERGES_PER_CHUNK))
             classes, distances = (torch.cat(parts)[level.rows] for parts in zip(*chunks, strict=True))
             window_classes = torch.from_numpy(machine.merged(expected[level.windows].numpy()))
-            # If windows with the same state have several classes, all but one class are wrong, whichever class is kept.
+            # If the table has several classes for windows with the same state, at most one of them is the state's
+            # class. The others count as wrong below, so any of them may be kept.
             expected = torch.full((len(level.states),), GAP).index_put((level.rows,), window_classes)
             wrong = (classes != window_classes) | (window_classes < 0) | ~distances.isfinite()
             num_wrong = int(level.counts[wrong].sum())

@@ -22,13 +22,13 @@ from lengthwise.tasks.regular.machine import machine_fields
 from lengthwise.validation import check_function, texts_of, truncate, whole_number
 
 MAX_STATES, MAX_ANSWERS = 100, 256
-"""The largest number of states without a given bound, and the largest number of different answers."""
+"""The largest number of states if no bound is given, and the largest number of different answers."""
 
 MAX_ANSWER_LENGTH = 100
 """The largest number of characters of an answer, as a text."""
 
 DEFAULT_SYMBOLS, MAX_SYMBOLS = 500_000, 15_000_000
-"""The largest numbers of symbols in all strings of a conformance test, for the default bound on states and a given one.
+"""The largest numbers of symbols in the strings of a conformance test, with the default and a given bound on states.
 
 A simple function reads a million symbols in a second.
 """

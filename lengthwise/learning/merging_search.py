@@ -95,7 +95,7 @@ def do_symbols_depend(tree: PrefixTree) -> bool:
 
 
 def unseen_transitions(machine: Transducer, examples: Examples) -> list[tuple[int, str]]:
-    """Return the state and the symbol of each transition from a reachable state that no example takes."""
+    """Return the state and the symbol of each transition that no example takes and that begins in a reachable state."""
     tree = prefix_tree(examples)
     table = machine.semiautomaton.table
     used = tree.are_used(tree.states(table, machine.start), len(table))

@@ -34,7 +34,7 @@ from lengthwise.learning.description_length import in_degrees, label_bits, machi
 from lengthwise.learning.prefix_tree import Nodes, PrefixTree, Table
 
 MACHINE_WEIGHTS = ((3.0, 1.0), (1.5, 1.0), (1.0,))
-"""Sequences of factors of the machine's bits. A large first factor merges states that state merging left separate."""
+"""Sequences of weights of the machine's bits. A large first weight merges states that state merging left separate."""
 
 MAX_MOVES = 40
 """The largest number of moves of a kind that a round tries."""

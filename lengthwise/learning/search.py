@@ -27,10 +27,10 @@ SIZES = (8, 16, 32, 64)
 """The numbers of states of the models, which may exceed the number of states of the machine that is learned."""
 
 MIN_ALIKE = {True: 2, False: 4}
-"""The number of models, with different seeds, that must learn the best machine if it has no error (True) or some."""
+"""The number of models with different seeds that must learn the best machine, by whether it is free of errors."""
 
 MIN_MERGED_ALIKE = {True: 1, False: 2}
-"""The number of settings of state merging that must give a sure machine if it has no error (True) or some."""
+"""The number of settings of state merging that must give a sure machine, by whether it is free of errors."""
 
 MAX_SURE_SHARE = 0.9
 """The largest description length of a sure machine, as a share of the most frequent answer's description length."""
@@ -39,7 +39,7 @@ MAX_ROUNDS = 8
 """The number of times that all sizes are tried, each time with other seeds."""
 
 NET, RPNI = "net", "RPNI"
-"""The methods of attempts other than state merging. An attempt by state merging has its setting as method."""
+"""The methods of attempts other than state merging; an attempt by state merging has the name of its setting instead."""
 
 
 class Attempt(NamedTuple):

@@ -42,7 +42,7 @@ MIXER = np.uint64(0x9E3779B97F4A7C15)
 """An odd constant that spreads the bits of a hash: 2^64 over the golden ratio."""
 
 AT_ONCE = 4
-"""The number of blue states with the largest margins that are judged again together."""
+"""The number of blue states that are judged again together: those with the largest margins."""
 
 MIN_VISITS = 2
 """The next symbols of a node count only if at least this many strings pass through the node."""

@@ -134,9 +134,9 @@ def learn_system(
     Every query is a string that the system reads from its start. Answers are cached, so a string is sent again only as
     a prefix of another. `report` is called with each hypothesis before its test.
 
-    The machine is exact if the system has at most `max_states` states. The number of test strings grows with the number
-    of symbols to the power of `max_states` minus the number of states of the machine. If more than `max_steps` symbols
-    are needed, the test ends early, and covers systems with fewer states.
+    The machine is exact if the system has at most `max_states` states. With V symbols and a machine of n states, the
+    number of test strings grows with V^(`max_states` - n). If more than `max_steps` symbols are needed, the test ends
+    early, and covers systems with fewer states.
 
     Raises:
         ValueError: the system raises an error, gives different outputs to one string, or an output without a printable

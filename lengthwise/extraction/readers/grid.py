@@ -44,7 +44,7 @@ def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine
 
 
 def kept_classes(cell: CategoricalCell, machine: GridMachine) -> tuple[Int64[Tensor, " P"], Int64[Tensor, " Q"]]:
-    """Return the cell's class for each class of its machine: of messages downwards, and of messages to the right."""
+    """Return the cell's number for each class of its machine: for messages downwards, and for messages to the right."""
     table, top, left = cell.classes()
     down, right = torch.full((len(machine.table),), -1), torch.full((machine.table.shape[1],), -1)
     down[machine.top], right[machine.left] = top, left
