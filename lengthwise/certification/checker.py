@@ -296,7 +296,7 @@ def read(content: bytes) -> Proof:
     body = memoryview(content)[start:]  # a slice of bytes would copy them for each tensor
     layouts = {name: layout_of(f"tensor {name[:60]!r}", entry, len(body)) for name, entry in header.items()}
     spans = sorted((layout.first, layout.last) for layout in layouts.values())
-    # Each span begins at the end of the span before it. So the spans cover every byte once, and no byte can hide
+    # Each span must begin at the end of the span before it. Then the spans cover every byte once, and no byte can hide
     # between them.
     is_whole = [0, *(last for _, last in spans)] == [*(first for first, _ in spans), len(body)]
     demand(is_whole, "damaged: its tensors overlap, or some of its bytes belong to no tensor")
@@ -1021,7 +1021,7 @@ def ends_after_symbols(sets: Tensors, task: Task) -> set[tuple[int, int]]:
 
 
 Node = tuple[int, tuple[int, ...]]
-"""A class, and the states to which the symbols below lead the task's machine from each of its states."""
+"""A node of a tree: its class, and the state to which its symbols lead from each state of the task's machine."""
 
 
 def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
@@ -1710,7 +1710,8 @@ def drift_and_growth(numbers: Array, norms: Array, points: Array, table: Array) 
         is_reflected = numbers[symbol, :, -1] > 0  # otherwise the block is the identity, which is not rounded
         removed = 2 * direction[:, :, None] * direction[:, None, :] * is_reflected[:, None, None]
         # The norm is off by (S + 4) / 2 units: S squares, their sum, and a root. So 2 k_i k_j is off by S + 7 units of
-        # its size. The difference to the identity adds one unit of both. 1e-15 covers squares that underflow.
+        # its size. The difference from the identity adds one unit of each of the two. 1e-15 covers squares that
+        # underflow.
         error = UNIT * ((size + 8) * (np.abs(removed) + 1e-15) + np.eye(size)) * is_reflected[:, None, None]
         wrong = np.linalg.norm(error, axis=(1, 2))  # the Frobenius norm of each block, at least its spectral norm
         growth = max(growth, float(wrong.max()))
@@ -2007,8 +2008,8 @@ def products(query: Form, key: Form, units: int) -> Form:
 def rotated(query: Form, key: Form, max_length: int, units: int) -> Form:
     """Return the products [K, K, H, T] of rotated queries and keys: at distance n, pair m turns by n 10000^(-2m/E).
 
-    As complex numbers, a query a + bi and a key c + di at distance n give Re((a + bi)(c - di) e^(ix)) with the angle x
-    of n. This is (ac + bd) cos x + (ad - bc) sin x, and ad - bc is the product of (a, b) and (d, -c).
+    As complex numbers, a query a + bi and a key c + di at distance n give Re((a + bi)(c - di) e^(ix)) with x = n
+    10000^(-2m/E). This is (ac + bd) cos x + (ad - bc) sin x, and ad - bc is the product of (a, b) and (d, -c).
     """
     distances, head_dim = np.arange(max_length), query.center.shape[-1]
     low = high = size = np.zeros(1)

@@ -70,7 +70,7 @@ class Claim(NamedTuple):
 
 
 def common_machine(nets: Nets, names: RegularTask, seed: int) -> tuple[Claim, tuple[str, ...] | None]:
-    """Return a claim about both checked nets from one machine, and a string that the second net answers differently.
+    """Return a claim that one machine describes both checked nets, and a string on which the second net leaves it.
 
     `names` contains the symbols and the answers. A machine counts if the first net is certified for it at level
     ``extracted`` or above. The level of the claim is the lower of both nets' levels.

@@ -42,7 +42,7 @@ A machine of 1,000 states and two symbols reaches the limit at length 10,000, if
 """
 
 SUBSAMPLE_SIZE = 100
-"""The number of strings of each of the two shorter lengths that a radius must pass before all strings are compared."""
+"""The number of strings of each of the two shorter lengths in a subsample, which is compared before all strings."""
 
 NUM_COMPARED_FIRST = 25
 """The number of strings of the subsample that are compared first."""

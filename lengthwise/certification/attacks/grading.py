@@ -11,7 +11,7 @@ from lengthwise.ops.answers import answers_of
 
 
 class GradedPrefixes(NamedTuple):
-    """Logit margins of answers, which of them are wrong, and the lengths of the strings that they answer.
+    """The logit margins of answers, a mask of the wrong answers, and the lengths of the answered strings.
 
     The margin is infinite for a string without a right answer (`IGNORE`), and -inf if a logit is not finite.
     """

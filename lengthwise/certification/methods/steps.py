@@ -73,7 +73,8 @@ def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"])
     # A difference of two bounds would count these changes twice.
     lead = weight[outputs][:, None] - weight
     ahead = (lead @ features.center[..., None])[..., 0] + bias[outputs][:, None] - bias
-    # In real numbers, the lead is smallest at the end of each interval that the sign of its weight selects.
+    # In real numbers, the lead is smallest if each feature is at one end of its interval: the sign of the weight
+    # decides which.
     ahead = ahead - (lead.abs() @ features.radius[..., None])[..., 0]
     # A float32 logit is a sum of n products and a bias: off by at most (n + 2) units of the sum of absolute values,
     # in any order. Both logits of a lead may be off, in opposite directions.

@@ -126,8 +126,8 @@ def max_path_sums(
 ) -> tuple[Float64[np.ndarray, "B P H K 2"], Float64[np.ndarray, "B P H K 2"]]:
     """Return the largest sums of e^s (1[kind counts] - c), and the sum of e^s along each of these paths.
 
-    Sums are upper bounds in real numbers: each term is enlarged by `TERM_SLACK` of its size. A sum over no path is
-    minus infinity. Paths are followed from their last symbol to their first, because scores depend on the distance
+    Sums are upper bounds in real numbers: each term is enlarged by `TERM_SLACK` of its size. If no path exists, the sum
+    is minus infinity. Paths are followed from their last symbol to their first, because scores depend on the distance
     from the last position.
     """
     machine, symbols, states, kinds, last = paths.pairs
