@@ -114,7 +114,7 @@ def _words_by_number(num_symbols: int, length: int, start: int, stop: int) -> In
 def _is_shortest(joined: Int64[Tensor, "B T"], period: int) -> Tensor:
     """Return for which strings u v, with v of `period` symbols, no shorter u or v gives the same u v v v ...
 
-    The word v must not be a power. u must not end as v does, because its last symbol could then be moved into v.
+    The word v must not be a power. Nor must u end as v does: the last symbol of u could then be moved into v.
     """
     size = joined.shape[1]
     word = joined[:, size - period :]
