@@ -125,13 +125,13 @@ def plan_page(plan: Plan, where: Mapping[str, str]) -> str:
             ("claims", "experiment", "row", "columns", "runs", "steps", "CPU hours", "claims per hour"),
             [_cells_of(item) for item in plan.items],
         ),
-        "Each row is a command for each of its columns, such as:",
+        "To run a row, give one command for each of its columns, such as:",
         f"```console\n{_command(plan.items[0])}\n```",
         "This command writes the page:",
         "```console\npython benchmarks/plan_of_claims.py --save\n```",
         "## Claims that no such run decides",
-        "Theorems, benchmarks on other devices, baselines for which the paper states no size or recipe, and tables "
-        "that take a GPU.",
+        "These are theorems, benchmarks on other devices, baselines for which the paper states no size or recipe, "
+        "and tables that take a GPU.",
         markdown_table(("claim", "what is known"), plan.undecided),
         provenance(where),
     ]
