@@ -211,7 +211,7 @@ def _page(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, f
         "- *Loops*: the number of loops, next to the number for which the theorem states its bound, 2 + 2 / δ⁴.\n"
         "- *Different tokens alone*: the error from cubes whose tokens differ. If two tokens are in one interval, the "
         "proof allows any answer. Such cubes have a share δ of the volume. They cause a term of order √δ in the bound "
-        "and in the error, which is the largest term of both.\n"
+        "and in the error. This term is the largest in both.\n"
         "- *Bound*: the term of order √δ is √δ times the largest difference between outputs and values, 1.5 √2. Gaps "
         "of the quantizer are left out of the integral. They are a thousandth of an interval here, and can be "
         "arbitrarily narrow.",

@@ -54,9 +54,9 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         "## A layer that reads token ids",
         _by_length(measurements, "layer", PUBLISHED),
         "The layer is the paper's with 5 symbols: two linear maps make A_t and two make v_t. *Tables*: A_t and v_t are "
-        "made once for each symbol. All other forms make them for every position, as the published code does. "
-        "The published code's times on another core are in brackets; its loop indexes time, which makes its gradient "
-        "quadratic.",
+        "made once for each symbol. All other forms make them for every position, as the published code does. The "
+        "published code's times on another core are in brackets; its loop indexes a tensor by time, so the cost of its "
+        "gradient is quadratic in the length.",
         "Times are medians of the CPU time of forward and backward together, all in one run on one core and one "
         "thread. Before the measurement, states and gradients of all forms were checked to be equal. There are 8 "
         "blocks of 8 x 8 and a batch of 128, unless noted. *The paper's scan* is our implementation of appendix A.2 of "
@@ -67,17 +67,18 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         _by_length(measurements, "matrices", {}),
         "## Section 4.5 of the paper\n\nEntries are milliseconds for a batch of 128: a training step of the layer at "
         "T=40, and its states at T=500. In brackets are the paper's times on a Quadro RTX 8000. They are for an "
-        "*instance*, which the paper does not define (for blocks of 1 x 1, neither does it give the length).",
+        "*instance*, which the paper does not define (and for blocks of 1 x 1, it does not give the length either).",
         _section_4_5(measurements),
-        "The paper's order is reversed here. On its GPU the scan trains faster than the sequential form, and reads "
-        "blocks of 1 x 1 faster. On this core and at this batch each form of the scan takes longer than the sequential "
-        "form. Exceptions are a batch of 1, and blocks of 1 x 1 in small batches (see *The rule*). The batch already "
-        "fills the core's vector units. The paper's claim is about another device, so these numbers do not decide it.",
+        "The paper's order is reversed here. On the paper's GPU the scan trains faster than the sequential form, and "
+        "reads blocks of 1 x 1 faster. On this core and at this batch each form of the scan takes longer than the "
+        "sequential form. Exceptions are a batch of 1, and blocks of 1 x 1 in small batches (see *The rule*). The "
+        "batch already fills the core's vector units. The paper's claim is about another device, so these numbers do "
+        "not decide it.",
         "## Cost against the block dimension\n\nThe entries are for the recurrence alone, "
         + _dimension_text(measurements)
         + " Section 3.4 of the paper counts b^3 h log T for h blocks of b x b, so b^2 log T at a fixed width: an "
-        "exponent of 2. With small blocks, a core spends its time on memory and calls instead of products. Step "
-        "after step multiplies matrices with vectors only: an exponent of 1.",
+        "exponent of 2. With small blocks, a core spends its time on memory and calls instead of products. The "
+        "sequential form multiplies matrices with vectors only, so its exponent is 1.",
         _dimension(measurements),
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(measurements, memory)),
         _core(measurements),

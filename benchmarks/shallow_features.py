@@ -2,8 +2,9 @@
 
 python benchmarks/shallow_features.py [--quick] [--save]
 
-For each feature, the likeliest answer to strings of its value and of their length, counted on as many other strings;
-and what a logistic regression guesses from how often symbols and pairs of neighbors occur.
+For each feature, predict the most frequent answer to strings with the same length and the same value of the feature,
+counted on as many other strings. Also predict by a logistic regression on the counts of symbols and of pairs of
+neighbors.
 """
 
 import math
@@ -32,7 +33,7 @@ NUM_COUNTED = RecognitionTask.num_counted // 2
 
 
 class Score(NamedTuple):
-    """What the likeliest answer scores by a feature, averaged over lengths."""
+    """The accuracy of the most frequent answer by a feature, averaged over lengths."""
 
     row: str
     sampling: str
@@ -86,20 +87,20 @@ def page(scores: list[Score]) -> str:
         "# What shallow features score on recognition tasks",
         "A net that has not learned a language can still answer most of its strings by a shallow feature.\n"
         "\n"
-        "- On the strings of Chi et al. (2023) one simple feature answers almost all strings of five rows of its Table "
-        "1. There only a higher score shows that a language was learned.\n"
+        "- On the strings of Chi et al. (2023), one simple feature answers almost all strings of five rows of the "
+        "paper's Table 1. In these rows, only a higher score shows that a language was learned.\n"
         "- On near misses the same features score less, except for three languages. Tomita 1, 2 and 7 are so simple "
         "that a feature still answers 99 % or more.",
         markdown_table(header, lines),
         "Entries are the score of the best feature below, and its name. The paper's entries are max / mean over the "
-        "same lengths, 51-100. Its table has no Tomita 1, 2 and 7, which one of these features decides, or nearly "
-        "(0*1*0*1*).",
+        "same lengths, 51-100. That table does not contain Tomita 1, 2 and 7. The number of runs decides Tomita 1 and "
+        "2, and nearly decides Tomita 7 (0*1*0*1*).",
         "```console\npython benchmarks/shallow_features.py --save\n```",
-        f"For each feature and length the likeliest answer is counted on {NUM_COUNTED:,} strings and given to as many "
-        "others. A logistic regression is fitted to the same strings. Scores are means over lengths "
-        f"{LENGTHS[0]}-{LENGTHS[-1]}. Lengths with only one answer count under the published sampling, as in the "
-        "paper, and are left out under ours. No net is trained. These scores also select the best feature, so its "
-        "score is a little too high if features are close.",
+        f"For each length and each value of a feature, the most frequent answer is counted on {NUM_COUNTED:,} strings "
+        f"and given to {NUM_COUNTED:,} other strings. A logistic regression is fitted to the same strings. Scores are "
+        f"means over lengths {LENGTHS[0]}-{LENGTHS[-1]}. Lengths with only one answer count under the published "
+        "sampling, as in the paper, and are left out under ours. No net is trained. These scores also select the best "
+        "feature, so its score is a little too high if features are close.",
         folded("All features", [markdown_table(("row", "feature", "sampling", "score"), details)]),
         provenance(environment()),
     ]

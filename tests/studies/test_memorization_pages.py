@@ -17,7 +17,7 @@ def test_words_are_counted_by_their_dimensions() -> None:
     ]
     stated = feedback_page(words, "page").headline
     assert "One dimension is enough for 3 of 4 words" in stated
-    assert stated.endswith("this is the number of dimensions: 1 take 1, 2 take 2, 1 take 3 to 5.")
+    assert stated.endswith("the smallest dimension is 1 for 1, 2 for 2, 3 to 5 for 1 of the words.")
 
 
 def test_standard_nets_are_counted_next_to_linear_ones() -> None:
@@ -36,7 +36,7 @@ def test_standard_nets_are_counted_next_to_linear_ones() -> None:
     assert standard_page(standard.Standard(size, rows), "page").headline == (
         "Without feedback 1 of 8 linear nets are right below d_min and 5 of 8 at d_min, and 2 stay right for 4,800 "
         "symbols.\n"
-        "With tanh these are 0, 6 and 4 nets.\n"
+        "With tanh, these three numbers are 0, 6 and 4.\n"
         "With their own answers as inputs, 3 linear nets and 7 with tanh are right below d_min."
     )
 
@@ -50,7 +50,9 @@ def test_nets_that_learn_their_words_are_those_of_the_sections() -> None:
     assert f"Without feedback {below} nets learn their word below the smallest dimension, {at} at it" in page.headline
     assert f"and {above} above it." in page.headline
     fed = text.split("- W_x learned: ")[1].split(" below")[0]
-    assert f"With their own answers as inputs {fed} do with less." in page.headline
+    assert (
+        f"With their own answers as inputs, {fed} nets learn their word below the smallest dimension." in page.headline
+    )
     last = text.split("### In all")[1].split("## ")[0].strip().split("\n- ")[-1]
     assert last in page.headline
     assert "of them are right at 16" in last

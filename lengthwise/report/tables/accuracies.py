@@ -31,7 +31,7 @@ COLUMNS = {
     ),
     "at step": (
         f"every {PROBE_EVERY} steps, a run answers a fixed set of strings, the probe. For a solved run, the column "
-        "contains the first step at which the run answered the probe without an error, and so at all later steps. The "
+        "contains the step of the first probe without an error after which all later probes have no error either. The "
         "probe consists of separately drawn strings of 48 to 500 symbols. (If a task has no strings of these lengths, "
         "its longest strings are used.) -: the last probe had an error, or the run had no probes"
     ),

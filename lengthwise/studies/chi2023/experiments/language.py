@@ -123,7 +123,7 @@ def table_3(scale: Scale = "small") -> Experiment:
             "*Depth of the input*, as in the paper: answers at all positions are read after both levels. In the other "
             "columns of RegularGPT, answers at the first C positions are read after one level. So training reads "
             "answers after one level and after two.",
-            "Weights decay in all parameters, including the norms and biases that nanoGPT leaves out.",
+            "Weight decay applies to all parameters, including the norms and biases that nanoGPT leaves out.",
         ),
         cells=text_cells(scale, task, COLUMNS, steps=STEPS),
         plan=plan,
@@ -166,7 +166,7 @@ def _at_the_papers_size() -> Experiment:
             "the given text. Perplexities can be compared with the paper's only on its text, OpenWebText2, at the same "
             "lengths.",
             "The first length with a third level, which training never has: 2,048 for C=32, 8,192 for C=64.",
-            "Weights decay in all parameters, including the norms and biases that nanoGPT leaves out.",
+            "Weight decay applies to all parameters, including the norms and biases that nanoGPT leaves out.",
         ),
         cells=preset_cells(task, columns, "chi2023-language", seeds=(0, 1, 2)),
         plan=plan,

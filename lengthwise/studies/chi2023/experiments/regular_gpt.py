@@ -102,8 +102,8 @@ def codebook(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             "Preset `fast` with three seeds, and five seeds for Tomita 2, 3 and 6. The protocol is the one of "
-            "`regular-gpt/ours`, except for the rule of training again. Here a certificate decides, which compares a "
-            "net with the task's machine at every length. In `regular-gpt/ours` the training loss alone decides.",
+            "`regular-gpt/ours`, except for the rule of training again. Here a certificate decides: it compares a net "
+            "with the task's machine at every length. In `regular-gpt/ours` the training loss alone decides.",
             "Before the last tenth of the steps, the states of the net are grouped into classes, without the task's "
             "machine or answers. The prototype of each class becomes a code. From then on the nearest code replaces "
             "every merged state.",
@@ -270,14 +270,14 @@ def contraction(scale: Scale = "small") -> Experiment:
             "their machine is right. {cells[*][not preset fast][level proved]} of these nets are proved."
         ),
         about=(
-            "In the second half of its steps, preset `fast` contracts states to points. It has two means: the noise on "
-            "states rises from 0.1 to 0.3, and a loss compares the states of a string with and without pads."
+            "In the second half of its steps, preset `fast` contracts states to points. It does so in two ways: the "
+            "noise on states rises from 0.1 to 0.3, and a loss compares the states of a string with and without pads."
         ),
         notes=(
             "Neither part uses any answer. All columns take the same number of steps. Compare the step after which a "
             "net was solved, the cost of a step, and the certificates.",
             "The recorded nets of column *preset fast* were trained by later code than the other nets, and their steps "
-            "take another time. Do not compare CPU seconds.",
+            "take another time. So CPU seconds cannot be compared between columns.",
         ),
         cells=[
             Cell(task, column, specs(task, changes))

@@ -99,10 +99,10 @@ _HEADLINE_1 = (
     "The list of [claims](../claims.md#chi2023) shows which of the paper's entries this decides, also for other models."
 )
 _HEADLINE_2 = (
-    "RegularGPT and the RNN reach the paper's means, to the printed digits, in {reached[*][RegularGPT* | RNN*]} cases, "
-    "with most entries in both readings.\n"
-    "About the Transformer the page shows nothing, because after 2,000 steps it has means of only {cells[*]"
-    "[Transformer, same length][mean]} at the training length ([claims](../claims.md#chi2023))."
+    "RegularGPT and the RNN reach the paper's means, to the printed digits, in {reached[*][RegularGPT* | RNN*]} cases; "
+    "most entries count twice, once for each reading.\n"
+    "The page shows nothing about the Transformer, because after 2,000 steps its means are only {cells[*][Transformer, "
+    "same length][mean]} at the training length ([claims](../claims.md#chi2023))."
 )
 
 _NEEDS_1 = (

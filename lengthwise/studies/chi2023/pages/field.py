@@ -31,11 +31,11 @@ def text_field_page(nets: Sequence[NetField], stem: str) -> StudyPage:
         f"## How far gradients reach\n\n![Share of the gradient by distance]({stem}.svg)",
         markdown_table(header, lines),
         (
-            "*With 50 %*: how many of the newest tokens hold more than half of the gradient, averaged over chunks. "
-            "Its 95 % interval is Student's, for other chunks. If every token were equally important, 50, 90 and 99 % "
-            "of the tokens would hold 50, 90 and 99 % of the gradient. "
-            f"*In the last {TRAINED_AT - 1}*: the share of the gradient in as many tokens as a net read in training, "
-            "which is the dashed line of the chart."
+            "*With 50 %*: how many of the newest tokens hold more than half of the gradient, averaged over chunks. Its "
+            "95 % interval is Student's, for other chunks. If every token were equally important, 50, 90 and 99 % of "
+            f"the tokens would hold 50, 90 and 99 % of the gradient. *In the last {TRAINED_AT - 1}*: the share of the "
+            f"gradient in the newest {TRAINED_AT - 1} tokens, the number of tokens before the predicted token of a "
+            "training window (dashed line in the chart)."
         ),
     ]
     return StudyPage(sections, {f"{stem}.svg": text_field_chart(nets).to_dict()})

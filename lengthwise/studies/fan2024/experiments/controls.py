@@ -107,9 +107,10 @@ def layers(scale: Scale = "small") -> Experiment:
         notes=(
             "Nets of width 64 learn Sum(5) by 1, 2 and 4 layers of blocks of 2 x 2 and 4 x 4. This is only a first "
             "test: nets take 500 steps at a rate of 0.001, with one seed.",
-            "A rotation by a fifth of a turn needs two dimensions, but neither form can represent it by 2 x 2 blocks. "
-            "The code subtracts the mean from columns, so such a block has rank 1. A block with columns of p-norm 1 "
-            "can turn by this angle only if it also shrinks the state, to 0.87 of its size at each symbol.",
+            "A rotation by a fifth of a turn needs two dimensions, but 2 x 2 blocks cannot represent it, neither in "
+            "the code's form nor in the form of eq. (5)-(6). The code subtracts the mean from columns, so such a block "
+            "has rank 1. In the other form, a block with columns of p-norm 1 can turn by this angle only if it also "
+            "shrinks the state, to 0.87 of its size at each symbol.",
             "*Fits*: at least 99 % of 256 strings of 40 symbols. If a net does not fit, its score at longer lengths "
             "does not measure generalization.",
             "Layers above the first compute a transition for every position, not for every symbol, and take ten times "

@@ -108,8 +108,8 @@ def attacked(scale: Scale = "small") -> Experiment:
             "The nets were trained on strings of at most 40 symbols."
         ),
         notes=(
-            "Which nets made no error is taken from the records of `transformers/positions`. Their weights were not "
-            "recorded, so they are trained again from the same specifications.",
+            "The records of `transformers/positions` show which nets made no error. Their weights were not recorded, "
+            "so they are trained again from the same specifications.",
             "A net that withstands an attack is not proved to be right. The last table contains the reason of its "
             "certificate against a higher level.",
         ),

@@ -171,8 +171,8 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             ),
             f"Some models do not fit {HELD_OUT.row} at any rate, such as Mamba, mLSTM and DeltaNet with one "
             "reflection. Their rate has the lowest of several high losses.",
-            "Published numbers of these models come from 200 to 4,000 times as many symbols. Many are the best of "
-            "several checkpoints, rates or seeds.",
+            "For the published numbers, these models were trained on 200 to 4,000 times as many symbols. Many are the "
+            "best of several checkpoints, rates or seeds.",
             f"Published definitions of modular arithmetic differ. In row *{ARITHMETIC}*, products come before sums, "
             "and lengths are odd (Delétang et al., Fan et al.). The other rows have a + in front (Chi et al.), an = at "
             "the end (Grazzi et al., PD-SSM, SLiCE), or evaluation from left to right (Butoi et al., LDRU).",

@@ -99,7 +99,7 @@ def state_tracking(scale: Scale = "small") -> Experiment:
             f"{MACHINE_STEPS * 64 * 39.5 / 1e6:.1f} million symbols.",
             f"The other models have the settings, the learning rates and the schedule of the `leaderboard`: {STEPS:,} "
             f"steps on {BATCH_SIZE} strings of 1 to 40 symbols, about {STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} "
-            "million symbols. Published nets have more layers and more than 100 times as many symbols.",
+            "million symbols. Published nets have more layers, and read more than 100 times as many symbols.",
             f"On these {len(COMPARED)} groups the finite machine has three seeds. All other cells have one seed. "
             "Weights are final, and nothing is selected.",
             "The generators of Z60 are 0 and 1, so a string of 40 symbols reaches no element above 40. Elements that "

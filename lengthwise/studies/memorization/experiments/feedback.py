@@ -33,8 +33,8 @@ def feedback(scale: Scale = "small") -> Experiment:
         title="The smallest linear RNNs that read their own answers",
         about=(
             "The note sets W_x, by which a net reads its own output, to 0; this page measures the benefit of W_x.\n"
-            "It has the smallest dimensions of linear RNNs that repeat a word indefinitely, for all binary words up to "
-            "period 8 (up to rotation and exchange of symbols)."
+            "The tables have the smallest dimensions of linear RNNs that repeat a word indefinitely, for all binary "
+            "words up to period 8 (up to rotation and exchange of symbols)."
         ),
         cells=(),
         plan=EvaluationPlan(),

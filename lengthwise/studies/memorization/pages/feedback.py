@@ -41,11 +41,11 @@ def feedback_page(study: Sequence[Smallest], stem: str) -> StudyPage:
 def _headline(study: Sequence[Smallest]) -> str:
     counts = Counter(row.contracting for row in study)
     small = sum(row.unconstrained == 1 for row in study)
-    parts = ", ".join(f"{counts[bounds]} take {_bounds(bounds)}" for bounds in sorted(counts))
+    parts = ", ".join(f"{_bounds(bounds)} for {counts[bounds]}" for bounds in sorted(counts))
     return (
-        f"One dimension is enough for {small} of {len(study)} words, but its W_h expands, and the first error ends the "
-        "word.\n"
-        f"If a net should forget its errors, this is the number of dimensions: {parts}."
+        f"One dimension is enough for {small} of {len(study)} words, but then W_h expands every error, and the first "
+        "error ends the word.\n"
+        f"If a net has to forget its errors, the smallest dimension is {parts} of the words."
     )
 
 

@@ -51,7 +51,8 @@ def _headline(trained: Sequence[Trained], size: Size) -> str:
     return (
         f"Without feedback {below} nets learn their word below the smallest dimension, {at} at it and {above} above "
         "it.\n"
-        f"With their own answers as inputs {_share([net for net in fed if _side(net) < 0], size)} do with less.\n"
+        f"With their own answers as inputs, {_share([net for net in fed if _side(net) < 0], size)} nets learn their "
+        "word below the smallest dimension.\n"
         f"{num_right:,} nets are right at {size.length} symbols, and {num_lasting:,} of them are right at "
         f"{size.longest}. The page does not decide whether more training would change that."
     )
@@ -144,9 +145,10 @@ def _frequency_text(rows: Sequence[Learned]) -> str:
     header = ["word", "d_min", "most robust", "right", "off", "readable", "robust", "readable sets"]
     return (
         "The table has nets of dimension d_min with W_x = 0 that are right. Each eigenvalue of W_h counts as the "
-        "nearest k / p. *Off*: the largest distance of an eigenvalue from it, in units of 1 / p, in the median net. "
-        "*Readable*: nets whose frequencies can read the word indefinitely. *Robust*: nets that have the set with the "
-        "widest margin. *Readable sets*: their number among all sets of that dimension, as a baseline for guesses.\n"
+        "nearest k / p. *Off*: the largest distance of an eigenvalue from its k / p, in units of 1 / p, in the median "
+        "net. *Readable*: nets whose frequencies can read the word indefinitely. *Robust*: nets that have the set with "
+        "the widest margin. *Readable sets*: their number among all sets of that dimension, as a baseline for "
+        "guesses.\n"
         "\n"
         f"In all {right} nets: {readable} readable, {robust} most robust.\n"
         "\n"
@@ -174,10 +176,10 @@ def _lifetime_text(rows: Sequence[Lasting], size: Size) -> str:
             "Entries are first wrong steps of the most robust generators. The entries of W_h are rounded; states and "
             "read-out are in float64. *Threshold* is the spread of b_y. *Formula*: (pi / p) / |dtheta| of the plane "
             "that drifts fastest; it holds for one plane and threshold 0. *Predicted*: the first wrong step, computed "
-            "from the drift of all planes. For one plane and threshold 0 it is the formula, rounded up to a step whose "
-            "state has another letter next to it, on the side of the drift. No other state comes to a line. *Wholly in "
-            "it*: states and read-out are also in bfloat16. inf: never, or, in the last two columns, not within "
-            f"{size.max_written:,} steps.\n"
+            "from the drift of all planes. For one plane and threshold 0, it is the formula, rounded up to the next "
+            "step whose state has a neighbor with another letter on the side of the drift. Only such states can reach "
+            "a line. *Wholly in it*: states and read-out are also in bfloat16. inf: never, or, in the last two "
+            f"columns, not within {size.max_written:,} steps.\n"
             "\n"
             f"Within these steps, {len(soon)} generators were measured or predicted to go wrong, and the first wrong "
             f"steps of {agree} of these generators were predicted exactly. "
@@ -233,10 +235,10 @@ def _formula_text(right: Sequence[Trained], size: Size) -> str:
     ]
     header = ["word", "d", *(f"{low}: {name}" for low in LOW for name in ("formula", "measured"))]
     return (
-        "Nets of dimension d_min with W_x = 0 need every plane. They are next to their own (pi / p) / |dtheta|: dtheta "
-        "is the largest distance of an eigenvalue's angle from a multiple of 2 pi / p, after rounding. The formula "
-        "assumes the best line, through 0, and eigenvalues of size 1, which training does not ensure. inf: not within "
-        f"{size.longest} steps.\n\n"
+        "Nets of dimension d_min with W_x = 0 need every plane. Their first wrong steps are compared with (pi / p) / "
+        "|dtheta|, where dtheta is the largest distance of an eigenvalue's angle from a multiple of 2 pi / p, after "
+        "rounding. The formula assumes the best line, through 0, and eigenvalues of size 1, which training does not "
+        f"ensure. inf: not within {size.longest} steps.\n\n"
         + "\n".join(f"- {low}: {_formula_counts(nets, low)}" for low in LOW)
         + f"\n\n{markdown_table(header, lines)}"
     )

@@ -33,7 +33,7 @@ def _headline(study: Standard) -> str:
     return (
         f"Without feedback {below} of {of_below} linear nets are right below d_min and {at} of {of_at} at d_min, and "
         f"{lasting} stay right for {study.size.longest:,} symbols.\n"
-        f"With tanh these are {tanh_below}, {tanh_at} and {tanh_lasting} nets.\n"
+        f"With tanh, these three numbers are {tanh_below}, {tanh_at} and {tanh_lasting}.\n"
         f"With their own answers as inputs, {fed} linear nets and {tanh_with_fed} with tanh are right below d_min."
     )
 

@@ -54,8 +54,8 @@ def dynamic_programming(scale: Scale = "small") -> Experiment:
         notes=(
             "An attempt ends without a certificate if its loss stays high, or if the finite rule makes an error on a "
             "training string. If a certificate is below *proved*, another attempt follows. Such a restart uses more "
-            "information than the training strings. No attempt begins after 300 CPU seconds. *steps* counts all "
-            "attempts of a run, and *CPU s* includes their certificates.",
+            "information than the training strings contain. No attempt begins after 300 CPU seconds. *steps* counts "
+            "all attempts of a run, and *CPU s* includes their certificates.",
             "*paper*: Xu and Sato (2024), Table 1, timestep encoding, by number of loops. Their looped transformers "
             "are trained for 781,250 steps, and measured, on strings of 60 letters of an alphabet of 26. They have no "
             "built-in table. The grid recurrence has the table built in, and learns only the rule of its cells. Their "

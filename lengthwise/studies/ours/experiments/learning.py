@@ -157,8 +157,8 @@ def wrong_labels(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Machines behind examples, some of them labeled wrongly",
         about=(
-            "How often does `lengthwise learn` read off a net the machine that labeled its strings, at every length, "
-            "if some labels are wrong?\n"
+            "The table shows how often `lengthwise learn` finds the machine that labeled the strings, if some labels "
+            "are wrong.\n"
             "It gets nothing but labeled strings. The baseline is RPNI, which merges states and treats every label as "
             "right."
         ),

@@ -41,12 +41,12 @@ def merging_page(study: Outcomes, stem: str) -> StudyPage:
                     (
                         "indistinguishable",
                         "other machines that answer every example as the target does, and whose description is not "
-                        "longer: nothing in the examples speaks for the target",
+                        "longer: no example favors the target",
                     ),
                     (
                         "shorter",
-                        "other machines whose description is shorter than that of the target, each with the labels "
-                        "that it gets wrong: labels that are wrong, or too few, speak for them",
+                        "other machines whose description, together with the labels that they contradict, is shorter "
+                        "than the target's. Wrong labels, or too few labels, favor such machines",
                     ),
                     ("wrong on fresh", "wrong answers to 2,000 fresh strings with right labels: median / maximum"),
                     (
@@ -69,11 +69,11 @@ def _headline(outcomes: Sequence[Outcome]) -> str:
     """Return how often each learner finds the target, with at most 5 % wrong labels."""
     verdicts = [Counter(one.learners[number].verdict for one in outcomes) for number in range(1 + len(BASELINES))]
     undecided = verdicts[0]["indistinguishable"] + verdicts[0]["shorter"]
-    others = " and ".join(f"{name} {counts['exact']}" for name, counts in zip(BASELINES, verdicts[1:], strict=True))
+    others = " and ".join(f"{name} in {counts['exact']}" for name, counts in zip(BASELINES, verdicts[1:], strict=True))
     return (
         f"With up to 5 % wrong labels, `learn` finds the machine that labeled the strings in {verdicts[0]['exact']} of "
-        f"{len(outcomes)} cases, and in {undecided} others a machine that the examples favor or do not tell apart from "
-        f"it; {others}."
+        f"{len(outcomes)} cases, and {others} of the cases. In {undecided} other cases, `learn` finds a machine that "
+        "the examples favor or do not distinguish from the target."
     )
 
 

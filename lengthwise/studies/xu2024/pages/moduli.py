@@ -25,14 +25,16 @@ def moduli_page(study: Study, stem: str) -> StudyPage:
         (
             f"Nets learn parity of strings of up to {size.length} symbols, with every prefix supervised. They have "
             f"width 32, 2 heads and {size.num_loops} loops, and take {size.steps:,} steps of 64 strings, preset "
-            "`plain`, seed 0, nothing selected. The theorem's error grows with the contextual and token moduli. These "
-            "are moduli of the functions that nets compute, found by a search: lower bounds."
+            "`plain`, seed 0, nothing selected. The theorem's error grows with the contextual and token moduli. The "
+            "table has these moduli for the functions that the nets compute. A search finds them, so they are lower "
+            "bounds."
         ),
         (
-            f"*Accuracy*: final answers to 1,000 strings of {size.length} symbols. *t*: the Euclidean distance of two "
-            "sequences of embeddings from the box that the embeddings of symbols span. Changes are in the 2-norm of "
-            f"logits. Each is the largest of {size.num_starts} searches of {size.num_steps} steps of gradient ascent, "
-            "and of the pieces of pairs found at larger distances."
+            f"*Accuracy*: final answers to 1,000 strings of {size.length} symbols. *t*: the Euclidean distance between "
+            "two sequences of embeddings, both in the box that the embeddings of symbols span. Changes are in the "
+            f"2-norm of logits. Each entry is the largest change found, in {size.num_starts} searches of "
+            f"{size.num_steps} steps of gradient ascent and among pieces of the pairs that were found at larger "
+            "distances."
         ),
     ]
     chart = alt.HConcatChart(hconcat=moduli_panels(study), config=alt.Config(background="white"))
