@@ -1,9 +1,10 @@
-"""What the cells of an experiment will cost to train: CPU seconds, from the time of a few steps.
+"""Estimate the CPU seconds that the cells of an experiment take to train, from the time of a few steps.
 
 python benchmarks/cell_costs.py looped/table-1 [--scale small] [--steps 4] [--records FILE] [--quick]
 
-With the records of an experiment, only cells with runs that they lack. A cell's estimate is the mean CPU time of a few
-steps, spread over its training, times the steps and the number of its runs; measuring is not included.
+If the records of an experiment are given, only runs that are not in the records count. The estimate for a cell is the
+mean CPU time of a few steps, spread over training, times the number of steps and of runs. Measurements are not
+included.
 """
 
 import argparse
@@ -47,7 +48,7 @@ def cost(experiment: str, scale: Scale, steps: int, known: set[str]) -> list[flo
 
 @one_thread()
 def step_seconds(spec: RunSpec, steps: int) -> float:
-    """The mean CPU time of steps spread over training, whose batches may grow; one before them is not counted."""
+    """Return the mean CPU time of steps spread over training, because batches may grow; a first step is not counted."""
     state = TrainingState(spec.make_model(), spec.recipe, spec.task)
     records = training_steps(state, spec.task, spec.recipe, seed=spec.seed)
     next(records)

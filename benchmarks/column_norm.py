@@ -1,12 +1,12 @@
-"""What the rescaled blocks of Fan et al. cost on one core: by their definition, and as they are computed.
+"""CPU time of the rescaled blocks of Fan et al. on one core: by their definition, and as they are computed.
 
     python benchmarks/column_norm.py            prints the table
     python benchmarks/column_norm.py --save     also writes the dated numbers
     python benchmarks/column_norm.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
-CPU milliseconds, one thread, everything in one process: of the blocks of one layer of Modular Arithmetic (128 strings
-of 39 symbols, 8 blocks of 8 x 8, p = 1.2) forward and backward, and of a training step of its three layers with
-either. Before anything is timed, values and gradients are compared.
+Times are CPU milliseconds on one thread, all in one process. Two things are timed: forward and backward passes of the
+blocks of one layer of Modular Arithmetic (128 strings of 39 symbols, 8 blocks of 8 x 8, p = 1.2), and a training step
+of the net of three layers. Before anything is timed, values and gradients are compared.
 """
 
 import json
@@ -33,7 +33,7 @@ FORMS: dict[str, Callable[[Tensor, float], Tensor]] = {
 
 
 class Measurement(NamedTuple):
-    """Median CPU milliseconds of one form."""
+    """The median CPU milliseconds of one form."""
 
     what: str
     form: str
@@ -41,14 +41,14 @@ class Measurement(NamedTuple):
 
 
 def blocks(batch: int) -> tuple[Tensor, Tensor]:
-    """Matrices, and the gradient that comes back to them."""
+    """Return random matrices, and a gradient with respect to the result."""
     generator = torch.Generator().manual_seed(0)
     matrices, gradient = torch.randn(2, batch, 39, 8, 8, 8, generator=generator)
     return matrices.requires_grad_(), gradient
 
 
 def check_forms(batch: int) -> None:
-    """Raise unless both forms agree in values and gradients."""
+    """Check that both forms have the same values and gradients."""
     matrices, gradient = blocks(batch)
     results = [form(matrices, 1.2) for form in FORMS.values()]
     torch.testing.assert_close(*results)
@@ -85,7 +85,7 @@ def measure(batch: int, repeats: int) -> list[Measurement]:
 
 
 def steps_of(spec: RunSpec) -> Callable[[], object]:
-    """Each call takes a training step."""
+    """Return a function that takes a training step."""
     steps = training_steps(TrainingState(spec.make_model(), spec.recipe, spec.task), spec.task, spec.recipe, seed=0)
     return lambda: next(steps)
 

@@ -8,7 +8,7 @@ from lengthwise.ops.tree import Tree, num_levels
 
 
 def dense_mask_states(ids: Tensor, tree: Tree) -> Tensor:
-    """The last position's state, by torch's own attention with a [T, T] mask; merged pads fill T up to a power of C."""
+    """Return the state at the last position, by torch's attention with a [T, T] mask; pads extend T to a power of C."""
     (layer,), chunk = tree.layers, tree.chunk_size
     levels = num_levels(ids.shape[1], chunk)
     missing = chunk**levels - ids.shape[1]

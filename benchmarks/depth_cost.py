@@ -4,8 +4,8 @@
     python benchmarks/depth_cost.py --save     also writes docs/routing.md and its picture
     python benchmarks/depth_cost.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
-CPU time of a forward pass, one torch thread, everything in one process. Attention over windows uses dense blocks, which
-suit large C; before anything is timed, it is compared with the masked definition.
+Times are CPU times of a forward pass on one torch thread, all in one process. Attention over windows uses dense blocks,
+which suit large C. Before anything is timed, this attention is compared with the masked definition.
 """
 
 import statistics
@@ -24,14 +24,14 @@ from lengthwise.ops.tree import num_levels
 from lengthwise.ops.tree_attention import attend_masked
 
 D_MODEL, NUM_HEADS = 768, 12
-"""As the language models of Chi et al. (2023), Table 5."""
+"""The width and the number of heads of the language models of Chi et al. (2023), Table 5."""
 
 SHAPES = ((512, 32), (512, 128), (512, 256), (2048, 32), (2048, 128))
 """Lengths and chunk sizes."""
 
 
 class Cost(NamedTuple):
-    """K / L at which RegularGPT and a causal Transformer cost the same: by formula, counted, and measured."""
+    """The K / L at which RegularGPT and a causal Transformer cost the same: by formula, counted, and measured."""
 
     length: int
     chunk_size: int
@@ -48,9 +48,9 @@ Heads = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 class Blocks(NamedTuple):
     """The partition of a string at one level into dense blocks of windows.
 
-    Positions `stride` apart form a sequence of their own, `stride` sequences in all, padded in front by `missing`
-    positions together. Each is cut into `count` blocks of `size`, and a block of queries sees its own keys and those of
-    the block before it through `mask`, which holds the bias of eq. (1).
+    Positions that are `stride` apart form a sequence, so there are `stride` sequences. Together they are padded in
+    front by `missing` positions. Each sequence is cut into `count` blocks of `size` positions. A block of queries
+    attends to the keys of its own block and of the block before it. `mask` contains the bias of eq. (1).
     """
 
     stride: int
@@ -61,7 +61,7 @@ class Blocks(NamedTuple):
 
 
 def blocks_of(bias: torch.Tensor, length: int, stride: int) -> Blocks:
-    """The blocks of a level; they depend only on the length and are not timed."""
+    """Return the blocks of a level. They depend only on the length, so making them is not timed."""
     chunk = bias.shape[1]
     in_sequence = -(-length // stride)
     size = min(chunk, in_sequence)
@@ -78,7 +78,7 @@ def blocks_of(bias: torch.Tensor, length: int, stride: int) -> Blocks:
 
 
 def window_attention(heads: Heads, blocks: Blocks) -> torch.Tensor:
-    """Eq. (1) for one string: every position over its window, in T C terms (2 T C where blocks follow one another)."""
+    """Compute eq. (1) for one string, with T C pairs of a query and a key (2 T C if there are several blocks)."""
     query, key, value = (_in_sequences(x, blocks) for x in heads)
     if blocks.count > 1:
         key, value = (torch.cat([F.pad(x, (0, 0, 0, 0, 1, 0))[:, :, :-1], x], 3) for x in (key, value))
@@ -88,13 +88,13 @@ def window_attention(heads: Heads, blocks: Blocks) -> torch.Tensor:
 
 
 def _in_sequences(x: torch.Tensor, blocks: Blocks) -> torch.Tensor:
-    """[1, T, H, E] as [sequences, H, blocks, positions, E]."""
+    """Reshape [1, T, H, E] to [sequences, H, blocks, positions, E]."""
     padded = F.pad(x[0], (0, 0, 0, 0, blocks.missing, 0))
     return padded.reshape(blocks.count, blocks.size, blocks.stride, *x.shape[2:]).permute(2, 3, 0, 1, 4)
 
 
 def window_levels(layer: PreNormLayer, states: torch.Tensor, levels: list[Blocks]) -> torch.Tensor:
-    """RegularGPT's pass over one string at thickness 1: the layer at every level."""
+    """Apply the layer at every level, as a RegularGPT of thickness 1 does with one string."""
     for blocks in levels:
         normed = layer.normalize(states)
         states = layer.output(states, window_attention((layer.query(normed), *layer.key_value(normed)), blocks))
@@ -102,19 +102,19 @@ def window_levels(layer: PreNormLayer, states: torch.Tensor, levels: list[Blocks
 
 
 def full_attention(heads: Heads) -> torch.Tensor:
-    """Causal attention of every position over all earlier ones, by torch's kernel."""
+    """Compute causal attention of every position to all earlier positions, by torch's kernel."""
     query, key, value = (x.transpose(1, 2) for x in heads)
     return F.scaled_dot_product_attention(query, key, value, is_causal=True).transpose(1, 2).flatten(-2)
 
 
 def full_layer(layer: PreNormLayer, states: torch.Tensor) -> torch.Tensor:
-    """One layer of a causal Transformer, made of the same projections and feed-forward block."""
+    """Apply one layer of a causal Transformer with the same projections and feed-forward block."""
     normed = layer.normalize(states)
     return layer.output(states, full_attention((layer.query(normed), *layer.key_value(normed))))
 
 
 def check_that_forms_agree() -> None:
-    """Raise unless attention in blocks is the masked definition's, and full attention that of one window of all."""
+    """Check that attention in blocks equals the masked definition, and full attention a window of all positions."""
     generator = torch.Generator().manual_seed(0)
     for length, chunk in ((1, 2), (33, 2), (33, 3), (63, 8), (64, 8), (33, 33)):
         heads = tuple(torch.randn(1, length, 2, 4, generator=generator, dtype=torch.float64) for _ in range(3))
@@ -127,12 +127,12 @@ def check_that_forms_agree() -> None:
 
 
 def strides(length: int, chunk_size: int) -> list[int]:
-    """The dilation of every level."""
+    """Return the dilation of each level."""
     return [chunk_size**level for level in range(num_levels(length, chunk_size))]
 
 
 def cpu_seconds(work: Callable[[], object], repeats: int) -> float:
-    """Median CPU seconds of a call, after a warm-up call."""
+    """Return the median CPU seconds of a call, after a warm-up call."""
     times = []
     for _ in range(repeats + 1):
         start = time.process_time()

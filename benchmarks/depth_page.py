@@ -1,4 +1,4 @@
-"""Writes the page on routing and depth: the tree and parallel scans, and the cost of its levels."""
+"""The page on routing and depth: the tree and parallel scans, and the cost of the tree's levels."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,8 +49,8 @@ def page(costs: Sequence[Any], d_model: int) -> str:
         f"dark values are needed for the answer at the last of {DRAWN} symbols.",
         "- With C=2 and a length that is a power of two, the dark merges are the same in all three routings. This "
         "agrees with section 4 of Chi et al. (2023).\n"
-        "- RegularGPT also merges pads before the start, which are not drawn. Without them, its pass for every prefix "
-        "is the Hillis-Steele scan at any length.\n"
+        "- RegularGPT also merges pads before the start, which are not drawn. Without these pads, its pass for every "
+        "prefix is the Hillis-Steele scan at any length.\n"
         "- The Blelloch scan needs fewer merges in up to twice the steps, and merges values of unequal depth.",
         _merges_table(),
         "Each entry shows steps, then merges. The package answers a whole string with the second row and all prefixes "

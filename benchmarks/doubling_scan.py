@@ -6,15 +6,15 @@ from torch import Tensor
 
 
 def doubling_scan(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
-    """All states, by log_2 T levels on a string that is filled up to a power of two.
+    """Return all states by log_2 T levels, on a string that is padded to a power of two.
 
-    The states of a group's second half get the products of the transitions since its first half, times its last state;
-    these T / 2 products of a level are made from those of the level below.
+    The last state of a group's first half, multiplied by the product of the transitions since then, is added to each
+    state of the second half. Each level has T / 2 such products, which are made from the products of the level below.
     """
     length = inputs.shape[1]
     missing = (1 << length.bit_length()) - length - 1
     states = F.pad(torch.cat([initial[:, None], inputs], 1), (0, 0, 0, 0, 0, missing))[:, :, None]
-    products = F.pad(transitions, (0, 0, 0, 0, 0, 0, 0, missing))[:, :, None]  # of steps 1, 2, ... alone
+    products = F.pad(transitions, (0, 0, 0, 0, 0, 0, 0, missing))[:, :, None]  # the transitions of single steps
     while states.shape[1] > 1:
         first, second = states[:, ::2], states[:, 1::2]
         since, between = products[:, ::2], products[:, 1::2]

@@ -1,10 +1,10 @@
-"""Symbols a second of machines exported as C, on one core.
+"""Speed of machines exported as C on one core, in symbols per second.
 
     python benchmarks/exported_machine.py            prints the table
     python benchmarks/exported_machine.py --quick    takes a second: a test that it runs, without meaningful numbers
 
-CPU time of ``NAME_classify`` on one string of random symbols, compiled by ``cc -O2``; the best of five. Before anything
-is timed, its answer to the first 10,000 symbols is compared with the machine's.
+The speed is from the smallest of five CPU times of ``NAME_classify``, compiled by ``cc -O2``, on one string of random
+symbols. Before anything is timed, its answer to the first 10,000 symbols is compared with the machine's answer.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from lengthwise.formats.notes import notes_on
 from lengthwise.report.tables.markdown import markdown_table
 
 CHECKED = 10_000
-"""Symbols of the string after which answers are compared: here each takes a call of NumPy."""
+"""The number of symbols after which answers are compared; more would be slow, because NumPy takes a call per symbol."""
 
 HOST = """
 #include <stdio.h>
@@ -50,7 +50,7 @@ int main(int count, char **arguments)
 
 
 def at_random(num_states: int, num_symbols: int) -> Transducer:
-    """A machine whose table is drawn uniformly."""
+    """Return a machine whose table is drawn uniformly."""
     chance = np.random.default_rng(0)
     table = chance.integers(num_states, size=(num_states, num_symbols))
     symbols = tuple(f"s{v}" for v in range(num_symbols))
@@ -58,7 +58,7 @@ def at_random(num_states: int, num_symbols: int) -> Transducer:
 
 
 def symbols_a_second(machine: Transducer, length: int, folder: Path) -> float:
-    """The speed of a machine's header."""
+    """Measure the speed of a machine's exported header, in symbols per second."""
     classes = tuple(str(answer) for answer in range(int(machine.outputs.max()) + 1))
     labeled = LabeledMachine(machine, classes)
     (folder / "m.h").write_text(FORMATS["c"].write_annotated(labeled, notes_on(labeled, "m")), encoding="utf-8")

@@ -1,12 +1,12 @@
-"""What training steps of language models of the papers' sizes cost on a GPU.
+"""Time and memory of training steps on a GPU, for language models of the papers' sizes.
 
     python benchmarks/gpu.py            prints the tables
     python benchmarks/gpu.py --save     also writes docs/results/gpu-speed.md and dated numbers
     python benchmarks/gpu.py --quick    takes seconds: a test that it runs, on any device, without meaningful numbers
 
-Wall-clock milliseconds of steps of the training loop (batch, forward, backward, optimizer), the least of several, one
-torch thread. First the losses of small nets on the GPU are compared with those on the CPU. A text is made for the
-purpose, of random tokens: what they are changes no time.
+Times are wall-clock milliseconds of a step of the training loop (batch, forward, backward, optimizer), the smallest of
+several, on one torch thread. Before that, the losses of small nets on the GPU are compared with their losses on the
+CPU. The text consists of random tokens, because the time does not depend on the tokens.
 """
 
 import json
@@ -33,7 +33,7 @@ from lengthwise.text.corpus import FOLDER
 from lengthwise.training.loop import TrainingState, training_steps
 
 TOLERANCE = 2e-3
-"""Relative, of the losses of three steps on two devices: sums have another order there."""
+"""The relative tolerance for the losses of three steps on two devices, which add numbers in different orders."""
 
 CHI, XU = "chi2023-language", "xu2024-language"
 
@@ -57,7 +57,7 @@ LARGE = (
 )
 
 SMALL = tuple(make_spec("parity", name, {}) for name in ("regular-gpt", "gru", "block-linear-rnn", "transformer"))
-"""Runs whose losses on a GPU are compared with those on the CPU, by their default presets."""
+"""Runs with default presets, whose losses on a GPU are compared with their losses on the CPU."""
 
 TINY: Settings = {
     "model": {"d_model": 16, "num_heads": 2},
@@ -66,10 +66,10 @@ TINY: Settings = {
 
 
 class Cost(NamedTuple):
-    """Of one net: the least milliseconds of a step, the tokens that it reads, the most memory, operations in products.
+    """The cost of a net: smallest time of a step, tokens of a step, peak memory, and operations in products.
 
-    `operations` are those of products with weight matrices alone: 6 for each weight and token. The table, by which
-    tokens are looked up, counts once, as the read-out.
+    `operations` counts only products with weight matrices: 6 for each weight and token. The table of embeddings counts
+    once, as the read-out; looking tokens up takes no product.
     """
 
     net: str
@@ -82,11 +82,11 @@ class Cost(NamedTuple):
 
     @property
     def hours(self) -> float:
-        """Of all steps of the run."""
+        """The time of all steps of the run, in hours."""
         return self.milliseconds * self.steps / 3.6e6
 
     def share(self, rates: Mapping[str, float]) -> float:
-        """Of a step, the time of its products at the rate of a large product in its precision."""
+        """Return the share of a step's time that its products would take at the rate of a large product."""
         return self.operations / rates[self.precision] / (self.milliseconds / 1e3)
 
 
@@ -102,7 +102,7 @@ def large_spec(large: Large, precision: Precision, *, quick: bool) -> RunSpec:
 def milliseconds_of_steps(
     model: SequenceModel, spec: RunSpec, device: torch.device, count: int
 ) -> tuple[list[float], list[float]]:
-    """Losses of all steps and the times of those after the second, each until the device has done it."""
+    """Return the losses of all steps and the times of the steps after the second, including waiting for the device."""
     state = TrainingState(model.to(device), spec.recipe, spec.task)
     records = training_steps(state, spec.task, spec.recipe, seed=0)
     losses, times = [], []
@@ -120,7 +120,7 @@ def _wait(device: torch.device) -> None:
 
 
 def cost_of(name: str, spec: RunSpec, device: torch.device, count: int) -> Cost:
-    """The cost of a large net."""
+    """Measure the cost of a large net."""
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
@@ -134,7 +134,7 @@ def cost_of(name: str, spec: RunSpec, device: torch.device, count: int) -> Cost:
 
 
 def _weights_read(spec: RunSpec, model: SequenceModel) -> int:
-    """How many weights of matrices a token meets: those of each layer as often as it is applied, and the table's."""
+    """Count the matrix weights by which a token is multiplied; a layer's count as often as it is applied."""
     config = spec.model_config.model_dump()
     matrices = {name: p.numel() for name, p in model.named_parameters() if p.ndim == 2}
     of_layers = sum(number for name, number in matrices.items() if "layer" in name)
@@ -145,7 +145,7 @@ def _weights_read(spec: RunSpec, model: SequenceModel) -> int:
 
 
 def product_rate(device: torch.device, dtype: torch.dtype, width: int) -> float:
-    """Operations a second of a large product of matrices, the best of five."""
+    """Return the operations per second of a large product of matrices, the best of five measurements."""
     matrix = torch.randn(width, width, generator=torch.Generator().manual_seed(0)).to(device, dtype)
     times = []
     for _ in range(5):
@@ -173,7 +173,7 @@ def main() -> None:
 
 
 def check_losses(spec: RunSpec, device: torch.device) -> None:
-    """Raise unless three steps have the same losses on the CPU and on a device."""
+    """Check that three steps have the same losses on the CPU and on a device."""
     here, _ = milliseconds_of_steps(spec.make_model(), spec, torch.device("cpu"), 1)
     there, _ = milliseconds_of_steps(spec.make_model(), spec, device, 1)
     for one, other in zip(here, there, strict=True):
@@ -182,7 +182,7 @@ def check_losses(spec: RunSpec, device: torch.device) -> None:
 
 
 def large_costs(device: torch.device, rates: dict[str, float], *, quick: bool) -> Iterator[Cost]:
-    """The costs of the papers' nets, in both precisions."""
+    """Yield the costs of the papers' nets, in both precisions."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ[FOLDER] = folder
         write_file(Path(folder), 1 << (16 if quick else 22), 300 if quick else GPT2_VOCAB_SIZE)

@@ -1,12 +1,12 @@
-"""What reading a text costs next to training on it, and what the table of language models costs.
+"""The time of drawing batches from a text next to the time of training, and the cost of the table of language models.
 
     python benchmarks/language.py            prints the table
     python benchmarks/language.py --save     also writes the dated numbers
     python benchmarks/language.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
-CPU milliseconds of drawing a batch from a token file and of a whole training step, one torch thread, at the sizes of
-experiment `regular-gpt/table-3`. The file is made for the purpose, of random tokens: what they are changes no time.
-First it is read back and compared with what was written. The aim: drawing takes at most 2 % of a step.
+Times are CPU milliseconds, on one torch thread, of drawing a batch from a token file and of a whole training step, at
+the sizes of experiment `regular-gpt/table-3`. The file consists of random tokens, because the time does not depend on
+the tokens. Before anything is timed, the file is read back and compared. Drawing should take at most 2 % of a step.
 """
 
 import json
@@ -39,7 +39,7 @@ KEY = "0" * 16
 
 
 class Cost(NamedTuple):
-    """CPU milliseconds of a batch and of a step, and CPU hours of all steps of a run."""
+    """The CPU milliseconds of a batch and of a step, and the CPU hours of all steps of a run."""
 
     model: str
     parameters: int
@@ -49,12 +49,12 @@ class Cost(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of a step, what drawing its batch takes."""
+        """The share of a step that drawing its batch takes."""
         return self.batch / self.step
 
 
 def write_file(folder: Path, count: int, vocab_size: int = VOCAB_SIZE) -> None:
-    """A corpus of random tokens, read back and compared."""
+    """Write a corpus of random tokens, read it back and compare."""
     tokens = np.random.default_rng(0).integers(vocab_size, size=count, dtype=np.uint32)
     splits = {"train": tokens, "valid": tokens[:4_096], "test": tokens[:4_096]}
     names = (*BYTE_NAMES, *(f"t{index}" for index in range(vocab_size - 1 - len(BYTE_NAMES))))
@@ -63,7 +63,7 @@ def write_file(folder: Path, count: int, vocab_size: int = VOCAB_SIZE) -> None:
 
 
 def cpu_milliseconds(work: Callable[[], object], repeats: int) -> float:
-    """The median over repeats."""
+    """Return the median CPU milliseconds of a call."""
     times = []
     for _ in range(repeats):
         started = time.process_time()
@@ -73,7 +73,7 @@ def cpu_milliseconds(work: Callable[[], object], repeats: int) -> float:
 
 
 def measured(name: str, spec: RunSpec, *, steps: int, batches: int) -> Cost:
-    """The costs of a run, from a few of its steps."""
+    """Measure the costs of a run from a few of its steps."""
     recipe = spec.recipe
     generator = generator_for(0, "benchmark")
     batch = cpu_milliseconds(lambda: spec.task.sample(recipe.batch_size, recipe.max_length, generator), repeats=batches)
@@ -86,7 +86,7 @@ def measured(name: str, spec: RunSpec, *, steps: int, batches: int) -> Cost:
 
 
 def table(costs: list[Cost]) -> str:
-    """The costs as a table."""
+    """Return the costs as a table."""
     header = ("model", "parameters", "batch, CPU ms", "step, CPU ms", "share", "a run's steps, CPU h")
     lines = [
         (c.model, f"{c.parameters:,}", f"{c.batch:.3f}", f"{c.step:,.0f}", f"{c.share:.3%}", f"{c.hours:.2f}")

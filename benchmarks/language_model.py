@@ -1,12 +1,13 @@
-"""What RegularGPT costs as a language model next to its own net with a dense mask, and a transformer next to nanoGPT's.
+"""Training cost of RegularGPT as a language model with and without a dense mask, and of a transformer next to nanoGPT.
 
     python benchmarks/language_model.py            prints the tables
     python benchmarks/language_model.py --save     also writes docs/results/language-model-speed.md and dated numbers
     python benchmarks/language_model.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
-CPU milliseconds of training steps (forward, backward, AdamW; a loss at every position), one torch thread, the minimum
-over repeats that both nets of a row take in turn in one run. First both are compared in logits and all gradients. Peak
-memory is what a forward and a backward pass add to a fresh process that has the net already, gradients included.
+Times are CPU milliseconds of training steps (forward, backward, AdamW; a loss at every position) on one torch thread.
+The two nets of a pair take turns in one run, and the smallest times count. Before that, their logits and all gradients
+are compared. Peak memory is the memory that a forward and a backward pass, gradients included, add to a fresh process
+that already contains the net.
 """
 
 import json
@@ -33,7 +34,7 @@ from lengthwise.report.tables.markdown import markdown_table
 
 
 class Size(NamedTuple):
-    """Of a net (K is the number of layers of a transformer) and of a batch of text."""
+    """The sizes of a net (for a transformer, K is the number of layers) and of a batch of text."""
 
     d_model: int
     num_heads: int
@@ -53,7 +54,7 @@ QUICK = Size(16, 2, 2, 4, 2, 24, 11)
 
 
 class DenseMask(CausalAttention):
-    """Torch's own attention with the [T, T] mask of eq. (1)."""
+    """Attention by torch's own function, with the [T, T] mask of eq. (1)."""
 
     def __init__(self, bias: Tensor, stride: int) -> None:
         self.bias, self.stride = bias, stride
@@ -64,7 +65,7 @@ class DenseMask(CausalAttention):
 
 
 class DenseRegularGPT(RegularGPTLM):
-    """The same net with a dense mask at every level."""
+    """RegularGPT with a dense mask at every level."""
 
     def _after(self, states: Tensor, level: int, stride: int) -> Tensor:
         for layer, bias in zip(self._layers(), self._offsets(level), strict=True):
@@ -73,7 +74,7 @@ class DenseRegularGPT(RegularGPTLM):
 
 
 class Block(nn.Module):
-    """GPT-2's block as nanoGPT has it, in its order of parameters."""
+    """A block of GPT-2 with nanoGPT's order of parameters."""
 
     def __init__(self, d_model: int, num_heads: int) -> None:
         super().__init__()
@@ -112,7 +113,7 @@ class NanoGPT(nn.Module):
 
 
 def make_regular(kind: type[RegularGPTLM], size: Size, activations: str = "kept") -> RegularGPTLM:
-    """RegularGPT, or the same with a dense mask; all positions are read at the top, as in the paper."""
+    """Return RegularGPT, or the same net with a dense mask; all answers are read at the top level, as in the paper."""
     config = RegularGPTLMConfig(
         d_model=size.d_model,
         num_heads=size.num_heads,
@@ -126,7 +127,7 @@ def make_regular(kind: type[RegularGPTLM], size: Size, activations: str = "kept"
 
 
 def make_transformer(size: Size) -> Transformer:
-    """Our transformer as GPT-2 is."""
+    """Return our transformer with the settings of GPT-2."""
     config = TransformerConfig(
         d_model=size.d_model,
         num_heads=size.num_heads,
@@ -141,7 +142,7 @@ def make_transformer(size: Size) -> Transformer:
 
 
 def make_nano(size: Size) -> NanoGPT:
-    """The reference with the weights of our transformer."""
+    """Return nanoGPT's net with the weights of our transformer."""
     ours, theirs = make_transformer(size), NanoGPT(size)
     weights = {
         "embedding.weight": ours.read_in.embedding.weight,
@@ -169,7 +170,7 @@ PAIRS = (
 
 
 def batch_of(size: Size) -> tuple[Tensor, Tensor]:
-    """Random inputs and targets."""
+    """Return random inputs and targets."""
     shape = (2, size.batch_size, size.length)
     inputs, targets = torch.randint(size.vocab_size, shape, generator=torch.Generator().manual_seed(0)).unbind()
     return inputs, targets
@@ -181,7 +182,7 @@ def loss_of(net: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
 
 
 def check_that_nets_agree(size: Size) -> None:
-    """Raise unless the nets of a pair have the same logits and, sorted by shape and size, the same gradients."""
+    """Check that the nets of each pair have the same logits and, sorted by shape and size, the same gradients."""
     for names in PAIRS:
         results = []
         for name in names:
@@ -209,7 +210,7 @@ class Step:
 
 
 class Cost(NamedTuple):
-    """Of one net at one size: CPU milliseconds of a step, megabytes of a pass, share of the bound of its matrices."""
+    """The cost of a net at one size: CPU milliseconds of a step, megabytes of a pass, and share of the bound."""
 
     net: str
     size: Size
@@ -223,7 +224,7 @@ class Cost(NamedTuple):
 
 
 def product_rate(width: int) -> float:
-    """Operations a second of a large product of matrices, the best of five."""
+    """Return the operations per second of a large product of matrices, the best of five measurements."""
     matrix, times = torch.ones(width, width), []
     for _ in range(5):
         start = time.process_time()
@@ -233,14 +234,14 @@ def product_rate(width: int) -> float:
 
 
 def operations(net: str, size: Size) -> int:
-    """Of a step, in products with weight matrices alone: 6 for each weight and position, layers of both levels."""
+    """Count a step's operations in products with weight matrices: 6 for each weight, position and level."""
     levels = num_levels(size.length, size.chunk_size) if net not in PAIRS[-1] else 1
     weights = levels * size.thickness * 12 * size.d_model**2 + size.vocab_size * size.d_model
     return 6 * size.num_tokens * weights
 
 
 def peak(net: str, size: Size) -> float:
-    """Megabytes that a pass adds, in a fresh process."""
+    """Measure the megabytes that a pass adds to a fresh process."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(_peak, net, size).result()
 
@@ -255,7 +256,7 @@ def _peak(name: str, size: Size) -> float:
 
 
 def costs_at(size: Size, repeats: int, rate: float, weighed: Collection[str]) -> list[Cost]:
-    """The nets of each pair take turns; the memory of `weighed` is measured, in a process for each."""
+    """Measure all nets, those of a pair in turn, and the memory of each net in `weighed` in a process of its own."""
     costs = []
     for names in PAIRS:
         steps = {name: Step(NETS[name](size), size) for name in names}
@@ -359,8 +360,8 @@ def _aims(costs: list[Cost]) -> list[list[str]]:
             rows.append([aim, str(size.d_model), f"{ratio:.2f}", "yes" if ratio >= 1.5 else "no"])
         memory = (
             ("RegularGPT at most half of the memory of a dense mask", ours, dense),
-            ("recomputed, at most half of that of a dense mask whose activations are kept", recomputed, dense),
-            ("both recomputed, at most half", recomputed, both_recomputed),
+            ("recomputed, at most half of the memory of a dense mask whose activations are kept", recomputed, dense),
+            ("both recomputed, at most half of the memory of a dense mask", recomputed, both_recomputed),
         )
         for aim, less, more in memory:
             ratio = less.megabytes / max(more.megabytes, 1e-9)

@@ -1,13 +1,14 @@
-"""What timestep encoding costs a looped transformer in time, and what recomputed activations save it in memory.
+"""The time that timestep encoding adds to a looped transformer, and the memory that recomputed activations save.
 
     python benchmarks/looped.py            prints the tables
     python benchmarks/looped.py --save     also writes docs/results/looped-speed.md and the dated numbers
     python benchmarks/looped.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
-CPU milliseconds of training steps (forward, backward, AdamW), one torch thread, the variants in turn in one run, after
-their layers were compared with the equations. Memory: by how much a training step raises the peak of a fresh process,
-once with an allocator that gives every large block back when it is freed, so that the peak is what was in use at once,
-and once as the system has it, whose heap may keep holes between blocks that were in use at different times.
+Times are CPU milliseconds of training steps (forward, backward, AdamW) on one torch thread. The variants take turns in
+one run, after their layers were compared with the equations. Memory is the amount by which a training step raises the
+peak of a fresh process. It is measured with two allocators. The first gives every large block back when it is freed, so
+the peak is the memory in use at one time. The second is the system's, whose heap may keep holes between blocks that
+were in use at different times.
 """
 
 import json
@@ -34,7 +35,7 @@ NUM_LOOPS = 10
 
 
 class Size(NamedTuple):
-    """Width of the model, and strings and letters of a batch of edit distances."""
+    """The width of the model, and the numbers of strings and letters in a batch of edit distances."""
 
     d_model: int
     batch_size: int
@@ -63,7 +64,7 @@ class Step:
         self.optimizer = torch.optim.AdamW(model.parameters(), fused=True)
 
     def __call__(self, strings: int | None = None) -> float:
-        """Take the step on the first strings or all of them, and return its CPU milliseconds."""
+        """Take the step on the first strings, or on all of them, and return its CPU milliseconds."""
         batch = Batch(self.batch.inputs[:strings], self.batch.targets[:strings])
         indices = batch.last_supervised
         start = time.process_time()
@@ -75,7 +76,7 @@ class Step:
 
 
 def check_that_layers_are_the_equations() -> None:
-    """Raise unless the layers of all variants agree with the equations in values and gradients."""
+    """Check that the layers of all variants agree with the equations in values and gradients."""
     for variant in VARIANTS:
         model = Step(QUICK, variant, 2).model.double()
         scales = model.scales(2)[1] if model.scales is not None else None
@@ -92,7 +93,7 @@ def check_that_layers_are_the_equations() -> None:
 
 
 def step_costs(size: Size, repeats: int) -> dict[str, float]:
-    """Median CPU milliseconds of a step of each variant; they take turns, so that all meet the same machine."""
+    """Measure the median CPU milliseconds of a step of each variant; variants take turns, under the same load."""
     steps = {variant: Step(size, variant, NUM_LOOPS) for variant in VARIANTS}
     for step in steps.values():
         step()
@@ -101,7 +102,7 @@ def step_costs(size: Size, repeats: int) -> dict[str, float]:
 
 
 def step_megabytes(size: Size, num_loops: int, activations: str, allocator: str) -> float:
-    """By how much a training step raises the peak memory of a process of its own, in which one string went before."""
+    """Measure by how much a step raises the peak memory of a fresh process that has taken a step on one string."""
     command = [sys.executable, __file__, "--memory", json.dumps([*size, num_loops, activations])]
     settings = {"MALLOC_MMAP_THRESHOLD_": "65536"} if allocator == "gives back" else {}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | settings)
@@ -109,7 +110,7 @@ def step_megabytes(size: Size, num_loops: int, activations: str, allocator: str)
 
 
 def print_peak(request: str) -> None:
-    """What `step_megabytes` asks another process for."""
+    """Print the peak memory of a step, in the process that `step_megabytes` starts."""
     *size, num_loops, activations = json.loads(request)
     torch.set_num_threads(1)
     step = Step(Size(*size), "timestep", num_loops, activations)

@@ -36,7 +36,7 @@ BINS = (2, 3, 4, 6, 8, 12, 16)
 QUICK_BINS = (2, 3)
 DISTANCES = (0.05, 0.1, 0.2, 0.4)
 NODES = 8
-"""Gauss-Legendre points on each side of a cube."""
+"""The number of Gauss-Legendre points along each side of a cube."""
 
 SHARE = 0.5
 """The weight of the other token's bump in an output."""
@@ -45,23 +45,24 @@ BUILDERS = {"one block": looped_approximation, "with factors": timed_approximati
 
 
 def mixed(x: Float[Tensor, "B 2 1"]) -> Float[Tensor, "B 2 1"]:
-    """f(x)_n = s(x_n) + c s(x_m) for the two tokens n and m, with the bump s(x) = (1 - cos 2 pi x) / 2 and c = 1/2."""
+    """Return f(x)_n = s(x_n) + c s(x_m) for two tokens n and m, with the bump s(x) = (1 - cos 2 pi x) / 2, c = 1/2."""
     bump = (1 - torch.cos(2 * math.pi * x)) / 2
     return bump + SHARE * bump.flip(1)
 
 
 def token(t: float) -> float:
-    """The moduli of `mixed`, p = 2: s(x) - s(y) = sin(pi (x + y)) sin(pi (x - y)) is at most sin(pi t)."""
+    """Return the token modulus of `mixed`: s(x) - s(y) = sin(pi (x + y)) sin(pi (x - y)) is at most sin(pi t)."""
     return math.sin(math.pi * min(t, 0.5))
 
 
 def contextual(t: float) -> float:
-    """The same, from the other token."""
+    """Return the contextual modulus: the change that the other token causes."""
     return SHARE * token(t)
 
 
 def sequence(t: float) -> float:
-    """Both tokens move by t / sqrt(2), and their changes go along the larger eigenvector of [[1, c], [c, 1]]."""
+    """Return the sequence modulus: both tokens move by t / sqrt(2), along the larger eigenvector of [[1, c], [c,
+    1]]."""
     return (1 + SHARE) * math.sqrt(2) * token(t / math.sqrt(2))
 
 
@@ -74,7 +75,7 @@ LARGEST = math.sqrt(2) * (1 + SHARE)
 
 
 class Measurement(NamedTuple):
-    """The L^2 error of a network, its part from cubes of two different tokens, and the bound on the error."""
+    """The L^2 error of a network, the part of this error from cubes of two different tokens, and the bound."""
 
     name: str
     bins: int
@@ -99,7 +100,7 @@ def main() -> None:
 
 
 def measure(name: str, made: LoopedApproximation) -> Measurement:
-    """Run the network exactly, on every cube, and integrate its squared error."""
+    """Run the network exactly on every cube, and integrate its squared error."""
     bins = made.grid.num_bins
     cubes = np.array(list(product(range(bins), repeat=2)))
     centers = np.frompyfunc(Fraction, 2, 1)((2 * cubes + 1).astype(object), 2 * bins)
@@ -140,7 +141,7 @@ def save(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, fl
 
 
 def chart(measured: Sequence[Measurement]) -> alt.LayerChart:
-    """Errors (solid) and bounds (dashed) against loops, a color for each kind of network, both axes logarithmic."""
+    """Draw errors (solid) and bounds (dashed) against loops on logarithmic axes, a color for each kind of network."""
     values = [
         {"loops": m.sizes.num_loops, "network": m.name, "what": what, "error": round(error, 6)}
         for m in measured
@@ -187,7 +188,7 @@ def chart(measured: Sequence[Measurement]) -> alt.LayerChart:
 
 
 def _squared_errors(cubes: np.ndarray, outputs: np.ndarray, bins: int) -> np.ndarray:
-    """The integral of the squared error over each cube, by Gauss and Legendre."""
+    """Integrate the squared error over each cube by Gauss-Legendre quadrature."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     pairs = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), -1).reshape(-1, 2)
     points = (cubes[:, None] + (pairs + 1) / 2) / bins
@@ -236,7 +237,7 @@ def _page(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, f
 
 
 def _headline(measured: Sequence[Measurement]) -> str:
-    """Whether the theorems hold of what was measured."""
+    """Return a sentence about whether the measured errors are within the theorems' bounds."""
     shares = [m.error / m.bound for m in measured]
     within = sum(share <= 1 for share in shares)
     return (
@@ -247,7 +248,7 @@ def _headline(measured: Sequence[Measurement]) -> str:
 
 
 def _conclusions(measured: Sequence[Measurement]) -> str:
-    """The effect of loops and of factors, in numbers."""
+    """Return sentences about the effect of loops and of factors."""
     plain, timed = ([m for m in measured if m.name == name] for name in BUILDERS)
     shrunk = [rows[0].error_different / rows[-1].error_different for rows in (plain, timed)]
     below = sum(m.bound < CONSTANT for m in measured)

@@ -2,8 +2,8 @@
 
 python benchmarks/memorize_time.py [--period 16] [--words NUMBER]
 
-All words up to rotation and renaming, or a random sample of them. Among periods up to 16, the last has the most sets of
-frequencies and the largest linear programs.
+The words are all words up to rotation and renaming, or a random sample of them. Among periods up to 16, the last has
+the most sets of frequencies and the largest linear programs.
 """
 
 import argparse

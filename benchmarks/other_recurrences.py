@@ -4,10 +4,10 @@
     python benchmarks/other_recurrences.py --save     also writes docs/results/other-recurrences-speed.md and numbers
     python benchmarks/other_recurrences.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
-CPU milliseconds of forward and backward together, one thread, everything in one process. All have an embedding, a
-recurrence of the same width, and the same read-out with one hidden layer. Before anything is timed, what each answers
-about whole strings is compared with what it answers symbol by symbol, or by its definition. To measure another model,
-add a line to `WAYS`. Of the packages in `public_recurrences.py` those that are installed are timed in the same run.
+Times are CPU milliseconds of forward and backward together, on one thread, all in one process. All models have an
+embedding, a recurrence of the same width, and the same read-out with one hidden layer. Before anything is timed, the
+answers of each model to whole strings are compared with its answers symbol by symbol, or by its definition. To measure
+another model, add a line to `WAYS`. The installed packages of `public_recurrences.py` are timed in the same run.
 """
 
 import gc
@@ -35,7 +35,7 @@ BASELINE, MAX_RATIO = "torch.nn.GRU", 3
 
 
 class Way(NamedTuple):
-    """A model by its registered name, with settings next to the width, and how it is called in the table."""
+    """A model: its registered name, its settings besides the width, and its title in the table."""
 
     title: str
     model: str
@@ -43,7 +43,7 @@ class Way(NamedTuple):
 
 
 SD_SSM: Mapping[str, Any] = {**PRESETS["sd2025"].models["block-linear-rnn"], "block_dim": "d_model"}
-"""One block, as wide as the model."""
+"""The settings of one block that is as wide as the model."""
 
 WAYS = (
     Way("DeltaNet", "delta-net"),
@@ -66,7 +66,7 @@ WAYS = (
 
 
 class Measurement(NamedTuple):
-    """Median CPU milliseconds of a training step."""
+    """The median CPU milliseconds of a training step."""
 
     title: str
     batch: int
@@ -89,12 +89,12 @@ class GRULayer(nn.Module):
 
 
 def _stack(layer: nn.Module, width: int) -> nn.Module:
-    """A layer between an embedding and the read-out that our models have."""
+    """A layer between an embedding and the same read-out as in our models."""
     return Stack(nn.Embedding(NUM_SYMBOLS, width), layer, hidden_layer_readout(width, width, NUM_CLASSES))
 
 
 def make(way: Way, width: int) -> SequenceModel:
-    """The model of this width, of one layer unless its settings say otherwise."""
+    """Return the model of this width, with one layer unless its settings set another number."""
     kind, settings = MODELS[way.model], {"d_model": width, **way.settings}
     config = kind.Config(**{name: width if value == "d_model" else value for name, value in settings.items()})
     return kind(config, vocab_size=NUM_SYMBOLS, num_classes=NUM_CLASSES, generator=torch.Generator().manual_seed(0))
@@ -106,7 +106,7 @@ def draw(batch: int, length: int) -> Tensor:
 
 @torch.no_grad()
 def check_that_forms_agree(length: int) -> None:
-    """Raise unless every model answers all prefixes of strings as symbol by symbol, or by definition, in float64."""
+    """Check that the answers of every model to all prefixes equal its answers symbol by symbol, or by definition."""
     for way in WAYS:
         model, inputs = make(way, 16).double(), draw(2, length)
         if isinstance(model, RecurrentModel):
@@ -121,7 +121,7 @@ def check_that_forms_agree(length: int) -> None:
 
 
 def step_ms(model: nn.Module, inputs: Tensor, repeats: int) -> float:
-    """Median CPU milliseconds of the loss of all prefixes and its gradients, after one step that warms up."""
+    """Return the median CPU milliseconds of the loss of all prefixes and its gradients, after a warm-up step."""
     parameters, targets = list(model.parameters()), inputs.flatten() % NUM_CLASSES
     times = []
     for _ in range(repeats + 1):
@@ -133,7 +133,7 @@ def step_ms(model: nn.Module, inputs: Tensor, repeats: int) -> float:
 
 
 def measure(batch: int, length: int, width: int, repeats: int) -> list[Measurement]:
-    """All ways at one length, the GRU first, each followed by its public implementation."""
+    """Measure all models at one length: first the GRU, then each model followed by its public implementation."""
     inputs = draw(batch, length)
     gru = step_ms(_stack(GRULayer(width), width), inputs, repeats)
     times = {BASELINE: gru}
@@ -191,7 +191,7 @@ def save(measurements: Sequence[Measurement]) -> list[Path]:
 
 
 def _headline(ratios: Mapping[str, Sequence[float]]) -> list[str]:
-    """How packages do next to ours, where some were measured."""
+    """Return a sentence about packages next to our models, if any were measured."""
     every = [ratio for of_title in ratios.values() for ratio in of_title]
     if not every:
         return []
@@ -201,7 +201,7 @@ def _headline(ratios: Mapping[str, Sequence[float]]) -> list[str]:
 def _next_to_public(
     ratios: Mapping[str, Sequence[float]], measurements: Sequence[Measurement], lengths: Sequence[int]
 ) -> str:
-    """The section on packages: theirs over ours, and the aim."""
+    """Return the section on packages: the ratio of their time to ours, and the aim."""
     rows = [[*title.split(": "), *(f"{ratio:.2f}" for ratio in of_title)] for title, of_title in ratios.items()]
     compared = {row[0] for row in rows}
     compared |= {title for public in PUBLIC if public.ours in compared for title in public.others}

@@ -1,6 +1,7 @@
-"""The works of `peers.py`: each is done by this package and by a peer, at growing sizes.
+"""The tasks of `peers.py`: this package and a peer do each of them, at growing sizes.
 
-A work makes two functions without arguments, ours and theirs, and a function that compares their results.
+For each size, a task makes two functions without arguments, ours and theirs, and a function that compares their
+results.
 """
 
 import subprocess
@@ -29,7 +30,7 @@ from lengthwise.models.transformer import Transformer, TransformerConfig
 
 
 class Pair(NamedTuple):
-    """The same work, done by us and by a peer. `are_equal` compares the two results."""
+    """The same task, done by us and by a peer. `are_equal` compares the two results."""
 
     ours: Callable[[], Any]
     theirs: Callable[[], Any]
@@ -37,7 +38,7 @@ class Pair(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What is done, the peer's distribution and how it is called in the table, the sizes, and `make` for a size.
+    """A task: its title, the peer's distribution and its name in the table, the sizes, and `make` for a size.
 
     `aim`: the required ratio of their time to ours.
     """
@@ -52,7 +53,7 @@ class Work(NamedTuple):
 
 
 def _dfa_of(table: np.ndarray, accepting: np.ndarray) -> tuple[DFA, Any]:
-    """The automaton with this table and start 0, ours and that of automata-lib."""
+    """Return the automaton with this table and start 0, in our form and in automata-lib's form."""
     from automata.fa import dfa as peer
 
     symbols = tuple("abcdefgh"[: table.shape[1]])
@@ -67,13 +68,13 @@ def _dfa_of(table: np.ndarray, accepting: np.ndarray) -> tuple[DFA, Any]:
 
 
 def _counter(size: int) -> tuple[DFA, Any]:
-    """Strings whose number of a is a multiple of the size."""
+    """Return the automaton of strings whose number of a is a multiple of the size."""
     states = np.arange(size)
     return _dfa_of(np.column_stack([(states + 1) % size, states]), states == 0)
 
 
 def _chain(size: int) -> tuple[DFA, Any]:
-    """Strings with `size` - 1 times a in a row at the end."""
+    """Return the automaton of strings that end with `size` - 1 times a in a row."""
     states = np.arange(size)
     return _dfa_of(np.column_stack([np.minimum(states + 1, size - 1), 0 * states]), states == size - 1)
 
@@ -97,13 +98,13 @@ def _compare_counters(size: int) -> Pair:
 
 
 def _compare_drawn(size: int) -> Pair:
-    """An automaton and its copy."""
+    """Compare an automaton with its copy."""
     (ours, theirs), (our_copy, their_copy) = _drawn(size), _drawn(size)
     return Pair(lambda: ours.equivalent(our_copy), lambda: theirs == their_copy, lambda mine, other: mine and other)
 
 
 def _products_in_group(size: int) -> Pair:
-    """All products of a cycle and a swap of `size` points: the symmetric group."""
+    """Compute all products of a cycle and a swap of `size` points, which are the symmetric group."""
     points = np.arange(size)
     machine = Semiautomaton(np.column_stack([(points + 1) % size, [1, 0, *points[2:]]]), ("a", "b"))
     generators = [tuple(column) for column in machine.table.T.tolist()]
@@ -123,7 +124,7 @@ def _products_in_group(size: int) -> Pair:
 
 
 def _read_one_string(size: int) -> Pair:
-    """Whether one string of a million symbols and more is in the language (a|b)*abb."""
+    """Decide whether one string of a million symbols and more is in the language (a|b)*abb."""
     import re2
 
     pattern = "(a|b)*abb"
@@ -163,7 +164,7 @@ def _learn(algorithm: str) -> Callable[[int], Pair]:
 
 
 def _evaluate(positions: str) -> Callable[[int], Pair]:
-    """The logits of all positions of one text; the peer has no biases, so its scores need less work than ours."""
+    """Compute the logits of all positions of one text; the peer has no biases, so its scores need less work."""
 
     def make(size: int) -> Pair:
         config = TransformerConfig(d_model=128, num_heads=4, num_layers=4, positions=positions, readout="tied")
@@ -181,7 +182,7 @@ def _evaluate(positions: str) -> Callable[[int], Pair]:
 
 
 def _step(model: nn.Module, inputs: Tensor) -> Callable[[], Tensor]:
-    """A function that returns the loss of all prefixes and computes all its gradients."""
+    """Return a function that returns the loss of all prefixes and computes all its gradients."""
     parameters = list(model.parameters())
 
     def step() -> Tensor:
@@ -197,7 +198,7 @@ def _are_losses(mine: Tensor, other: Tensor) -> bool:
 
 
 def _recurrence(name: str) -> Callable[[int], Pair]:
-    """A training step of our LSTM or GRU, and of the same net of torch's modules."""
+    """Take a training step of our LSTM or GRU, and of the same net made of torch's modules."""
 
     def make(size: int) -> Pair:
         inputs = other_recurrences.draw(128, size)
@@ -212,7 +213,7 @@ def _recurrence(name: str) -> Callable[[int], Pair]:
 
 
 class _Residual(nn.Module):
-    """x + f(norm(x)) for a recurrence f of torch, as our net has it."""
+    """The map x + f(norm(x)) for a recurrence f of torch, as in our net."""
 
     def __init__(self, recurrence: nn.RNNBase) -> None:
         super().__init__()
@@ -225,7 +226,7 @@ class _Residual(nn.Module):
 
 
 def _published(title: str) -> Callable[[int], Pair]:
-    """A training step of a recurrence of ours, and of the package with the same layer."""
+    """Take a training step of one of our recurrences, and of the package with the same layer."""
 
     def make(size: int) -> Pair:
         width = 64
@@ -240,7 +241,7 @@ def _published(title: str) -> Callable[[int], Pair]:
 
 
 def _encoder(size: int) -> Pair:
-    """A training step of a transformer without positions: `transformer.py` compares all values and gradients."""
+    """Take a training step of a transformer without positions; `transformer.py` compares all values and gradients."""
     shape = transformer.Size(5, 64, 4, 5120 // size, size)
     inputs = torch.randint(
         transformer.NUM_SYMBOLS, (shape.batch_size, size), generator=torch.Generator().manual_seed(0)
@@ -249,7 +250,7 @@ def _encoder(size: int) -> Pair:
 
 
 def _text_step(size: int) -> Pair:
-    """A training step of a GPT-2 of six layers on four texts: `language_model.py` compares values and gradients."""
+    """Take a training step of a GPT-2 of six layers on four texts; `language_model.py` compares the results."""
     shape = language_model.Size(128, 4, 6, 64, 4, size, 4096)
     inputs = torch.randint(shape.vocab_size, (shape.batch_size, size), generator=torch.Generator().manual_seed(0))
     ours, theirs = language_model.make_transformer(shape), language_model.NanoGPT(shape)
@@ -257,7 +258,7 @@ def _text_step(size: int) -> Pair:
 
 
 def _start(words: Sequence[str]) -> Callable[[int], Pair]:
-    """A command in a new process, and `import torch` in another."""
+    """Run a command in a new process, and `import torch` in another."""
 
     def run(arguments: Sequence[str]) -> int:
         return subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL).returncode
@@ -301,4 +302,4 @@ WORKS = (
     Work("`lengthwise show parity`", "torch", "`import torch`", "command", (1,), _start(["show", "parity"])),
     Work("`lengthwise list tasks`", "torch", "`import torch`", "command", (1,), _start(["list", "tasks"])),
 )
-"""All works; those whose peer is not installed are left out of a run, and the page names them."""
+"""All tasks. A run leaves out the tasks whose peer is not installed, and the page names these peers."""

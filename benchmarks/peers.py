@@ -1,12 +1,12 @@
-"""This package next to the packages that users might choose instead: CPU times, ratios and growth.
+"""CPU times of this package next to packages that users might choose instead, with ratios and growth.
 
     python benchmarks/peers.py            prints the table
     python benchmarks/peers.py --save     also writes docs/results/peers.md and the dated numbers
     python benchmarks/peers.py --quick    takes seconds: a test of this script, without meaningful numbers
 
-`make peers` installs the peers into a separate environment, and saves. The benchmark is one process with one thread.
-The two results of a work are compared before it is timed. Both packages take turns, so that they meet the same load of
-the machine, and a ratio is the median over turns. The works are in `peer_works.py`.
+`make peers` installs the peers into a separate environment, and saves the page. The benchmark is one process with one
+thread. The two results of a task are compared before the task is timed. Both packages take turns, so that they have the
+same load of the machine, and a ratio is the median over turns. The tasks are in `peer_works.py`.
 """
 
 import gc
@@ -29,7 +29,7 @@ TURNS = 5
 
 
 class Measurement(NamedTuple):
-    """Median CPU milliseconds of both at one size, and the median, smallest and largest ratio of theirs to ours."""
+    """The median CPU milliseconds of both at one size, and the median, smallest and largest ratio of theirs to ours."""
 
     title: str
     peer: str
@@ -42,7 +42,7 @@ class Measurement(NamedTuple):
 
 
 def cpu_ms(work: Callable[[], Any]) -> float:
-    """CPU milliseconds of a call, in this process and in processes that it starts and waits for."""
+    """Return the CPU milliseconds of a call, in this process and in processes that it starts and waits for."""
     gc.collect()
     before = _cpu_seconds()
     work()
@@ -55,7 +55,7 @@ def _cpu_seconds() -> float:
 
 
 def measure(work: Work, size: int, turns: int) -> Measurement:
-    """Compare the two results, then take turns; the first turn of each warms up and does not count."""
+    """Compare the two results, then take turns; each package's first turn is a warm-up and does not count."""
     pair = work.make(size)
     assert pair.are_equal(pair.ours(), pair.theirs()), f"{work.title}, size {size}: the results differ"
     times = [(_repeated(pair.ours), _repeated(pair.theirs)) for _ in range(turns)]
@@ -72,7 +72,7 @@ def measure(work: Work, size: int, turns: int) -> Measurement:
 
 
 def _repeated(work: Callable[[], Any]) -> float:
-    """CPU milliseconds of a call; short calls are repeated, because the clock's steps are coarse."""
+    """Return the CPU milliseconds of a call; short calls are repeated, because the clock's steps are coarse."""
     first = cpu_ms(work)
     count = math.ceil(20 / max(first, 0.1)) if first < 20 else 1
     if count == 1:
@@ -81,7 +81,7 @@ def _repeated(work: Callable[[], Any]) -> float:
 
 
 def name_of(work: Work) -> str:
-    """The peer, with the version of its package."""
+    """Return the name of the peer with the version of its package."""
     if work.distribution == "python":
         return f"{work.peer} of Python"
     return f"{work.peer} of {work.distribution} {version(work.distribution)}"
@@ -95,7 +95,7 @@ def is_installed(work: Work) -> bool:
 
 
 def exponent(sizes: Sequence[int], times: Sequence[float]) -> float | None:
-    """The slope of log time against log size, by least squares; None for a single size."""
+    """Return the slope of log time against log size, by least squares; None for a single size."""
     if len(sizes) < 2:
         return None
     slope, _ = statistics.linear_regression([math.log(size) for size in sizes], [math.log(time) for time in times])
@@ -103,7 +103,7 @@ def exponent(sizes: Sequence[int], times: Sequence[float]) -> float | None:
 
 
 def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
-    """The page: a row for each work, at its largest size."""
+    """Return the page: a row for each task, at its largest size."""
     rows, missed = [], []
     for work in filter(is_installed, WORKS):
         if not (own := [m for m in measurements if m.title == work.title and m.peer == name_of(work)]):
@@ -126,16 +126,16 @@ def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
     absent = sorted({work.distribution for work in WORKS if not is_installed(work)})
     parts = [
         "# Speed next to other packages",
-        "The table compares work that other packages also do, at the largest size measured, in CPU time on one core.",
+        "The table compares CPU times of tasks that other packages also do, at the largest size measured, on one core.",
         markdown_table(["work", "peer", "size", "theirs, ms", "ours, ms", "theirs / ours", "growth"], rows),
-        "Both packages did the work in turn, in one process with one thread. Their results were compared first. "
-        "*Theirs / ours*: the median ratio over turns, and in brackets the smallest and the largest; above 1, this "
-        "package is faster. *Growth*: the exponent with which time grows with the size, theirs / ours.",
+        "Both packages took turns, in one process with one thread. Their results were compared first. *Theirs / ours*: "
+        "the median ratio over turns, and in brackets the smallest and the largest; above 1, this package is faster. "
+        "*Growth*: the exponent with which time grows with the size, theirs / ours.",
         *([f"Not installed, so not measured: {', '.join(absent)}."] if absent else []),
         "```console\nmake peers\n```",
         "## Below the aim\n\n" + ("\n".join(missed) or "No row."),
-        "Rows of torch's own fused kernels have the aim 0.95. Transformers with biases are compared with a net that "
-        "has none, and have the aim 0.8.",
+        "For torch's own fused kernels, the aim is 0.95. Transformers with biases are compared with a net without "
+        "biases, and their aim is 0.8.",
         provenance(where),
     ]
     return "\n\n".join(parts) + "\n"

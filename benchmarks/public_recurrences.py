@@ -1,4 +1,4 @@
-"""Public implementations of recurrences that run on a CPU, for `other_recurrences.py`; none of them is needed here.
+"""Public implementations of recurrences that run on a CPU, for `other_recurrences.py`; all of them are optional.
 
 pip install mambapy xlstm torch-slices transformers
 """
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 
 class Public(NamedTuple):
-    """A layer of a package from the index, and the title of the way of ours that is the same model.
+    """A layer of a package from the index, and the title of our model that is the same.
 
     `others`: ways of ours that the package has with other settings.
     """
@@ -26,12 +26,12 @@ class Public(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The package with its version."""
+        """Return the name of the package with its version."""
         return f"{self.package} {version(self.package)}"
 
     @property
     def is_installed(self) -> bool:
-        """Whether it can be imported."""
+        """Return whether the package can be imported."""
         return find_spec(self.module) is not None
 
 
@@ -69,7 +69,7 @@ def _linear_cde(width: int) -> nn.Module:
 
 
 class _GatedDeltaNet(nn.Module):
-    """The chunked gated delta rule of Qwen3-Next in torch, four heads, between linear maps as ours has them."""
+    """The chunked gated delta rule of Qwen3-Next in torch, with four heads and the same linear maps as in our model."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ PUBLIC = (
 
 
 class Stack(nn.Module):
-    """A layer between an embedding and a read-out."""
+    """Return a layer between an embedding and a read-out."""
 
     def __init__(self, embedding: nn.Module, layer: nn.Module, readout: nn.Module) -> None:
         super().__init__()

@@ -4,8 +4,8 @@
     python benchmarks/recurrence.py --save     also writes docs/results/recurrence-speed.md, its chart and dated numbers
     python benchmarks/recurrence.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
-CPU milliseconds of forward and backward together, one thread, everything in one process. Before anything is timed, all
-forms are compared in values and gradients. jax is measured where it is installed.
+Times are CPU milliseconds of forward and backward together, on one thread, all in one process. Before anything is
+timed, the values and gradients of all forms are compared. jax is measured if it is installed.
 """
 
 import gc
@@ -34,7 +34,7 @@ States = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 class Measurement(NamedTuple):
-    """Median CPU milliseconds of one way to compute one thing."""
+    """The median CPU milliseconds of a form."""
 
     what: str
     form: str
@@ -46,7 +46,7 @@ class Measurement(NamedTuple):
 
 
 def torch_scan(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
-    """By torch's scan of an associative operator."""
+    """Return all states by torch's scan of an associative operator."""
 
     def operator(one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         return other[0] @ one[0], applied(other[0], one[1]) + other[1]
@@ -81,20 +81,20 @@ class Layer:
         self.weight = torch.randn(batch, length, blocks, width, generator=generator)
 
     def states(self, states: States | None) -> Tensor:
-        """All states; without `states` from tables of all symbols, with it position by position."""
+        """Return all states: without `states` from tables of all symbols, with it from transitions of all positions."""
         features = self.embedding if states is None else self.embedding[self.tokens]
         given = self.layer.transitions(features), self.layer.inputs(features)
         initial = self.layer.initial_state(len(self.tokens))
         return symbol_recurrence(*given, self.tokens, initial) if states is None else states(*given, initial)
 
     def step(self, states: States | None) -> list[Tensor]:
-        """Gradients by all parameters."""
+        """Return the gradients with respect to all parameters."""
         loss = (self.states(states) * self.weight).sum()
         return list(torch.autograd.grad(loss, [self.embedding, *self.layer.parameters()]))
 
 
 class Matrices:
-    """The recurrence alone, of transitions that are given for every position."""
+    """The recurrence alone, with transitions that are given for every position."""
 
     def __init__(self, batch: int, length: int, blocks: int = 8, width: int = 8) -> None:
         generator = torch.Generator().manual_seed(0)
@@ -107,12 +107,12 @@ class Matrices:
         self.weight = torch.randn(shapes[1], generator=generator)
 
     def step(self, states: States) -> list[Tensor]:
-        """Gradients by transitions, inputs and first states."""
+        """Return the gradients with respect to transitions, inputs and first states."""
         return list(torch.autograd.grad((states(*self.given) * self.weight).sum(), self.given))
 
 
 def check_that_forms_agree() -> None:
-    """Raise unless all forms agree in states and gradients."""
+    """Check that all forms agree in states and gradients."""
     for length, sizes in [(length, sizes) for length in (1, 2, 63) for sizes in ((8, 8), (64, 1))]:
         layer, matrices = Layer(3, length, *sizes), Matrices(3, length, *sizes)
         by_layer = [[layer.states(states), *layer.step(states)] for states in (None, *FORMS.values())]
@@ -123,7 +123,7 @@ def check_that_forms_agree() -> None:
 
 
 def cpu_ms(work: Callable[[], object], repeats: int) -> float:
-    """Median CPU milliseconds of a call, after one that warms up where there are several."""
+    """Return the median CPU milliseconds of a call; several calls have a warm-up call before them."""
     times = []
     for _ in range(repeats + (repeats > 1)):
         start = time.process_time()
@@ -133,14 +133,14 @@ def cpu_ms(work: Callable[[], object], repeats: int) -> float:
 
 
 def report(m: Measurement) -> Measurement:
-    """Print a measurement when it is there."""
+    """Print a measurement as soon as it is taken."""
     sizes = f"B={m.batch:<4d} T={m.length:<7,d} N={m.blocks:<3d} S={m.width:<3d}"
     print(f"{m.what:18s} {m.form:26s} {sizes} {m.milliseconds:12,.1f} ms", flush=True)
     return m
 
 
 def layers_and_matrices(quick: bool) -> list[Measurement]:
-    """Every form at the lengths of the paper."""
+    """Time every form at the lengths of the paper."""
     measurements = []
     for length in (5, 12) if quick else (40, 500):
         repeats = 1 if quick else max(3, 400 // length)
@@ -165,7 +165,7 @@ def _measured(
 
 
 def section_4_5(quick: bool) -> list[Measurement]:
-    """The paper's comparison: a training step at T=40 and answers at T=500, blocks of 8 x 8 and of 1 x 1."""
+    """Time the paper's comparison: a training step at T=40 and answers at T=500, for blocks of 8 x 8 and of 1 x 1."""
     measurements = []
     for blocks, width in ((8, 8), (64, 1)):
         short, long = (Layer(128, length, blocks, width) for length in ((4, 8) if quick else (40, 500)))
@@ -181,7 +181,7 @@ def section_4_5(quick: bool) -> list[Measurement]:
 
 
 def rule(quick: bool) -> list[Measurement]:
-    """Forms over shapes of every kind, with what `fastest_form` chooses; tables step by step and in chunks."""
+    """Time forms at shapes of every kind, and mark the choice of `fastest_form`; tables step by step and in chunks."""
     measurements = []
     lengths, batches = ((40,), (1,)) if quick else ((40, 64, 500), (1, 8, 32, 128))
     for batch, length, sizes in [(b, t, s) for s in ((8, 8), (64, 1), (2, 32)) for t in lengths for b in batches]:
@@ -204,7 +204,7 @@ def rule(quick: bool) -> list[Measurement]:
 
 
 def block_dimension(quick: bool) -> list[Measurement]:
-    """Blocks of one number to a single dense one, of the same width in all."""
+    """Time blocks from single numbers to one dense block, at the same total width."""
     measurements = []
     batch, length, size = (2, 12, 8) if quick else (8, 500, 64)
     for width in (1 << power for power in range(size.bit_length())):
@@ -218,7 +218,7 @@ def block_dimension(quick: bool) -> list[Measurement]:
 
 
 def long_strings(quick: bool) -> list[Measurement]:
-    """Batch 8, up to 100,000 symbols; matrices up to a third of it, for they alone fill half a gigabyte there."""
+    """Time a batch of 8 at up to 100,000 symbols; given matrices, which fill half a gigabyte, only up to a third."""
     measurements = []
     for length in (30, 60) if quick else (100, 316, 1_000, 3_162, 10_000, 31_623, 100_000):
         layer = Layer(8, length)
@@ -232,7 +232,7 @@ def long_strings(quick: bool) -> list[Measurement]:
 
 
 def peaks(quick: bool) -> dict[str, float]:
-    """Megabytes that a step of the layer adds to a fresh process, at T=500."""
+    """Measure the megabytes that a step of the layer adds to a fresh process, at T=500."""
     measurements = {}
     for form in ("tables",) if quick else ("tables", "the paper's scan", "loop, autograd"):
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
@@ -251,7 +251,7 @@ def _peak(form: str, length: int) -> float:
 
 
 def _jax_step(matrices: Matrices) -> Callable[[], object] | None:
-    """The same by jax, compiled; None where jax is not installed."""
+    """Return the same recurrence by jax, compiled; None if jax is not installed."""
     try:
         import jax
     except ImportError:
@@ -277,7 +277,7 @@ def main() -> None:
     options = parse_options(__doc__)
     torch.set_num_threads(1)
     check_that_forms_agree()
-    gc.freeze()  # what was imported takes a quarter of a second to enumerate
+    gc.freeze()  # listing the versions of imported packages takes a quarter of a second
     measurements = [
         m
         for part in (layers_and_matrices, section_4_5, block_dimension, rule, long_strings)

@@ -1,4 +1,4 @@
-"""Writes the page on the speed of recurrences: its tables, its chart, and the dated numbers."""
+"""The page on the speed of recurrences: its tables, its chart, and the dated numbers."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from speed_page import ROOT, environment, length_chart, provenance, write_files
 from lengthwise.report.tables.markdown import markdown_table
 
 PUBLISHED = {"the paper's scan": {40: 355, 500: 10_603}, "loop, autograd": {40: 239, 500: 43_281}}
-"""A step of the layer in the published code, CPU ms on the core on which the aims were set; its loop indexes time."""
+"""The CPU ms of a step of the published code's layer, on the core for which aims were set; its loop indexes by time."""
 
 
 SECTION_4_5_FORMS = ("tables", "sequential", "scan", "the paper's scan")
@@ -162,13 +162,13 @@ def _aims(measurements: Sequence[Any], memory: Mapping[str, float]) -> list[list
 
 
 def _again(measurements: Sequence[Any]) -> list[Any]:
-    """Measurements of the rule that are of the same call as those of the recurrence alone, step after step."""
+    """Return the measurements of the rule that time the same call as the recurrence alone, step after step."""
     sizes = {m[2:6] for m in measurements if m.what == "matrices"}
     return [m for m in measurements if m.what == "rule" and m.form.startswith("sequential") and m[2:6] in sizes]
 
 
 def _repeated(measurements: Sequence[Any]) -> str:
-    """How far measurements of one call are apart; aims take the slowest."""
+    """Return a paragraph about the distance of measurements of one call; aims take the slowest of them."""
     of_call = {(m.what, m.form, *m[2:6]): m.milliseconds for m in measurements}
     alone = [(f"T={m.length}", of_call["matrices", "sequential", *m[2:6]], m) for m in _again(measurements)]
     steps = [
@@ -191,7 +191,7 @@ def _repeated(measurements: Sequence[Any]) -> str:
 
 
 def _core(measurements: Sequence[Any]) -> str:
-    """How fast this core is next to the one for which limits were set."""
+    """Return a sentence about the speed of this core next to the core for which limits were set."""
     form, there = "the paper's scan", 40
     length, here = min((m.length, m.milliseconds) for m in measurements if (m.what, m.form) == ("layer", form))
     return (
@@ -201,7 +201,7 @@ def _core(measurements: Sequence[Any]) -> str:
 
 
 def _dimension(measurements: Sequence[Any]) -> str:
-    """Milliseconds by block dimension, and the exponent of the upper half of the dimensions."""
+    """Return milliseconds by block dimension, and the exponent for the upper half of the dimensions."""
     rows = [m for m in measurements if m.what == "dimension"]
     widths = sorted({m.width for m in rows})
     lines = []
@@ -223,7 +223,7 @@ def _dimension_text(measurements: Sequence[Any]) -> str:
 
 
 def _slopes(measurements: Sequence[Any]) -> str:
-    """Growth with length, as the exponent of the best line through the longer half of the points of the chart."""
+    """Return the growth with length: the exponent of the best line through the longer half of the chart's points."""
     rows = [m for m in measurements if m.what == "long"]
     slopes = []
     for form in _forms(rows):

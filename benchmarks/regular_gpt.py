@@ -4,8 +4,8 @@
     python benchmarks/regular_gpt.py --save     also writes docs/results/speed.md, its chart and the dated numbers
     python benchmarks/regular_gpt.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
-CPU milliseconds, one torch thread, everything in one process. Before anything is timed, all forms of the model's
-function are compared in values and gradients.
+Times are CPU milliseconds on one torch thread, all in one process. Before anything is timed, the values and gradients
+of all forms of the model are compared.
 """
 
 import math
@@ -33,11 +33,11 @@ from lengthwise.training.recipe import Recipe
 
 BATCH = 128
 DENSE_UP_TO = {"masked definition": 200, "plain dense mask": 500}
-"""The longest strings of the slow forms at D=64; at D=256 they get 40 symbols."""
+"""The longest strings of the slow forms at D=64, in symbols; at D=256 they get 40 symbols."""
 
 
 class Measurement(NamedTuple):
-    """Mean CPU milliseconds of one form at one length and width."""
+    """The mean CPU milliseconds of one form at one length and width."""
 
     what: str
     form: str
@@ -74,7 +74,7 @@ FORMS: dict[str, Answer] = {
 
 
 def check_that_forms_agree() -> None:
-    """Raise unless all forms agree in values and gradients, on strings with pads and of ragged length."""
+    """Check that all forms agree in values and gradients, on strings of different lengths with pads."""
     model = make_model("regular-gpt", make_task("parity")).double()
     for length in (1, 2, 33, 63):
         inputs = torch.randint(PAD, 2, (8, length), generator=torch.Generator().manual_seed(0))
@@ -87,7 +87,7 @@ def check_that_forms_agree() -> None:
 
 
 def cpu_ms(work: Callable[[], object], repeats: int) -> float:
-    """Mean CPU milliseconds of a call; where there are several, after a warm-up call for every five of them."""
+    """Return the mean CPU milliseconds of a call; several calls have a warm-up call for every five of them."""
     times = []
     for _ in range(repeats + math.ceil((repeats - 1) / 5)):
         start = time.process_time()
@@ -97,7 +97,7 @@ def cpu_ms(work: Callable[[], object], repeats: int) -> float:
 
 
 def training_step(length: int, width: int, form: str, repeats: int) -> float:
-    """Forward, backward and an AdamW step on the final answers of one batch, without pads and noise."""
+    """Time a forward pass, a backward pass and AdamW on the final answers of one batch, without pads and noise."""
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=width)
     assert isinstance(model, RegularGPT)
@@ -113,7 +113,7 @@ def training_step(length: int, width: int, form: str, repeats: int) -> float:
 
 
 def forward(length: int, width: int, form: str, repeats: int) -> float:
-    """The final answers of one batch."""
+    """Time the final answers of one batch."""
     task = make_task("parity")
     model = make_model("regular-gpt", task, d_model=width).eval()
     assert isinstance(model, RegularGPT)
@@ -123,7 +123,7 @@ def forward(length: int, width: int, form: str, repeats: int) -> float:
 
 
 def recipe_step(length: int, repeats: int, changes: Mapping[str, Any]) -> float:
-    """A step of the training loop at one length, data included; half with early, half with late noise."""
+    """Time steps of the training loop at one length, data included: half with early noise, half with late noise."""
     task = make_task("parity")
     recipe = Recipe(steps=2 * repeats, batch_size=BATCH, min_length=length, max_length=length, **changes)
     state = TrainingState(make_model("regular-gpt", task), recipe)
@@ -133,13 +133,13 @@ def recipe_step(length: int, repeats: int, changes: Mapping[str, Any]) -> float:
 
 
 def report(m: Measurement) -> Measurement:
-    """Print a measurement as soon as it is taken: the slow forms take minutes."""
+    """Print a measurement as soon as it is taken, because the slow forms take minutes."""
     print(f"{m.what:14s} {m.form:18s} D={m.width:<4d} T={m.length:<5d} {m.milliseconds:10.1f} ms", flush=True)
     return m
 
 
 def steps_and_forwards(quick: bool) -> list[Measurement]:
-    """Every form at its feasible lengths and widths."""
+    """Time every form at its feasible lengths and widths."""
     lengths = {64: (12,)} if quick else {64: (40, 100, 200, 500, 1000, 2000), 256: (40, 500)}
     measurements = []
     for width, length in [(d, t) for d in lengths for t in lengths[d]]:
@@ -161,7 +161,7 @@ def steps_and_forwards(quick: bool) -> list[Measurement]:
 
 
 def whole_evaluations(quick: bool) -> dict[str, float]:
-    """CPU seconds of the two ways to measure all lengths, and of strings of 100,000 symbols with their memory."""
+    """Time the two ways to measure all lengths, and strings of 100,000 symbols; also return their peak memory."""
     task = make_task("parity")
     longest, long = (20, 1_000) if quick else (500, 100_000)
     strings = 16 if quick else 512
@@ -180,7 +180,7 @@ def whole_evaluations(quick: bool) -> dict[str, float]:
 
 
 def data_generation(quick: bool) -> dict[str, float]:
-    """CPU ms of a batch of 128 x 40 of every regular task with its default sampling (39 where lengths are odd)."""
+    """Time a batch of 128 strings of 40 symbols (39 if lengths are odd) of every regular task, by default sampling."""
     measurements = {}
     for name in (name for name, task in TASKS.items() if issubclass(task, RegularTask)):
         for changes in [{"index": i} for i in range(1, 8)] if name == "tomita" else [{}]:

@@ -1,4 +1,4 @@
-"""What shallow features of a string score on the recognition tasks, under both ways of drawing strings.
+"""Scores of shallow features of a string on the recognition tasks, under both ways of drawing strings.
 
 python benchmarks/shallow_features.py [--quick] [--save]
 
@@ -22,10 +22,10 @@ from lengthwise.studies.languages import LANGUAGES, Language
 from lengthwise.tasks.regular.recognition import RecognitionTask
 
 UNPUBLISHED = [(f"Tomita {index}", "chi2023") for index in (1, 2, 7)]
-"""Not in the paper's table."""
+"""The languages that are not in the paper's table."""
 
 LENGTHS = range(51, 101)
-"""Those at which Chi et al. (2023) score D_n and Tomita languages."""
+"""The lengths at which Chi et al. (2023) score D_n and Tomita languages, in symbols."""
 
 SAMPLINGS = {"chi2023": "the published strings", "near-miss": "near misses, our default"}
 
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def feature_scores(language: Language, sampling: str, lengths: Iterable[int]) -> list[Score]:
-    """The score of each feature on strings of a language, averaged over lengths."""
+    """Return the score of each feature on strings of a language, averaged over lengths."""
     task = make_task(language.task, **merge(language.fields, {"sampling": sampling}))
     assert isinstance(task, RecognitionTask)
     rates = [task.base_rates(n) for n in lengths if sampling == "chi2023" or task.is_balanced_length(n)]
@@ -68,7 +68,7 @@ def feature_scores(language: Language, sampling: str, lengths: Iterable[int]) ->
 
 
 def page(scores: list[Score]) -> str:
-    """The page: for each language the best feature under both samplings, next to the paper's nets."""
+    """Return the page: for each language, the best feature under both samplings, next to the paper's nets."""
     published = {language.row: language.published for language in LANGUAGES}
     by_cell: dict[tuple[str, str], list[Score]] = {}
     for score in scores:

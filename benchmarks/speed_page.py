@@ -1,4 +1,4 @@
-"""What all benchmarks share, and the page of RegularGPT: aims, a log-log chart, and the dated numbers."""
+"""Functions that all benchmarks share, and the page of RegularGPT: aims, a log-log chart, and the dated numbers."""
 
 import argparse
 import json
@@ -19,11 +19,11 @@ from lengthwise.runs.folder import versions
 ROOT = Path(__file__).parent.parent
 
 DENSE_MASK_MS = 336
-"""CPU ms of a training step of the plain dense mask at T=40, D=64, batch 128, on the core for which aims were set."""
+"""The CPU ms of a training step of the plain dense mask (T=40, D=64, batch 128) on the core for which aims were set."""
 
 
 def parse_options(about: str) -> argparse.Namespace:
-    """The options of a benchmark with this docstring: `save` its page, or `quick`, a test at small sizes."""
+    """Parse the options of a benchmark with this docstring: `save` its page, or `quick`, a test at small sizes."""
     parser = argparse.ArgumentParser(description=about.partition("\n")[0])
     parser.add_argument("--save", action="store_true", help="write the page and the dated numbers")
     parser.add_argument("--quick", action="store_true", help="small sizes, as a test that everything runs")
@@ -50,12 +50,12 @@ def save(steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, fl
 
 
 def environment() -> dict[str, str]:
-    """The date, processor and versions on which a benchmark ran."""
+    """Return the date, the processor and the versions with which a benchmark runs."""
     return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "processor": _processor(), **versions()}
 
 
 def provenance(where: Mapping[str, str]) -> str:
-    """The section of a page on the provenance of its numbers."""
+    """Return the section of a page on the provenance of its numbers."""
     return "\n".join(["## Provenance\n", *(f"- {name}: {value}" for name, value in where.items())])
 
 
@@ -73,7 +73,7 @@ def _sections(page: str) -> list[str]:
 
 
 def write_files(files: Mapping[Path, str]) -> list[Path]:
-    """Write each file by rename, in folders that are made where they are missing; return the paths."""
+    """Write each file by rename, and return the paths; missing folders are made."""
     for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_by_rename(path, content.encode())
@@ -81,7 +81,7 @@ def write_files(files: Mapping[Path, str]) -> list[Path]:
 
 
 def _processor() -> str:
-    """The name of the processor, as far as the system tells it."""
+    """Return the name of the processor, if the system provides it."""
     info = Path("/proc/cpuinfo")
     for line in info.read_text().splitlines() if info.exists() else []:
         if line.startswith("model name"):
@@ -90,7 +90,7 @@ def _processor() -> str:
 
 
 def length_chart(measurements: Sequence[Any], what: str) -> alt.Chart:
-    """A line for each form: its milliseconds (`what` they are) against the length, both axes logarithmic."""
+    """Draw milliseconds (with the title `what`) against length, a line for each form, on logarithmic axes."""
     log = alt.Scale(type="log")
     return (
         alt.Chart(alt.Data(values=[m._asdict() for m in measurements]), width=520, height=340)
@@ -148,7 +148,7 @@ def _table(what: str, steps: Sequence[Any]) -> str:
 def _aims(
     by_shape: dict[tuple[str, int, int], float], evaluations: dict[str, float], data: dict[str, float]
 ) -> list[list[str]]:
-    """The aims that the project set itself, each with what was measured; `by_shape` by form, width and length."""
+    """Return a line for each aim with its measurement; the keys of `by_shape` are form, width and length."""
     lines = []
     for length, ratio in ((40, 20), (500, 250)):
         faster = by_shape["plain dense mask", 64, length] / by_shape["tree, tables", 64, length]

@@ -4,8 +4,8 @@
     python benchmarks/task_data.py --save     also writes the dated numbers
     python benchmarks/task_data.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
-CPU time, one thread, everything in one process, at the sizes of Xu and Sato (arXiv 2410.01405). Before anything is
-timed, every solver is compared with its definition. Greedy trees are measured where scikit-learn is installed.
+Times are CPU times on one thread, all in one process, at the sizes of Xu and Sato (arXiv 2410.01405). Before anything
+is timed, every solver is compared with its definition. Greedy trees are measured if scikit-learn is installed.
 """
 
 import json
@@ -51,7 +51,7 @@ TASKS_MEASURED: tuple[tuple[str, int, dict[str, Any]], ...] = (
 
 
 class Rate(NamedTuple):
-    """Samples a CPU second, drawn and solved in batches of one size."""
+    """The number of samples that are drawn and solved per CPU second, in batches of one size."""
 
     task: str
     length: int
@@ -60,7 +60,7 @@ class Rate(NamedTuple):
 
 
 def check_solvers() -> None:
-    """Raise unless every solver agrees with its definition, at the measured sizes where the definition is feasible."""
+    """Check that every solver agrees with its definition, at the measured sizes if the definition is feasible there."""
     generator = generator_for(0, "check")
     items = torch.randint(1, 100, (50, 10), generator=generator)
     torch.testing.assert_close(reachable_sums(items), reachable_sums_by_definition(items))
@@ -82,12 +82,12 @@ def check_solvers() -> None:
 
 
 def label(name: str, fields: Mapping[str, object]) -> str:
-    """A task and the settings that are not at their default, without its capacity."""
+    """Return a task's name and its settings that are not at their default, without its capacity."""
     return " ".join([name, *(f"{key}={value}" for key, value in fields.items() if key != "max_length")])
 
 
 def samples_per_second(task: Task, length: int, batch: int, windows: int) -> float:
-    """The highest CPU rate of several windows of at least 0.3 seconds: other work on the machine can only lower it."""
+    """Return the highest rate in several windows of at least 0.3 CPU seconds; other work can only lower a rate."""
     generator = generator_for(0, "rate")
     results = []
     for _ in range(windows):
@@ -100,7 +100,7 @@ def samples_per_second(task: Task, length: int, batch: int, windows: int) -> flo
 
 
 def rates(quick: bool) -> list[Rate]:
-    """Every task, in batches of training size and in large batches."""
+    """Measure the rate of every task, in batches of training size and in large batches."""
     results = []
     for name, length, fields in TASKS_MEASURED:
         for batch in (128, 1_024):
@@ -114,7 +114,7 @@ def rates(quick: bool) -> list[Rate]:
 
 
 def base_rates(quick: bool) -> dict[str, dict[str, float]]:
-    """The scores of shallow baselines."""
+    """Return the scores of shallow baselines."""
     results = {}
     for name, length, fields in TASKS_MEASURED[: 2 if quick else None]:
         task = make_task(name, **fields)
@@ -126,7 +126,7 @@ def base_rates(quick: bool) -> dict[str, dict[str, float]]:
 
 
 def learner_errors(quick: bool) -> dict[str, float]:
-    """Squared errors of shallow baselines after 100 values of a tree, and the same divided by its 20 dimensions."""
+    """Return squared errors of shallow baselines after 100 values of a tree, also divided by its 20 dimensions."""
     task = make_task("decision-tree")
     inputs, targets = task.sample(20 if quick else 1_280, 101, generator_for(0, "learners"))
     last = targets[:, -1]
@@ -150,7 +150,7 @@ def learner_errors(quick: bool) -> dict[str, float]:
 
 
 def _greedy_trees(inputs: torch.Tensor) -> torch.Tensor | None:
-    """The answers of trees fitted to all points but the last; None if scikit-learn is not installed."""
+    """Return the answers of trees fitted to all points but the last; None if scikit-learn is not installed."""
     try:
         from sklearn.tree import DecisionTreeRegressor
     except ImportError:

@@ -1,13 +1,13 @@
-"""What position encodings cost a transformer, next to torch's own encoder.
+"""The cost of position encodings in a transformer, next to torch's own encoder.
 
     python benchmarks/transformer.py            prints the table
     python benchmarks/transformer.py --save     also writes docs/results/transformer-speed.md and the dated numbers
     python benchmarks/transformer.py --quick    takes seconds: a test that it runs, without meaningful numbers
 
-CPU milliseconds of training steps (forward, backward, AdamW; a loss at every position), one torch thread, all nets in
-turn in one run. First the net without positions is compared with torch's, and each encoding with its definition, in
-values and gradients. Torch's net is `torch.nn.TransformerEncoder` between the same embeddings and read-out, with a
-causal mask, which its layers hand to `scaled_dot_product_attention`, and no positions.
+Times are CPU milliseconds of training steps (forward, backward, AdamW; a loss at every position) on one torch thread.
+All nets take turns in one run. Before that, the net without positions is compared with torch's net, and each encoding
+with its definition, in values and gradients. Torch's net is `torch.nn.TransformerEncoder` between the same embeddings
+and read-out, without positions. Its layers pass a causal mask to `scaled_dot_product_attention`.
 """
 
 import json
@@ -32,7 +32,7 @@ COLUMNS = ("CPU ms", "ratio")
 
 
 class Size(NamedTuple):
-    """Layers, width, heads and a batch."""
+    """The layers, width and heads of a net, and the size of a batch."""
 
     num_layers: int
     d_model: int
@@ -46,7 +46,7 @@ QUICK = Size(2, 16, 2, 4, 12)
 
 
 class Peer(nn.Module):
-    """Torch's encoder in the place of our layers."""
+    """Torch's encoder instead of our layers."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class Peer(nn.Module):
 
 
 def make(size: Size, positions: str) -> Transformer:
-    """Our net with an encoding."""
+    """Return our net with a position encoding."""
     table = {"learned_positions": size.length} if positions == "learned" else {}
     config = TransformerConfig(
         d_model=size.d_model, num_heads=size.num_heads, num_layers=size.num_layers, positions=positions, **table
@@ -102,7 +102,7 @@ class Step:
 
 
 def check_that_nets_agree(size: Size) -> None:
-    """Raise unless our net without positions is torch's, and each encoding its definition, gradients included."""
+    """Check our net without positions against torch's net, and each encoding against its definition, with gradients."""
     inputs = torch.randint(NUM_SYMBOLS, (3, size.length), generator=torch.Generator().manual_seed(0))
     ours, theirs = make(size, "none").double(), Peer(size).double()
     theirs.embedding.load_state_dict(ours.read_in.embedding.state_dict())
@@ -137,7 +137,7 @@ def check_that_nets_agree(size: Size) -> None:
 
 
 def _check_equal(nets: list[tuple[Tensor, ...]]) -> None:
-    """Outputs, and their gradients by the tensors that stand after them."""
+    """Check that outputs are equal, and their gradients with respect to the tensors that follow each output."""
     outputs = [output for output, *_ in nets]
     gradients = [
         torch.autograd.grad(output.square().sum(), variables, materialize_grads=True) for output, *variables in nets
@@ -147,7 +147,7 @@ def _check_equal(nets: list[tuple[Tensor, ...]]) -> None:
 
 
 def step_costs(size: Size, repeats: int) -> dict[str, tuple[float, float]]:
-    """Median CPU milliseconds of a step of each net, and its median ratio to torch's; all take turns."""
+    """Measure the median CPU milliseconds of a step of each net and the median ratio to torch's net; all take turns."""
     steps = {PEER: Step(Peer(size), size)} | {name: Step(make(size, name), size) for name in POSITIONS}
     for step in steps.values():
         step()

@@ -176,7 +176,8 @@ class _Budget:
     def ignore(self, run_ids: Iterable[str]) -> None:
         """Do not count the seconds that these runs took before this command."""
         for run_id in run_ids:
-            # A run of two sweeps keeps its first number, because this command may have trained it in the first sweep.
+            # A run that is in two sweeps keeps its first number, because this command may have trained it in the first
+            # sweep.
             self._before.setdefault(run_id, self._recorded(run_id))
 
     def count(self, progress: "Progress") -> None:

@@ -59,7 +59,7 @@ def certify(
 
     # A check asks whether a file is correct, and a file of level "refuted" can be correct.
     minimum = parse_level(min_level or ("tested" if check is None else "refuted"))
-    # Before the work, which may take minutes, because a wrong option would waste it.
+    # Options are checked first, because a wrong option would waste minutes of work.
     _check_options(machine, out, check, proof, draw)
     if check is not None:
         outcome = _verified(certificate_file(check) if check.is_dir() else check, run, proof)
@@ -229,7 +229,8 @@ def extract(
     sentence = (
         "the net is this machine at every length"
         if certificate.level == "proved"
-        else f"of the task that is this machine: {certificate.claim} Not more, because {certificate.reason}"
+        else f"for the task that this machine solves: {certificate.claim} The level is not higher, because "
+        f"{certificate.reason}"
     )
     if as_json:
         size = {"states": machine.num_states, "symbols": machine.symbols, "answers": extracted.machine.classes}

@@ -59,7 +59,7 @@ def memorize(
     *,
     rational: Annotated[bool, Parameter(negative=(), help="Use a W_h of integers.")] = False,
     robust: Annotated[
-        bool, Parameter(negative=(), help="Find the net with the widest margin of its dimension.")
+        bool, Parameter(negative=(), help="Find the net with the widest margin among nets of its dimension.")
     ] = False,
     prove: Annotated[bool, Parameter(negative=(), help="Prove that no net without feedback is smaller.")] = False,
     max_dimension: Annotated[

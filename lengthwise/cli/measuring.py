@@ -161,7 +161,7 @@ def _evaluate_drawn(
     steps = "" if run is None else f", weights {run.steps_text}"
     console.print_line(f"{name}{steps}, strings of seed {seed}")
     if num_left_out := len(requested) - len(legal):
-        console.print_line(f"{num_left_out} lengths left out: {task.name} has no strings of them")
+        console.print_line(f"{num_left_out} lengths left out: {task.name} has no strings of these lengths")
     if not out and len(curve.points) > MAX_ROWS:
         console.print_line("--out FILE.csv writes all points")
     return {**_curve_facts(curve), "seed": seed, "lengths_left_out": num_left_out}

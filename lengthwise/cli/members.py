@@ -176,7 +176,7 @@ def _model_details(name: str, model: Any) -> Iterator[Paragraph]:
         yield from _docstring(model.Config)
     yield _settings("model", model.Config)
     presets = [preset for preset, recipe in PRESETS.items() if name in recipe.models]
-    more = [Line(f"presets that set more of it: {', '.join(presets)}", 0)] if presets else []
+    more = [Line(f"presets with settings of this model: {', '.join(presets)}", 0)] if presets else []
     yield [Line(f"preset: {model.default_preset}"), *more]
     yield _uses(model=name)
 
@@ -192,11 +192,11 @@ def _preset_details(name: str, preset: type[Preset]) -> Iterator[Paragraph]:
         tried = "; then ".join(
             ", ".join(f"{key}={value}" for key, value in changes.items()) for changes in goal_preset.models if changes
         )
-        heading = f"train {model} until a level is reached: changes"
+        heading = f"changes if {model} is trained until a level is reached"
         yield [Line(heading), *_rows(rows), *([Line(f"models tried: {tried}", 0)] if tried else [])]
     default_of = [model for model, kind in MODELS.items() if kind.default_preset == name]
     if default_of:
-        yield [Line(f"default of: {', '.join(default_of)}", 0)]
+        yield [Line(f"default preset of: {', '.join(default_of)}", 0)]
 
 
 def _construction_details(name: str, construct: Any) -> Iterator[Paragraph]:

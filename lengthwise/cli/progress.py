@@ -60,7 +60,7 @@ def watched(
 
 def _confirm_stop() -> None:
     """Confirm on a terminal that the request to stop was received, because a step may take long."""
-    with suppress(OSError):  # the terminal may be what is gone
+    with suppress(OSError):  # the request may come from a terminal that is closing
         if sys.stderr is not None and sys.stderr.isatty():
             # A signal handler may interrupt a print, so nothing buffered is used here.
             os.write(sys.stderr.fileno(), b"\nlengthwise: stops after this step; Ctrl-C again stops at once\n")

@@ -39,7 +39,8 @@ def open_streams() -> bool:
 
     Characters that the encoding of a stream lacks are written as backslash escapes.
     """
-    # Without the null device, the next file that is opened would get the number of a closed stream, and its output.
+    # Without the null device, the next file that is opened would get the number of a closed stream, and also receive
+    # the output of this stream.
     closed = [descriptor for descriptor in range(3) if not _is_open(descriptor)]
     for _ in closed:
         os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
@@ -77,7 +78,8 @@ def _is_open(descriptor: int) -> bool:
 def say(message: str, code: int) -> int:
     """Write each line of a message to standard error, and return the exit code."""
     with suppress(OSError):  # without a reader, the exit code still tells what happened
-        # The indentation tells a further line, which a line break in a name may begin, from a sentence of our own.
+        # Further lines are indented, so that a line that a line break in a name begins does not look like our own
+        # sentence.
         lines = message.rstrip("\n").replace("\n", "\n  ").split("\n")
         printing.write_lines((f"lengthwise: {line}" for line in lines), is_error=True)
     return code

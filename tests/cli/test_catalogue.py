@@ -54,7 +54,7 @@ def test_members_of_users_are_listed_and_shown(tmp_path: Path, capsys, monkeypat
     text = run(capsys, "show", "catalogue-test")
     assert f"mine in {file}" in text.replace("\n", " ")
     assert "size  integer; default 3" in text
-    assert "presets that set more of it" in run(capsys, "show", "regular-gpt")
+    assert "presets with settings of this model" in run(capsys, "show", "regular-gpt")
 
 
 def test_list_of_one_family(capsys) -> None:
@@ -94,7 +94,7 @@ def test_a_preset_is_shown_with_what_it_changes(capsys) -> None:
     assert re.search(r"^  steps +40000$", text, flags=re.MULTILINE)
     assert re.search(r"^  columns +rescaled$", text, flags=re.MULTILINE)
     assert "source: Fan et al. (2024)" in text
-    assert "default of: " in run(capsys, "show", "recurrent")
+    assert "default preset of: " in run(capsys, "show", "recurrent")
 
 
 def test_a_name_of_two_families_is_shown_in_both(capsys) -> None:

@@ -116,8 +116,8 @@ def bench_mlregtest(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Benchmark: machines learned from MLRegTest",
         about=(
-            "How often is a machine that is learned from 1,000 or 10,000 strings right on longer strings, and on pairs "
-            "that differ by one symbol?\n"
+            "The page shows how often a machine that is learned from 1,000 or 10,000 strings is right on longer "
+            "strings, and on pairs that differ by one symbol.\n"
             "Learning uses only the training strings of a language and their labels."
         ),
         cells=(),

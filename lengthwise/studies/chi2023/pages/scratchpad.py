@@ -22,7 +22,7 @@ def scratchpad_page(study: Remedies, stem: str) -> StudyPage:
         f"![Accuracy against length]({file})",
         _accuracies(study, own=True),
         (
-            f"Entries: accuracy, averaged over nets and (after the stroke) the lowest, on {study.size.num_strings} "
+            f"Entries: accuracy, averaged over nets and (after the slash) the lowest, on {study.size.num_strings} "
             "strings of each length, the same for all nets. Lengths count the symbols of the task. Intermediate "
             "answers are the net's own. Some lengths are left out (-), because nets that read everything again for "
             "each answer take too long."
@@ -37,8 +37,8 @@ def scratchpad_page(study: Remedies, stem: str) -> StudyPage:
         markdown_table(["symbols", "window", "everything", "RegularGPT", "passes", "levels"], map(_cost, study.costs)),
         f"Entries are CPU seconds for the final answers to {study.size.num_strings} strings on one core: the smallest "
         f"time of three calls. *Window*: a net that sees a window of {WINDOW} in both layers, and reads only that "
-        "window again for each own answer. *Everything*: a net that reads everything again for each answer (up to the "
-        "lengths at which nets are measured). *Passes* follow one another (2T symbols, two at a time), whereas "
+        "window again for each of its answers. *Everything*: a net that reads everything again for each answer (up to "
+        "the lengths at which nets are measured). *Passes* follow one another (2T symbols, two at a time), whereas "
         "RegularGPT has log2 T *levels* (rounded up).",
     ]
     return StudyPage(sections, {file: _chart(study, lengths).to_dict()})

@@ -72,8 +72,9 @@ def _headline(outcomes: Sequence[Outcome]) -> str:
     others = " and ".join(f"{name} in {counts['exact']}" for name, counts in zip(BASELINES, verdicts[1:], strict=True))
     return (
         f"With up to 5 % wrong labels, `learn` finds the machine that labeled the strings in {verdicts[0]['exact']} of "
-        f"{len(outcomes)} cases, and {others} of the cases. In {undecided} other cases, `learn` finds a machine that "
-        "the examples favor or do not distinguish from the target."
+        f"{len(outcomes)} cases, {others}.\n"
+        f"In {undecided} other cases, `learn` finds a machine that the examples favor or do not distinguish from the "
+        "machine that labeled the strings."
     )
 
 
@@ -111,15 +112,16 @@ def _percent(share: float) -> str:
 
 def _protocol(size: Size) -> str:
     return (
-        f"Random machines have 5 to 30 states and 2 to 12 symbols, both drawn uniformly, with at most "
+        "Random machines have 5 to 30 states and 2 to 12 symbols, both drawn uniformly, with at most "
         f"{MAX_TRANSITIONS} states times symbols. Larger machines have too few labels for each transition. There are "
-        "two answers, and at least three in ten states give each answer. "
-        f"There are {size.examples:,} uniform strings of 1 to {LONGEST} symbols with one label each, or {size.traces} "
-        "such strings with a label for each symbol. Fresh strings have up to twice that length.\n"
+        f"two answers, and at least three in ten states give each answer. There are {size.examples:,} uniform strings "
+        f"of 1 to {LONGEST} symbols with one label each, or {size.traces} such strings with a label for each symbol. "
+        "Fresh strings have up to twice that length.\n"
         "\n"
-        "Protocols have 5 to 12 states, 6 to 12 tokens, and a state for errors. Each state allows 2 to 4 tokens. "
-        f"There are {size.examples:,} traces of {TRACE_LENGTHS[0]} to {TRACE_LENGTHS[1]} tokens with one label each. "
-        f"{_percent(SHARE_REJECTED)} of the traces have an error at a uniform position, and uniform tokens after it.\n"
+        "Protocols have 5 to 12 states, 6 to 12 tokens, and a state for errors. Each state allows 2 to 4 tokens. There "
+        f"are {size.examples:,} traces of {TRACE_LENGTHS[0]} to {TRACE_LENGTHS[1]} tokens with one label each. In "
+        f"{_percent(SHARE_REJECTED)} of the traces, an error occurs at a uniformly drawn position, and uniformly drawn "
+        "tokens follow it.\n"
         "\n"
         "Each label is wrong with the probability in the table. All examples are given to each learner, and repeated "
         f"strings once. The budget of the search is {size.budget:.0f} CPU seconds. RPNI and EDSM are stopped after "
