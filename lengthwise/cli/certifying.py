@@ -29,7 +29,8 @@ def certify(
         Parameter(help="Compare with this machine instead of the task: a file, a folder or a regular expression."),
     ] = None,
     out: Annotated[
-        Path | None, Parameter(help="File for the certificate; by default in the run's folder, or none with --machine.")
+        Path | None,
+        Parameter(help="File for the certificate; by default one in the run's folder; no file with --machine."),
     ] = None,
     check: Annotated[
         Path | None,

@@ -146,8 +146,8 @@ def _frequency_text(rows: Sequence[Learned]) -> str:
     return (
         "The table has nets of dimension d_min with W_x = 0 that are right. Each eigenvalue of W_h counts as the "
         "nearest k / p. *Off*: the largest distance of an eigenvalue from its k / p, in units of 1 / p, in the median "
-        "net. *Readable*: nets whose frequencies can read the word indefinitely. *Robust*: nets that have the set with "
-        "the widest margin. *Readable sets*: their number among all sets of that dimension, as a baseline for "
+        "net. *Readable*: nets from whose frequencies the word can be read indefinitely. *Robust*: nets that have the "
+        "set with the widest margin. *Readable sets*: their number among all sets of that dimension, as a baseline for "
         "guesses.\n"
         "\n"
         f"In all {right} nets: {readable} readable, {robust} most robust.\n"

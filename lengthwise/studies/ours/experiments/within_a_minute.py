@@ -67,8 +67,8 @@ def tasks(scale: Scale = "small") -> Experiment:
             "before them, is below 0.0002 when its columns are one-hot vectors. Before that, it answers no string "
             "other than training strings.",
             "A certificate below *proved* ends the attempt, and another begins. A certificate knows the task at every "
-            "length, so such a restart uses more than training strings. The column *restarts* counts these restarts. "
-            "A restart uses no accuracy and no string of the measurement.",
+            "length, so such a restart uses more information than the training strings contain. The column *restarts* "
+            "counts these restarts. A restart uses no accuracy and no string of the measurement.",
             "Selection: lengths, thresholds and sizes were chosen by trials on some of these tasks, with these and "
             "other seeds. No setting differs between tasks.",
             "The budget decides only whether another attempt begins; attempts depend on their steps alone.",
