@@ -154,7 +154,8 @@ def _transformer(model: Transformer) -> Exported:
     max_length = min(MAX_SYMBOLS, model.max_length or MAX_SYMBOLS)
     if isinstance(read_in.positions, FIRE):
         # Beyond the limit, biases depend on two positions, which would be a table for each pair.
-        max_length = min(max_length, *(int(layer.limit_in_positions.detach()) + 1 for layer in _fire_biases(read_in.positions)))
+        limits = [float(layer.limit_in_positions.detach()) for layer in _fire_biases(read_in.positions)]
+        max_length = min(max_length, int(min(limits)) + 1)
     # The page gets numbers of positions or distances, so that no formula of an encoding is written twice.
     tensors = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("read_in.positions.")}
     tensors |= _position_tables(read_in.positions, max_length)
