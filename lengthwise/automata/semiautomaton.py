@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Int64, Integer
 
 from lengthwise.automata.refinement import coarsest_partition, first_difference
 from lengthwise.validation import texts_of, truncate
@@ -89,7 +89,7 @@ class Semiautomaton:
                 f"{argument}: expected a state in 0..{self.num_states - 1}, got {state}; number the states from 0"
             )
 
-    def check_strings(self, strings: Int64[np.ndarray, "B T"]) -> None:
+    def check_strings(self, strings: Integer[np.ndarray, "B T"]) -> None:
         """Raise a ValueError unless all symbols are ids of the alphabet."""
         if strings.size and (strings.min() < 0 or strings.max() >= self.num_symbols):
             row, position = np.argwhere((strings < 0) | (strings >= self.num_symbols))[0].tolist()
@@ -114,7 +114,7 @@ class Semiautomaton:
                 "rename or reorder the symbols of one machine"
             )
 
-    def run(self, strings: Int64[np.ndarray, "B T"], start: int = 0) -> Int64[np.ndarray, "B T"]:
+    def run(self, strings: Integer[np.ndarray, "B T"], start: int = 0) -> Int64[np.ndarray, "B T"]:
         """Return the state after every symbol of every string, with one step per position for the whole batch.
 
         Raises:
@@ -127,7 +127,7 @@ class Semiautomaton:
             states[position] = row
         return (states // self.num_symbols).T
 
-    def final_states(self, strings: Int64[np.ndarray, "B T"], start: int = 0) -> Int64[np.ndarray, " B"]:
+    def final_states(self, strings: Integer[np.ndarray, "B T"], start: int = 0) -> Int64[np.ndarray, " B"]:
         """Return the state at the end of every string (`start` itself if T is 0); errors are as in `run`."""
         if len(strings) <= MAX_LOOPED_STRINGS:
             return self._final_states_of_few(strings, start)
@@ -136,7 +136,7 @@ class Semiautomaton:
             row = rows.take(row + symbols)
         return row // self.num_symbols
 
-    def _final_states_of_few(self, strings: Int64[np.ndarray, "B T"], start: int) -> Int64[np.ndarray, " B"]:
+    def _final_states_of_few(self, strings: Integer[np.ndarray, "B T"], start: int) -> Int64[np.ndarray, " B"]:
         """Return the result of `final_states`, string by string."""
         self.check_state(start)
         self.check_strings(strings)
@@ -155,8 +155,8 @@ class Semiautomaton:
         return rows
 
     def _prepare(
-        self, strings: Int64[np.ndarray, "B T"], start: int
-    ) -> tuple[Int64[np.ndarray, " N"], Int64[np.ndarray, "T B"], Int64[np.ndarray, " B"]]:
+        self, strings: Integer[np.ndarray, "B T"], start: int
+    ) -> tuple[Int64[np.ndarray, " N"], Integer[np.ndarray, "T B"], Int64[np.ndarray, " B"]]:
         """Check the input; return the flattened table, the strings with positions as the first axis, and the starts.
 
         States are replaced by the start of their row in the flattened table, so a step is an addition and a look-up.

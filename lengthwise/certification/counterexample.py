@@ -8,7 +8,7 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
-from lengthwise.evaluation.length_curve import final_answers, prefix_answers
+from lengthwise.evaluation.length_curve import MAX_SYMBOLS_DRAWN, final_answers, prefix_answers
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import OracleTask
 from lengthwise.threads import denormals_kept
@@ -45,7 +45,13 @@ class Graded(NamedTuple):
 @torch.no_grad()
 def grade(model: SequenceModel, task: OracleTask, strings: Int64[Tensor, "B T"]) -> Graded:
     """Return the final answers of the model and of the task."""
-    return Graded(final_answers(model, strings), task.solve(strings)[:, -1])
+    return Graded(final_answers(model, strings), solved_last(task, strings))
+
+
+def solved_last(task: OracleTask, strings: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
+    """Return the task's answers to whole strings, some strings at a time: `solve` also returns those to prefixes."""
+    parts = strings.split(max(1, MAX_SYMBOLS_DRAWN // strings.shape[1]))
+    return torch.cat([task.solve(part)[:, -1] for part in parts])
 
 
 def max_enumerated_length(model: SequenceModel, task: OracleTask) -> int:

@@ -8,17 +8,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Int64
+from jaxtyping import Int64, Integer
 from torch import Tensor
 
 from lengthwise.automata.sampling import StringSampler
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.counterexample import MAX_PAIRS_READ, Graded, grade
+from lengthwise.certification.counterexample import MAX_PAIRS_READ, Graded, grade, solved_last
 from lengthwise.certification.grids import NUM_LETTERS, NUM_PAIRS, problems_of
 from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.parts import TraceAgreement
 from lengthwise.conventions import IGNORE
-from lengthwise.evaluation.length_curve import final_answers
+from lengthwise.evaluation.length_curve import (
+    MAX_SYMBOLS_PER_CHUNK,
+    MIN_STRINGS_PER_CHUNK,
+    final_answers,
+    sample_in_parts,
+)
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.extraction.base import Extraction, Reader, TraceCount, Traces
 from lengthwise.models.base import SequenceModel
@@ -31,6 +36,9 @@ TESTED_LENGTHS = (40, 500, 10_000)
 
 NUM_STRINGS = 1_000
 """The number of tested strings of each length."""
+
+MAX_SYMBOLS_IN_BYTES = 128
+"""The largest alphabet whose symbols fit into signed bytes; strings may also contain pads, which are -1."""
 
 MIN_STRINGS_PER_ANSWER = 10
 """The smallest number of strings for each answer. If there would be fewer, no samples are replaced."""
@@ -80,17 +88,20 @@ def tested_strings(
     if not legal:
         return None
     # Structured strings come first, and samples fill up the number: families have few distinct strings at some lengths.
-    num_per_family = num_strings * 2 // 5 // len(STRUCTURED)
+    num_per_family, num_symbols = num_strings * 2 // 5 // len(STRUCTURED), len(task.symbols)
+    # Strings are copied several times until all are there, so their symbols have one byte meanwhile, not eight.
+    dtype = torch.int8 if num_symbols <= MAX_SYMBOLS_IN_BYTES else torch.int64
     structured = torch.cat(
         [
-            draw(len(task.symbols), num_per_family, legal[0], generator_for(seed, "tested", family, length))
+            draw(num_symbols, num_per_family, legal[0], generator_for(seed, "tested", family, length)).to(dtype)
             for family, draw in STRUCTURED.items()
         ]
     ).unique(dim=0)
-    sampled = task.sample(num_strings - len(structured), legal[0], generator_for(seed, "tested", length)).inputs
+    parts = sample_in_parts(task, num_strings - len(structured), legal[0], generator_for(seed, "tested", length))
+    sampled = torch.cat([batch.inputs.to(dtype) for _, batch in parts])
     if isinstance(task, RegularTask):
         sampled = with_rare_answers(task.transducer, sampled, generator_for(seed, "tested", "rare answers", length))
-    return torch.cat([sampled, structured])
+    return torch.cat([sampled, structured]).long()
 
 
 def draw_strings(
@@ -109,8 +120,8 @@ def draw_strings(
 
 
 def with_rare_answers(
-    machine: Transducer, samples: Int64[Tensor, "B T"], generator: torch.Generator
-) -> Int64[Tensor, "B T"]:
+    machine: Transducer, samples: Integer[Tensor, "B T"], generator: torch.Generator
+) -> Integer[Tensor, "B T"]:
     """Replace samples that have frequent answers by strings that have rare answers.
 
     The new strings are drawn uniformly. An answer that no string of this length has is skipped. Without the new strings
@@ -133,7 +144,8 @@ def with_rare_answers(
         sampler = StringSampler(semiautomaton, np.array([machine.start]), machine.outputs == answer, weights)
         if sampler.possible(length)[0]:  # an automaton may give an answer at other lengths only
             uniforms = torch.rand(count, length, generator=generator, dtype=torch.float64).numpy()
-            drawn.append(torch.from_numpy(sampler.sample(uniforms, np.zeros(count, dtype=np.int64)).copy()))
+            strings = torch.from_numpy(sampler.sample(uniforms, np.zeros(count, dtype=np.int64)).copy())
+            drawn.append(strings.to(samples.dtype))
     # Each answer keeps its first `enough` samples; the samples beyond these are the first to be replaced.
     rank = sum(np.where(last == answer, np.cumsum(last == answer), 0) for answer in answers.tolist())
     is_kept = (last != IGNORE) & (rank <= enough)
@@ -186,22 +198,24 @@ class TracedStrings(NamedTuple):
         if answers is not None:
             # Traces compute answers in another order than the model, so the model itself also answers some strings.
             answers[::stride] = final_answers(model, self.strings[::stride])
-            yield self.strings, Graded(answers, task.solve(self.strings)[:, -1])
+            yield self.strings, Graded(answers, solved_last(task, self.strings))
             return
         for strings in self._parts():
             yield strings, grade(model, task, strings)
 
-    def _parts(self) -> list[Int64[Tensor, "_ T"]]:
-        """Return the strings that the model reads itself, in two batches with the small one first."""
-        strings = self.strings
+    def _parts(self) -> Iterator[Int64[Tensor, "_ T"]]:
+        """Yield the strings that the model reads itself: first a small part, then as many as are read at once."""
+        strings, length = self.strings, self.strings.shape[1]
         if self.traces is None:
-            strings = strings[:: -(-strings.numel() * strings.shape[1] // MAX_PAIRS_READ)]
-            parts = [strings[:FIRST_BATCH_UNTRACED], strings[FIRST_BATCH_UNTRACED:]]
-        else:
-            is_first = torch.zeros(len(strings), dtype=torch.bool)
-            is_first[:: max(1, len(strings) // FIRST_BATCH_TRACED)] = True
-            parts = [strings[is_first], strings[~is_first]]
-        return [part for part in parts if len(part)]
+            strings = strings[:: -(-strings.numel() * length // MAX_PAIRS_READ)]
+            yield from filter(len, (strings[:FIRST_BATCH_UNTRACED], strings[FIRST_BATCH_UNTRACED:]))
+            return
+        is_first = torch.zeros(len(strings), dtype=torch.bool)
+        is_first[:: max(1, len(strings) // FIRST_BATCH_TRACED)] = True
+        yield strings[is_first]
+        for part in torch.nonzero(~is_first)[:, 0].split(max(MIN_STRINGS_PER_CHUNK, MAX_SYMBOLS_PER_CHUNK // length)):
+            if len(part):
+                yield strings[part]
 
 
 AllStrings = Sequence[TracedStrings]

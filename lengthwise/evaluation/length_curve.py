@@ -1,8 +1,8 @@
 """Measurements of the accuracy of the final answer against length."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from numbers import Integral
-from typing import TypeGuard, cast, get_args
+from typing import NamedTuple, TypeGuard, cast, get_args
 
 import torch
 from jaxtyping import Int64
@@ -33,7 +33,12 @@ MAX_STRINGS, MAX_LENGTH = 1_000_000, 10_000_000
 """The largest number of strings of one length, and the largest length; more are probably a mistake."""
 
 MAX_SYMBOLS = 1 << 32
-"""The largest number of symbols in the strings of one length, which are drawn at once: 64 GiB with their answers."""
+"""The largest number of symbols in the strings of one length: 32 GiB, because recurrent nets read all of them at once.
+"""
+
+MAX_SYMBOLS_DRAWN = 1 << 19
+"""The largest number of symbols that are drawn at once. Drawing takes about five numbers for each symbol, with the
+answers to all prefixes."""
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 18
 """The largest number of symbols that are read at once, so that memory does not grow with the number of strings."""
@@ -133,29 +138,71 @@ def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[T
     return torch.cat([answers_of(model.last(part)).to(inputs.device) for part in parts])
 
 
-def supervised_answers(model: SequenceModel, batch: Batch) -> Int64[Tensor, " B"]:
-    """Return the model's answer at the last supervised position of each row; -1 if its states overflow before."""
-    positions, length = batch.last_supervised, batch.inputs.shape[1]
+class LabeledStrings(NamedTuple):
+    """Strings of one length, the last supervised position of each, and the right answer there."""
+
+    inputs: Int64[Tensor, "B T"]
+    positions: Int64[Tensor, " B"]
+    targets: Int64[Tensor, " B"]
+
+
+def labeled(batch: Batch) -> LabeledStrings:
+    """Return the strings of a batch with the last supervised answer of each, without the answers to other prefixes."""
+    positions = batch.last_supervised
+    return LabeledStrings(batch.inputs, positions, batch.targets.gather(1, positions[:, None])[:, 0])
+
+
+def sample_in_parts(
+    task: SymbolTask, num_strings: int, length: int, generator: torch.Generator
+) -> Iterator[tuple[slice, Batch]]:
+    """Draw strings in batches of at most `MAX_SYMBOLS_DRAWN` symbols, and yield each with the numbers of its strings.
+
+    All batches together do not fit into the memory of their strings, because a batch also has the answers to prefixes.
+    """
+    size = max(1, MAX_SYMBOLS_DRAWN // length)
+    for start in range(0, num_strings, size):
+        stop = min(start + size, num_strings)
+        yield slice(start, stop), task.sample(stop - start, length, generator)
+
+
+def draw_labeled(task: SymbolTask, num_strings: int, length: int, generator: torch.Generator) -> LabeledStrings:
+    """Draw strings by `sample_in_parts`, and keep one answer of each."""
+    inputs, positions, targets = torch.empty(0, 0, dtype=torch.int64), [], []
+    for rows, batch in sample_in_parts(task, num_strings, length, generator):
+        part = labeled(batch)
+        if not rows.start:
+            # Joining a list of parts would hold all strings twice.
+            inputs = part.inputs.new_empty(num_strings, part.inputs.shape[1])
+        inputs[rows] = part.inputs
+        positions.append(part.positions)
+        targets.append(part.targets)
+    return LabeledStrings(inputs, torch.cat(positions), torch.cat(targets))
+
+
+def supervised_answers(
+    model: SequenceModel, inputs: Int64[Tensor, "B T"], positions: Int64[Tensor, " B"]
+) -> Int64[Tensor, " B"]:
+    """Return the model's answer at one position of each row; -1 if its states overflow before."""
+    length = inputs.shape[1]
     if bool((positions == length - 1).all()):
-        return final_answers(model, batch.inputs)
-    parts = batch.inputs.split(max(1, MAX_SYMBOLS_PER_CHUNK // (8 * length)))  # all prefixes need more memory
+        return final_answers(model, inputs)
+    parts = inputs.split(max(1, MAX_SYMBOLS_PER_CHUNK // (8 * length)))  # all prefixes need more memory
     return torch.cat([prefix_answers(model, part) for part in parts]).gather(1, positions[:, None])[:, 0]
 
 
-def answered_point(model: SequenceModel, task: SymbolTask, batch: Batch, length: int) -> LengthPoint:
-    """Return the point of a batch of strings of one length, graded at the last supervised position of each.
+def answered_point(model: SequenceModel, task: SymbolTask, strings: LabeledStrings, length: int) -> LengthPoint:
+    """Return the point of strings of one length, graded at the last supervised position of each.
 
     Example:
         >>> import torch
         >>> from lengthwise.models import make_model
         >>> from lengthwise.tasks import make_task
         >>> task = make_task("parity")
-        >>> batch = task.sample(16, 4, torch.Generator().manual_seed(0))
-        >>> answered_point(make_model("gru", task), task, batch, 4).num_strings
+        >>> strings = draw_labeled(task, 16, 4, torch.Generator().manual_seed(0))
+        >>> answered_point(make_model("gru", task), task, strings, 4).num_strings
         16
     """
-    targets = batch.targets.gather(1, batch.last_supervised[:, None])[:, 0]
-    return _point(task, length, supervised_answers(model, batch), targets)
+    return _point(task, length, supervised_answers(model, strings.inputs, strings.positions), strings.targets)
 
 
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
@@ -174,8 +221,8 @@ def _independent(
     points = []
     for length in lengths:
         task.check_length(length)
-        batch = task.sample(num_strings, length, generator_for(seed, "evaluation", length))
-        points.append(answered_point(model, task, batch, length))
+        strings = draw_labeled(task, num_strings, length, generator_for(seed, "evaluation", length))
+        points.append(answered_point(model, task, strings, length))
         set_progress(sum(lengths[: len(points)]) / sum(lengths))
     return points
 

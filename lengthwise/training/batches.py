@@ -7,7 +7,7 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from lengthwise.conventions import PAD
-from lengthwise.evaluation.length_curve import LengthPoint, answered_point
+from lengthwise.evaluation.length_curve import LengthPoint, answered_point, labeled
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, SymbolTask, Task
@@ -144,7 +144,7 @@ def examples_answered(model: SequenceModel, task: SymbolTask, recipe: Recipe, *,
         for length in sorted(chain(*training_lengths(task, recipe))):
             strings = training_set(task, recipe, length, seed=seed)
             scored = Batch(strings.inputs[:MAX_SCORED], strings.targets[:MAX_SCORED])
-            points.append(answered_point(model, task, scored, length))
+            points.append(answered_point(model, task, labeled(scored), length))
     return tuple(points)
 
 

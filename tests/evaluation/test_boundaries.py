@@ -10,13 +10,22 @@ from lengthwise.conventions import IGNORE
 from lengthwise.evaluation import length_curve as length_curve_module
 from lengthwise.evaluation import perplexity as perplexity_module
 from lengthwise.evaluation.interval import accuracy_interval, are_equal, correlation_interval, difference_from_zero
-from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint, final_answers, length_curve, supervised_answers
+from lengthwise.evaluation.length_curve import (
+    LengthCurve,
+    LengthPoint,
+    draw_labeled,
+    final_answers,
+    labeled,
+    length_curve,
+    supervised_answers,
+)
 from lengthwise.evaluation.perplexity import chunk_ends, perplexity_curve, token_nlls
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models import make_model
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks import Batch, make_task
+from lengthwise.tasks.base import SymbolTask
 from lengthwise.tasks.regular.parity import Parity
 
 TASK = make_task("parity")
@@ -75,12 +84,12 @@ def test_only_rows_that_end_early_cost_all_prefixes() -> None:
     model.eval()
     inputs = torch.tensor([[0, 1, 0], [1, 1, 0]])
     at_the_end = torch.tensor([[IGNORE, IGNORE, 1], [1, IGNORE, 1]])
-    assert supervised_answers(model, Batch(inputs, at_the_end)).tolist() == [0, 0]
+    assert supervised_answers(model, inputs, Batch(inputs, at_the_end).last_supervised).tolist() == [0, 0]
     model.may_read_prefixes = True
     before_the_end = torch.tensor([[IGNORE, 1, IGNORE], [1, IGNORE, IGNORE]])
-    assert supervised_answers(model, Batch(inputs, before_the_end)).tolist() == [1, 1]
+    assert supervised_answers(model, inputs, Batch(inputs, before_the_end).last_supervised).tolist() == [1, 1]
     one_of_both = torch.tensor([[IGNORE, IGNORE, 1], [IGNORE, 1, IGNORE]])
-    assert supervised_answers(model, Batch(inputs, one_of_both)).tolist() == [0, 1]
+    assert supervised_answers(model, inputs, Batch(inputs, one_of_both).last_supervised).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(("limit", "whole", "prefixes"), [(1, 1, 1), (3 * 8, 8, 1), (3 * 8 * 2, 9, 2), (1 << 18, 9, 9)])
@@ -98,7 +107,7 @@ def test_parts_have_as_many_strings_as_fit(
     early = torch.tensor([1, IGNORE, IGNORE]).expand(9, 3)
     one_pass = lambda: length_curve(model, TASK, [2, 3], num_strings=9, protocol="one-pass")  # noqa: E731
     expected = [len(part) for part in inputs.split(prefixes)]
-    for read in (lambda: supervised_answers(model, Batch(inputs, early)), one_pass):
+    for read in (lambda: supervised_answers(model, inputs, Batch(inputs, early).last_supervised), one_pass):
         read()
         assert model.sizes[-len(expected) :] == expected
 
@@ -246,3 +255,28 @@ def test_structured_strings_have_all_their_forms() -> None:
     assert bool((drawn["constant"][:, 0] == torch.arange(2_000) % 50).all())
     assert bool((drawn["alternating"][:, 0] != drawn["alternating"][:, 1]).all())
     assert torch.equal(drawn["alternating"][:, :-2], drawn["alternating"][:, 2:])
+
+
+@pytest.mark.parametrize("name", ["parity", "modular-arithmetic", "reverse-string"])
+@pytest.mark.parametrize(("limit", "sizes"), [(1, [1] * 7), (3 * 11, [3, 3, 1]), (7 * 11, [7])])
+def test_strings_are_drawn_in_batches_and_keep_their_answers(
+    name: str, limit: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = make_task(name)
+    assert isinstance(task, SymbolTask)
+    drawn: list[Batch] = []
+    sample = type(task).sample
+
+    def recorded(self: SymbolTask, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        drawn.append(sample(self, batch_size, length, generator))
+        return drawn[-1]
+
+    monkeypatch.setattr(type(task), "sample", recorded)
+    monkeypatch.setattr(length_curve_module, "MAX_SYMBOLS_DRAWN", limit)
+    strings = draw_labeled(task, 7, 11, torch.Generator().manual_seed(0))
+    assert [len(batch.inputs) for batch in drawn] == sizes
+    whole = labeled(Batch(*(torch.cat([getattr(batch, part) for batch in drawn]) for part in ("inputs", "targets"))))
+    for got, expected in zip(strings, whole, strict=True):
+        assert torch.equal(got, expected)
+    if name == "parity":  # one draw for each symbol, so batches have the strings of one large batch
+        assert torch.equal(strings.inputs, sample(task, 7, 11, torch.Generator().manual_seed(0)).inputs)

@@ -323,7 +323,7 @@ def test_rows_are_right_at_their_own_last_supervised_positions(monkeypatch: pyte
         inputs[row, :size], targets[row, size - 1] = 0, 1
     model = Counting(make_task("parity"))
     model.eval()
-    assert torch.equal(supervised_answers(model, Batch(inputs, targets)), sizes - 1)
+    assert torch.equal(supervised_answers(model, inputs, Batch(inputs, targets).last_supervised), sizes - 1)
 
 
 @pytest.mark.parametrize("protocol", ["independent", "one-pass", "structured"])

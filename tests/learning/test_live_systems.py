@@ -325,13 +325,14 @@ for line in sys.stdin:
 
 
 def test_a_line_before_the_first_answer_is_an_error(tmp_path: Path) -> None:
-    """It is taken for the first answer, and each answer for the next one, so the last answer is left."""
+    """At the latest at the end: the line is taken for the first answer, and so on, and the last answer is left."""
     (tmp_path / "late.py").write_text(LATE)
-    with closing(Program(f"{sys.executable} {tmp_path / 'late.py'}")) as program:
+    with (
+        pytest.raises(ValueError, match="expected one line of output for each line of input, got another"),
+        Program(f"{sys.executable} {tmp_path / 'late.py'}") as program,
+    ):
         program.reset()
-        assert program.step("a") == "RESET"
-        with pytest.raises(ValueError, match="expected one line of output for each line of input, got another"):
-            program.__exit__(None, None, None)
+        program.step("a")
 
 
 def test_no_program_that_the_command_started_is_left(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ MAX_COMPUTED = 50_000
 Along more symbols, only the index of the 1 in each block is computed, which gives the same states to the last bit.
 """
 
-MAX_POSITIONS_PER_CHUNK = 1 << 22
+MAX_POSITIONS_PER_CHUNK = 1 << 20
 """The largest number of indices of a 1 that are computed at once."""
 
 
