@@ -16,7 +16,7 @@ from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, Width,
 from lengthwise.models.capabilities import AnswersUpTo
 from lengthwise.models.symbol_tree import SymbolTree
 from lengthwise.ops.tree import LeftEdge, PadRule, Tree, TreeLayer
-from lengthwise.ops.tree_attention import masked_states, prefix_states
+from lengthwise.ops.tree_attention import prefix_states, prefix_states_by_definition
 
 MAX_CHUNK = 4096
 MAX_LOWER_LEVELS = 16
@@ -188,7 +188,7 @@ class RegularGPT(AnswersUpTo, SymbolTree):
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         """Return the logits of `forward`, computed by the masks of eq. (1); for small T."""
-        logits: Tensor = self.readout(masked_states(self.rows(inputs), self.tree))
+        logits: Tensor = self.readout(prefix_states_by_definition(self.rows(inputs), self.tree))
         return logits
 
     def forward_bounded(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
@@ -197,7 +197,7 @@ class RegularGPT(AnswersUpTo, SymbolTree):
         # With one size for all lengths, one exported graph suffices. Answers do not depend on later symbols.
         filled = F.pad(ids, (0, max_length))[:, :max_length]
         # With a cut edge, the definition needs a pass for each prefix, so the fast form is used. It is also one graph.
-        states = masked_states if self.config.left_edge == "pads" else prefix_states
+        states = prefix_states_by_definition if self.config.left_edge == "pads" else prefix_states
         logits: Tensor = self.readout(states(filled, self.tree))
         return logits.index_select(1, torch.arange(inputs.shape[1], device=inputs.device))
 

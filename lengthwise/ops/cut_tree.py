@@ -29,6 +29,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.ops.dilated_attention import attend_masked
+from lengthwise.ops.shapes import check_shapes
 from lengthwise.ops.tree import Tree, TreeLayer
 
 
@@ -55,6 +56,7 @@ def cut_prefix_states_by_definition(
     return torch.stack(answers, 1)
 
 
+@check_shapes
 def cut_prefix_states(
     ids: Int64[Tensor, "B T"], tree: Tree, perturb: Callable[[Tensor], Tensor] | None = None
 ) -> Float[Tensor, "B T D"]:

@@ -14,10 +14,10 @@ Positions before the start are pads. Under the pad rule `"merged"`, pads pass th
 `"raw"`, every level has the same raw pad there. With the left edge `"cut"`, windows are cut off instead
 (`lengthwise.ops.cut_tree`). All forms support both left edges.
 
-`masked_states` is the definition, with a [T, T] mask for each level, as in eq. (1). `prefix_states` computes the same
-without a mask. `last_state` computes only the answer for the whole string, from the positions congruent to T - 1 modulo
-C^l at level l. As long as windows repeat, `prefix_states` and `last_state` merge each distinct window once, and copy
-the result to all nodes with this window. This is exact, even in training.
+`prefix_states_by_definition` has a [T, T] mask for each level, as in eq. (1). `prefix_states` computes the same without
+a mask. `last_state` computes only the answer for the whole string, from the positions congruent to T - 1 modulo C^l at
+level l. As long as windows repeat, `prefix_states` and `last_state` merge each distinct window once, and copy the
+result to all nodes with this window. This is exact, even in training.
 
 On the levels where windows repeat, `rows` contains the distinct states of a level, and `codes` the row of each node.
 From the first level with few repeated windows on, `states` contains a state for each node. `pad` is the current level's
@@ -43,6 +43,7 @@ from torch import Tensor
 from lengthwise.devices import lowers_precision
 from lengthwise.ops.cut_tree import cut_last_states, cut_prefix_states, cut_prefix_states_by_definition
 from lengthwise.ops.dilated_attention import attend_masked
+from lengthwise.ops.shapes import check_shapes
 from lengthwise.ops.tree import FusedLayer, Merge, Tree, TreeLayer
 
 TABLE_ROWS = 1024
@@ -100,7 +101,7 @@ def merge_of(layer: TreeLayer) -> Merge:
     return fused or partial(merge_by_parts, layer)
 
 
-def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D"]:
+def prefix_states_by_definition(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D"]:
     """Return every prefix's state by the definition: the mask of eq. (1), with explicit pads before the start.
 
     This takes O(T^2) memory. The pads reach as far back as the widest window of a symbol. Windows of pads may lack
@@ -125,6 +126,7 @@ def masked_states(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D
     return torch.cat(answers, 1)
 
 
+@check_shapes
 def prefix_states(
     ids: Int64[Tensor, "B T"],
     tree: Tree,

@@ -13,6 +13,8 @@ from checked_types import begin
 from torch import Tensor
 
 import lengthwise.ops
+from lengthwise.layers.tree_layers import BareLayer
+from lengthwise.ops.cut_tree import cut_prefix_states
 from lengthwise.ops.delta_rule import delta_rule
 from lengthwise.ops.dilated_attention import dilated_attention
 from lengthwise.ops.integer_answers import integer_loss
@@ -22,6 +24,8 @@ from lengthwise.ops.outer_products import outer_products
 from lengthwise.ops.selective_scan import selective_scan
 from lengthwise.ops.sinusoids import distance_sinusoids, position_angles, position_sinusoids, timestep_sinusoids
 from lengthwise.ops.slstm import slstm
+from lengthwise.ops.tree import Tree
+from lengthwise.ops.tree_attention import prefix_states
 
 B, T, H, J, K, M, E, P = 2, 3, 2, 2, 5, 4, 6, 7
 
@@ -29,6 +33,9 @@ B, T, H, J, K, M, E, P = 2, 3, 2, 2, 5, 4, 6, 7
 def ones(*shape: int) -> Tensor:
     return torch.ones(shape)
 
+
+TREE = Tree(ones(K, E), [BareLayer(d_model=E, num_heads=H, chunk_size=2)], chunk_size=2)
+IDS = torch.zeros(B, T, dtype=torch.int64)
 
 OPS: dict[Callable[..., Any], Mapping[str, Any]] = {
     delta_rule: {
@@ -46,6 +53,7 @@ OPS: dict[Callable[..., Any], Mapping[str, Any]] = {
         "bias": ones(H, 2),
         "stride": 1,
     },
+    cut_prefix_states: {"ids": IDS, "tree": TREE},
     integer_loss: {"numbers": ones(T), "targets": ones(T), "sharpness": 4.0},
     mlstm: {
         "i": ones(B, T, H),
@@ -63,6 +71,7 @@ OPS: dict[Callable[..., Any], Mapping[str, Any]] = {
         "queries": ones(B, T, H, K),
         "initial": ones(B, H, K, M),
     },
+    prefix_states: {"ids": IDS, "tree": TREE},
     powers_times: {"matrices": ones(2, P, P), "vectors": ones(2, P), "count": 3},
     selective_scan: {
         "steps": ones(B, T, E),
@@ -80,13 +89,16 @@ OPS: dict[Callable[..., Any], Mapping[str, Any]] = {
         "log_norm": ones(B, H, E),
     },
 }
-FREE = {(dilated_attention, "bias", 1), (slstm, "gates", 1)}
+FREE = {
+    (dilated_attention, "bias", 1),
+    (slstm, "gates", 1),
+    *((function, "ids", axis) for function in (cut_prefix_states, prefix_states) for axis in (0, 1)),
+}
 """Axes whose size no other argument has."""
 
 OWN_CHECKS = {
     "answer_log_probabilities",
     "causal_convolution",
-    "cut_prefix_states",
     "decay_products",  # of one argument of any shape
     "grid",
     "merge",

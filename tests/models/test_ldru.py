@@ -13,7 +13,7 @@ from lengthwise.extraction.tree import extract_tree
 from lengthwise.layers.log_depth import Operator
 from lengthwise.models import make_model
 from lengthwise.models.ldru import LDRU
-from lengthwise.ops.tree_attention import masked_states
+from lengthwise.ops.tree_attention import prefix_states_by_definition
 from lengthwise.tasks import RegularTask, make_task
 
 OPERATORS: tuple[Operator, ...] = ("mlp", "gated-sum", "linear")
@@ -35,7 +35,7 @@ def test_fast_form_and_definition_agree_in_values_and_gradients(operator: Operat
     weights = torch.randn(3, length, 2, generator=torch.Generator().manual_seed(0)).double()
 
     def masked(ids: torch.Tensor) -> torch.Tensor:
-        return model.readout(masked_states(ids - PAD, model.tree))
+        return model.readout(prefix_states_by_definition(ids - PAD, model.tree))
 
     values, gradients = [], []
     for form in (model.forward, model.forward_by_definition, masked):

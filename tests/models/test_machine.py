@@ -20,7 +20,7 @@ from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.extraction.tree import extract_tree
 from lengthwise.models.capabilities import AcceptsPads
 from lengthwise.models.machine import TransducerModel, TreeMachineModel, as_model, load_machine_model
-from lengthwise.ops.tree_attention import masked_states
+from lengthwise.ops.tree_attention import prefix_states_by_definition
 from lengthwise.tasks import make_task
 
 pytestmark = checked_strategies
@@ -149,7 +149,8 @@ def test_replaces_the_net_it_was_read_off(chunk: int) -> None:
     machine, _ = extract_tree(net, ("0", "1", "2"), radius=0.6).machine.reduced()
     model = as_model(machine, tuple("01234"))
     inputs = torch.randint(3, (50, 37), generator=torch.Generator().manual_seed(0))
-    assert torch.equal(model(inputs).argmax(-1), net.readout(masked_states(inputs - PAD, net.tree)).argmax(-1))
+    states = prefix_states_by_definition(inputs - PAD, net.tree)
+    assert torch.equal(model(inputs).argmax(-1), net.readout(states).argmax(-1))
 
 
 @pytest.mark.usefixtures("fewer_strings")
