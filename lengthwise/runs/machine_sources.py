@@ -67,6 +67,7 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     Raises:
         ValueError: the path does not exist or contains no machine; the expression has an error, or looks like a file's
             name.
+
     Example:
         >>> first, second = given_machines(["(a|b)*abb", "regex:b*"])
         >>> second.labeled.symbols

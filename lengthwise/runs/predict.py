@@ -92,6 +92,7 @@ def sample_text(
 
     Raises:
         ValueError: the task is not a language task, or a number is out of bounds.
+
     Example:
         >>> from lengthwise.models import make_model
         >>> from lengthwise.tasks import make_task

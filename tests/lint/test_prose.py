@@ -1,6 +1,7 @@
 """Docstrings, comments and pages are plain English: the marks of compressed prose are rare."""
 
 import ast
+import inspect
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -120,6 +121,45 @@ def openings() -> tuple[tuple[str, str], ...]:
 def test_docstrings_of_functions_open_with_a_verb() -> None:
     others = [name for name, text in openings() if NOT_A_VERB.match(text)]
     assert len(others) <= MAX_OTHER_OPENINGS * len(openings()), "\n".join(others)
+
+
+HEADING = re.compile(r"(Args|Raises|Example|Source|Differs from [^:]*):")
+
+
+def crowded_sections(text: str) -> list[str]:
+    """Return the headings of a docstring without a blank line before them; differences follow their source directly."""
+    crowded, previous, section = [], "", ""
+    for line in inspect.cleandoc(text).splitlines():
+        if heading := HEADING.match(line):
+            if previous and not (section == "Source" and line.startswith("Differs")):
+                crowded.append(line)
+            section = heading[1]
+        previous = line
+    return crowded
+
+
+def test_sections_of_docstrings_begin_after_a_blank_line() -> None:
+    files = sorted((ROOT / "lengthwise").rglob("*.py"))
+    crowded = {
+        file.relative_to(ROOT): lines
+        for file in files
+        for _, text in docstrings(file)
+        if (lines := crowded_sections(text))
+    }
+    assert not crowded
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Return it.\n    Raises:\n        ValueError: it is 0.\n    ", ["Raises:"]),
+        ("Return it.\n\n    Raises:\n        ValueError: it is 0.\n    Example:\n    ", ["Example:"]),
+        ("Return it.\n\n    Source: a book,\n        page 3.\n    Differs from the source: in nothing.\n    ", []),
+        ("Return it.\n\n    Differs from the source: in nothing.\n    Source: a book.\n    ", ["Source: a book."]),
+    ],
+)
+def test_crowded_sections_are_noticed(text: str, expected: list[str]) -> None:
+    assert crowded_sections(text) == expected
 
 
 RESULT_PAGES = [page for page in sorted((ROOT / "docs" / "results").glob("*.md")) if page.stem != "index"]

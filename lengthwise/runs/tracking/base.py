@@ -78,6 +78,7 @@ def optional_module(module: str, tracker: str) -> Any:
 
     Raises:
         ValueError: the module is not installed; the message contains the command that installs it.
+
     Example:
         >>> optional_module("no_such_module", "tensorboard")
         Traceback (most recent call last):

@@ -111,6 +111,7 @@ def levenshtein_distance(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B
     Each row of the table of prefixes is computed at once. Without insertions, an entry is ``min(above + 1, above_left +
     [letters differ])``. Each insertion costs 1, so the entry at j is the minimum of (entry at k) + j - k over k <= j.
     The code subtracts the index j from every entry, takes the running minimum, and adds the index again.
+
     Raises:
         ValueError: a string has no letters.
     """

@@ -61,6 +61,7 @@ class DFALanguage(RecognitionTask):
             blanks; a state lacks a transition; a named state does not exist; all strings of one symbol or more are in
             the language, or no such string is; more than 1,000 states are needed, or more than 2,000 states or 40,000
             transitions given.
+
     Example:
         >>> task = DFALanguage(alphabet="ab", transitions=((0, 1), (1, 0)), accepting=(1,))
         >>> task.solve(task.encode("abba")[None]).tolist()
