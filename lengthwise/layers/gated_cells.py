@@ -1,5 +1,7 @@
 """Recurrent layers of torch's gated cells."""
 
+from typing import Literal
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -109,7 +111,7 @@ def lstm_bounds(
 
 
 def _terms(
-    core: nn.RNNBase, kind: str, layer: int, values: Intervals, rows: slice = slice(None)
+    core: nn.RNNBase, kind: Literal["ih", "hh"], layer: int, values: Intervals, rows: slice = slice(None)
 ) -> list[tuple[Intervals, Tensor | None]]:
     """Return some rows of W x and b (`kind` "ih"), or of U h and b ("hh"), as terms for `Intervals.total`."""
     bias = core.get_parameter(f"bias_{kind}_l{layer}")[rows].to(values.low.dtype) if core.bias else None

@@ -35,7 +35,7 @@ IMPLIED = ("sinusoidal", "learned")
 class EncodingsOfSize(Sequence[str]):
     """The names of registered encodings whose size is a setting, including encodings that are registered later."""
 
-    def __init__(self, setting: str) -> None:
+    def __init__(self, setting: Literal["learned_positions", "position_range"]) -> None:
         self.setting = setting
 
     def _names(self) -> list[str]:

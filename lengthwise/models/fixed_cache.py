@@ -2,7 +2,7 @@
 
 import copy
 import inspect
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Float, Int64
@@ -13,12 +13,16 @@ from lengthwise.devices import device_of
 CACHE_NAMES = ("cache", "cache_params", "past_key_values")
 """Names that the cache has as an argument and in outputs, for all versions of the library and kinds of models."""
 
+States = Literal["conv_states", "recurrent_states"]
+STATES: tuple[States, ...] = get_args(States)
+"""The attributes of a cache's layer that contain its tensors."""
+
 
 class _Entry(NamedTuple):
-    """The location of a tensor in a cache: its layer, ``conv_states`` or ``recurrent_states``, and its key there."""
+    """The location of a tensor in a cache: its layer, the layer's attribute, and its key there."""
 
     layer: int
-    states: str
+    states: States
     number: int
 
 
@@ -33,7 +37,7 @@ class FixedCache:
         self.entries = [
             _Entry(layer_number, states, number)
             for layer_number, layer in enumerate(template.layers)
-            for states in ("conv_states", "recurrent_states")
+            for states in STATES
             for number, tensor in getattr(layer, states).items()
             if tensor is not None
         ]

@@ -121,7 +121,7 @@ class SetAnswers(nn.Module):
         return torch.cat([by_set, by_set.new_full((), least) * is_tied], -1)
 
 
-def _check_rule(task: AnswersSets, score: str, above: float) -> None:
+def _check_rule(task: AnswersSets, score: Score, above: float) -> None:
     """Raise a ValueError unless the task has a class for other sets, and the threshold is a value of this score."""
     if not isinstance(task, AnswersSets) or len(task.classes) != len(task.members) + 1:
         raise ValueError(
