@@ -79,10 +79,10 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
 
     Source: Chi et al. (2023), sections 3 and 6 and Table 5; layers and initialization: Radford et al., "Language models
         are unsupervised multitask learners" (2019), and nanoGPT, from which the paper's runs started.
-    Differs from the source: maps into the residual are divided by the square root of 2 K at the start. This is the
-        number of such maps with separate weights; the number of levels depends on the length. `depth` `"prefix"`,
-        `max_levels` and `num_tables` are ours. The paper does not give the initialization of r, and N(0, 0.02^2) is
-        from its code for regular languages.
+    Differs from the source: strings are not padded to a multiple of C, as the paper's footnote 1 does. Maps into the
+        residual are divided by the square root of 2 K at the start. This is the number of such maps with separate
+        weights; the number of levels depends on the length. `depth` `"prefix"`, `max_levels` and `num_tables` are ours.
+        The paper does not give the initialization of r, and N(0, 0.02^2) is from its code for regular languages.
     """
 
     Config = RegularGPTLMConfig

@@ -13,8 +13,8 @@ Letters: B strings, T positions, H heads of E numbers, C chunk size, M = B s H s
 min(C, N) positions of a window, Q queries of a block.
 
 Source: Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning, section 3.1, eq. (1).
-Differs from the source: in nothing. Its footnote 1 puts pads in front of strings; these are in
-`lengthwise.ops.tree_attention`.
+Differs from the source: its footnote 1 pads strings to a multiple of C, and here windows contain no pads;
+`lengthwise.ops.tree_attention` has pads.
 """
 
 import math

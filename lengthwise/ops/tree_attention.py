@@ -27,8 +27,8 @@ Letters: B strings, T symbols, N or M nodes of a level, V symbols with the pad, 
 C chunk size, K thickness. `lengthwise.ops.tree` draws the tree of a string of 5 symbols.
 
 Source: Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning, section 3, eq. (1).
-Differs from the source: the pads that its footnote 1 inserts to fill a chunk are states that take part in attention.
-If they were masked, no weights could distinguish a symbol from the same symbol twice.
+Differs from the source: its footnote 1 pads strings to a multiple of C. Here, pads fill all windows before the start,
+and they take part in attention. If they were masked, no weights could distinguish a symbol from the same symbol twice.
 """
 
 import math
