@@ -18,8 +18,8 @@ from lengthwise.ops.complex_pairs import times_pairs
 class DenseLinearLayer(RecurrentLayer):
     """x_t = A x_{t-1} + B u_t, y_t = C x_t + b, with an orthogonal A at the start.
 
-    Source: Fan et al. (2024), eq. (2), their "vanilla LRNN". Differs from the source: the source gives only the
-        equation, so the start and the bias are ours.
+    Source: Fan et al. (2024), eq. (2), their "vanilla LRNN".
+    Differs from the source: the source gives only the equation of x_t, so the start, C and the bias b are ours.
     """
 
     def __init__(self, *, d_model: int, d_state: int) -> None:
@@ -168,7 +168,9 @@ class InputDependentLayer(RecurrentLayer):
 
     The function f is a linear map, a ReLU and another linear map.
 
-    Source: Fan et al. (2024), eq. (3). Differs from the source: the source does not specify f, and has no b.
+    Source: Fan et al. (2024), eq. (3).
+    Differs from the source: the source has diag(f(u_t)) with any function f. The tanh, which keeps each factor between
+        -1 and 1, the layers of f, and the bias b are ours.
     """
 
     def __init__(self, *, d_model: int, hidden: int) -> None:

@@ -9,8 +9,8 @@ The definition takes T steps. `scan` takes about 2 log_2 T steps with fewer than
 elements, scans the sequence of half the length, and computes every other prefix by one more product. The operator need
 only be associative, and T need not be a power of two.
 
-Source: Blelloch, "Prefix sums and their applications" (1990). Differs from Fan et al. (2024), section 3.4 and appendix
-A.2: their scan keeps all T log_2 T products of matrices.
+Source: Blelloch, "Prefix sums and their applications" (1990).
+Differs from Fan et al. (2024), section 3.4 and appendix A.2: each of their log_2 T steps has T / 2 matrices.
 """
 
 from collections.abc import Callable
