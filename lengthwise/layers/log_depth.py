@@ -24,6 +24,9 @@ class MLPOperator(nn.Module):
     """The operator op(x, y) = L_3(L_1(w_x * x) + L_2(w_y * y)), with (w_x, w_y) = W_3 ReLU(W_2 ReLU(W_1 [x; y])).
 
     W_1 to W_3 map widths 2 D -> 2 D -> 4 D -> 2 D. All maps have biases, and L_1 to L_3 begin as the identity.
+
+    Source: the code of Pert, Alrajeh and Russo (2026), arXiv 2605.26035.
+    Differs from the source: in nothing.
     """
 
     def __init__(self, d_model: int) -> None:
@@ -52,7 +55,11 @@ class MLPOperator(nn.Module):
 
 
 class GatedSum(nn.Module):
-    """The operator op(x, y) = g * x + (1 - g) * y, with g = sigmoid(W [x; y] + b)."""
+    """The operator op(x, y) = g * x + (1 - g) * y, with g = sigmoid(W [x; y] + b).
+
+    Source: the code of Pert, Alrajeh and Russo (2026), arXiv 2605.26035.
+    Differs from the source: in nothing.
+    """
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -67,7 +74,11 @@ class GatedSum(nn.Module):
 
 
 class LinearOperator(nn.Module):
-    """The operator op(x, y) = W [x; y] + b."""
+    """The operator op(x, y) = W [x; y] + b.
+
+    Source: the code of Pert, Alrajeh and Russo (2026), arXiv 2605.26035.
+    Differs from the source: in nothing.
+    """
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
