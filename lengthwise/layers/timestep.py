@@ -50,7 +50,8 @@ class TimestepScales(LoopScales):
     can recognize the last of any number of loops. With gates `"open"`, g_1 - 1 and g_2 - 1 replace g_1 and g_2.
 
     Source: Xu and Sato (2024), section 4.2, and their code.
-    Differs from the source: in time `"fraction"` and gates `"open"`. The paper's text has an encoding of D numbers.
+    Differs from the source: in time `"fraction"` and gates `"open"`, which are ours. The size of e(r), 256 for every D,
+        is from the code.
     """
 
     def __init__(self, *, d_model: int, time: Time = "index", gates: Gates = "closed") -> None:

@@ -92,8 +92,7 @@ def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -
 
     Source: the code of Xu and Sato (2024), which took it from Peebles and Xie, "Scalable diffusion models with
         transformers" (ICCV 2023).
-    Differs from the source: in time `"fraction"`. Section 4.2 of the paper alternates D sines and cosines; the code has
-        256 for every D.
+    Differs from the source: in time `"fraction"`.
     """
     _check_count("num_loops", num_loops)
     _check_width(width)

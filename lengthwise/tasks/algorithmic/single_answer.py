@@ -24,10 +24,10 @@ class SingleAnswerTask(CountedTask):
     classes. With `num_range`, the integers are 0 ... num_range - 1. Problems that are shorter than the longest problem
     of their batch end in `PAD`. `length` is the number of items or letters, not of symbols, and at most `max_length`.
 
-    Differs from the source (Xu and Sato, arXiv 2410.01405, appendix C.1): there the answer follows ``<sep>``, and an
-    end symbol follows the answer. A problem counts as solved if the answer and the end symbol are each the likeliest of
-    all symbols. The end symbol carries no information about the problem. Here only the answer is supervised, and it is
-    one of the classes.
+    Source: Xu and Sato (arXiv 2410.01405), appendix C.1, and their code.
+    Differs from the source: there the answer follows ``<sep>``, and in the code an end symbol follows the answer. A
+        problem counts as solved if the answer and the end symbol are each the likeliest of all symbols. The end symbol
+        carries no information about the problem. Here only the answer is supervised, and it is one of the classes.
     """
 
     max_length: Annotated[int, Field(ge=1, le=1_000)]
