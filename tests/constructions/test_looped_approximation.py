@@ -100,7 +100,7 @@ def test_sizes_do_not_depend_on_the_grid_and_loops_keep_to_the_budget(grid: Grid
     stepwise, timed = (sizes_of(make(wave, *grid).network) for make in (looped_approximation, timed_approximation))
     assert stepwise[:4] == (8 * d + 4, 1, 1, 12 * d + 10)
     assert timed[:4] == (3 * d + 4, 1, 1, 2 * d + 11)
-    assert stepwise.state_dim <= 17 * d + 9, "Theorem 3.7, as recalled"
+    assert stepwise.state_dim <= 17 * d + 9, "the paper's size, which docs/looped.md cites"
     assert stepwise.width <= 49 * d + 25
     num_ids = 2 * n ** ((num_tokens + 1) * d)
     assert stepwise.num_loops <= (n - 1) + num_tokens + (num_ids - 1) + 1 <= budget

@@ -1,4 +1,4 @@
-"""Propositions A.1 and A.7, Corollary 3.8, norms other than L^2, and how the sizes of Theorem 3.7 add up."""
+"""Propositions A.1 and A.7, Corollary 3.8, norms other than L^2, and how the sizes of the block add up."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -97,8 +97,8 @@ def run_depth_two(bits: Sequence[int], k: int) -> Fraction:
 
 @pytest.mark.parametrize("num_bits", range(1, 7))
 def test_two_layers_add_the_first_bits_of_any_number(num_bits: int) -> None:
-    """Proposition A.7, for all bits and all k, with one network: width at most 8, depth 2."""
-    assert max(len(bias) for _, bias in depth_two(num_bits)) <= 8
+    """Proposition A.7, for all bits and all k, with one network of depth 2."""
+    assert [len(bias) for _, bias in depth_two(num_bits)] == [6, 4, 3]
     for bits in product((0, 1), repeat=num_bits):
         for k in range(num_bits + 1):
             assert run_depth_two(bits, k) == sum(bits[:k])
@@ -106,13 +106,12 @@ def test_two_layers_add_the_first_bits_of_any_number(num_bits: int) -> None:
 
 @given(st.lists(st.integers(0, 1), min_size=1, max_size=64), st.data())
 def test_one_layer_does_the_same_with_the_bits_in_its_weights(bits: list[int], data) -> None:
-    """Lemma A.8 next to Proposition A.7: the paper's 9 units and state 6 for 8 units in two layers."""
+    """Lemma A.8 next to Proposition A.7: 8 units and state 6 instead of two layers and state 3."""
     k = data.draw(st.integers(0, len(bits)))
     network = bit_sum(bits)
     assert evaluate_exactly(network, [[[k]]]).item() == run_depth_two(bits, k)
     sizes = sizes_of(network)
-    assert sizes.state_dim <= 6
-    assert sizes.width <= 9
+    assert (sizes.state_dim, sizes.width) == (6, 8)
 
 
 def mixed(x: torch.Tensor) -> torch.Tensor:
@@ -196,20 +195,8 @@ def test_the_bound_is_no_bound_for_another_function() -> None:
 
 
 @pytest.mark.parametrize("token_dim", [1, 2, 3])
-def test_sizes_of_theorem_3_7_add_up_from_its_parts(token_dim: int) -> None:
-    """State 17 d + 9, width 49 d + 25 and one head of size 1: the paper's parts next to those of this package.
-
-    The paper's are as recalled: Lemma 4.1 has two sums of bits for each dimension (Lemma A.8), and the last text of
-    Appendix A.2 adds the four ReLUs of Proposition A.3 for each coordinate that is switched, which leaves 6 d + 5 of
-    them. Ours are counted.
-    """
+def test_sizes_of_the_block_add_up_from_its_parts(token_dim: int) -> None:
     d = token_dim
-    quantized, in_context, bits = (5 * d, 7 * d), (5, 5), (6, 9)
-    memory = (2 * bits[0] * d, 2 * bits[1] * d)
-    assert memory == (12 * d, 18 * d)
-    assert quantized[1] + in_context[1] + memory[1] + 4 * (6 * d + 5) == 49 * d + 25
-    assert quantized[0] + memory[0] + 9 == 17 * d + 9
-
     table = [[Fraction(k * (i + 1)) for i in range(d)] for k in range(5)]
     first, second, third = (
         sizes_of(part) for part in (quantizer(3, d), extended_contextual_mapping(3, 2, d), stepwise_memory(table))
@@ -224,5 +211,5 @@ def test_sizes_of_theorem_3_7_add_up_from_its_parts(token_dim: int) -> None:
     assert whole.width == first.width + second.width + third.width + handed_over == 12 * d + 10
     coordinates = 3  # waiting, gathered and number of the second part; IDs are never copied
     assert whole.state_dim == (first.state_dim - 1) + coordinates + (third.state_dim - 2) + 1 == 8 * d + 4
-    assert whole.state_dim < 17 * d + 9
+    assert whole.state_dim < 17 * d + 9, "the paper's size, which docs/looped.md cites"
     assert whole.width < 49 * d + 25

@@ -72,11 +72,10 @@ def looped_approximation(
         >>> [float(y) for y in evaluate_exactly(approximation.network, [[[0.9], [0.1]]]).flatten()]
         [0.375, -0.375]
 
-    Source: Xu and Sato (2024), Theorem 3.7, Corollary 3.8, and the consolidation in Appendix A.2: state 17 d + 9, width
-        49 d + 25 (as recalled).
-    Differs from the source: the network is smaller, because idle sub-networks add nothing and only one sub-network must
-        be switched on. A cube is represented by its center. IDs before the first used ID and after the last are left
-        out.
+    Source: Xu and Sato (2024), Theorem 3.7, Corollary 3.8, and the consolidation in Appendix A.2.
+    Differs from the source: the network is smaller than state 17 d + 9 and width 49 d + 25 (docs/looped.md cites these
+        sizes), because idle sub-networks add nothing and only one sub-network must be switched on. A cube is
+        represented by its center. IDs before the first used ID and after the last are left out.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
     ids, values = used_ids(function, grid)

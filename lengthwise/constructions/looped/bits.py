@@ -22,7 +22,8 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
 
     The bits are one number theta in base 2. Loop l adds the l-th bit to a running sum, shifts theta by one digit, and
     extracts the next bit: theta' = 2 theta - 2^L beta, and beta' = [2 theta' >= 2^L]. The new bit is a step of an
-    affine form in the old theta and beta, so one layer suffices. Loop l = k passes the sum to the output.
+    affine form in the old theta and beta, so one layer suffices. Loop l = k passes the sum to the output. The network
+    has state 6 and width 8.
 
     Raises:
         ValueError: the number of bits is 0 or at least 2^18, or an entry is not a bit.
@@ -32,9 +33,9 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
         >>> evaluate_exactly(bit_sum([1, 0, 1, 1]), [[[k] for k in range(5)]]).flatten().tolist()
         [0, 1, 1, 2, 3]
 
-    Source: Xu and Sato (2024), Lemma A.8: one feed-forward layer, state 6, width 9 (as recalled).
-    Differs from the source: width 8; theta is an integer, 2^L times as large. Here Proposition A.3 passes the running
-        sum to the output in one loop, whereas the source sums only the bits up to k.
+    Source: Xu and Sato (2024), Lemma A.8: one feed-forward layer.
+    Differs from the source: theta is an integer, 2^L times as large. Here Proposition A.3 passes the running sum to the
+        output in one loop, whereas the source sums only the bits up to k.
     """
     if not bits or any(bit not in (0, 1) for bit in bits):
         raise ValueError(f"bits: expected at least one, each 0 or 1, got {list(bits)[:8]}; give the digits in base 2")
@@ -54,7 +55,8 @@ def stepwise_memory(targets: Targets) -> LoopedNetwork:
     """Return a network that remembers y_0 ... y_{K-1}: input k gives y_k in K - 1 loops, up to half a step.
 
     In each dimension i, the step eps_i is the largest of |(y_k - y_{k-1})_i|. Outputs are y_0 + eps a_k with the
-    nearest integers a_k. They change by -1, 0 or 1, which two bits for each k encode.
+    nearest integers a_k. They change by -1, 0 or 1, which two bits for each k encode. For values of d dimensions, the
+    network has state 6 d + 2 and width 10 d + 2.
 
     Raises:
         ValueError: the number of values is 0 or above 2^18, or their dimensions differ.
@@ -65,9 +67,9 @@ def stepwise_memory(targets: Targets) -> LoopedNetwork:
         >>> evaluate_exactly(network, [[[0], [1], [2], [3]]]).flatten().tolist()
         [0, 4, 4, 0]
 
-    Source: Xu and Sato (2024), Lemma 4.1 and eq. (8): K - 1 loops, state 12 d, width 18 d (as recalled).
-    Differs from the source: state 6 d + 2 and width 10 d + 2; rounding to the nearest integer instead of down halves
-        the error.
+    Source: Xu and Sato (2024), Lemma 4.1 and eq. (8).
+    Differs from the source: the network is smaller than state 12 d and width 18 d (docs/looped.md cites these sizes).
+        Rounding to the nearest integer instead of down halves the error.
     """
     plan = round_to_steps(targets)
     walks = make_walks(plan)

@@ -59,7 +59,7 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
         z n^(dT) + sum_i z_(i) n^(d (T - i))
 
     Each loop finds the largest waiting token by attention, appends it to the number (Horner's scheme), and sets it to
-    -1, so that it no longer waits. Once no token waits, nothing changes.
+    -1, so that it no longer waits. Once no token waits, nothing changes. The network has state 4 and width 3.
 
     Raises:
         ValueError: there are fewer different tokens than T, or the IDs have more than 10,000 bits.
@@ -69,8 +69,8 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
         >>> evaluate_exactly(contextual_mapping(num_bins=10, num_tokens=3), [[[2], [7], [4]]]).flatten().tolist()
         [2742, 7742, 4742]
 
-    Source: Xu and Sato (2024), Lemma A.5: T loops, one head of size 1, width 3.
-    Differs from the source: each token's own ID is the first digit, so no copy of it is needed; state 4.
+    Source: Xu and Sato (2024), Lemma A.5: T loops, a single head.
+    Differs from the source: each token's own ID is the first digit, so no copy of it is needed.
     """
     grid = Grid(num_bins, num_tokens, token_dim).checked()
     inputs = [f"k{i}" for i in range(token_dim)]
@@ -90,7 +90,7 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
     """Return the mapping of `contextual_mapping`, with n unused IDs before every carry of the last digit in base n.
 
     An ID c of `contextual_mapping` becomes 2c - (c mod n). All digits are doubled. In the last loop, the last gathered
-    token has subtracted its last digit in base n.
+    token has subtracted its last digit in base n. The network has state 5 and width 4.
 
     Raises:
         ValueError: there are fewer different tokens than T, or the IDs have more than 10,000 bits.
@@ -101,8 +101,8 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
         >>> evaluate_exactly(network, [[[2], [7], [4]]]).flatten().tolist()
         [5482, 15482, 9482]
 
-    Source: Xu and Sato (2024), Corollary A.6: one head of size 1, width 5.
-    Differs from the source: state 5 and width 4.
+    Source: Xu and Sato (2024), Corollary A.6: a single head.
+    Differs from the source: the source adds the digit of the token's own ID only in its next step.
     """
     grid = Grid(num_bins, num_tokens, token_dim).checked()
     inputs = [f"k{i}" for i in range(token_dim)]

@@ -10,7 +10,8 @@ def timed_memory(targets: Targets) -> LoopedNetwork:
 
     In loop k + 1 an impulse is 1. The factor eta_{k+1} = y_k scales the impulse, so loop t adds eta_t * [k = t - 1] to
     the output. Unlike in `stepwise_memory`, successive values may be arbitrarily far apart. In return, the factors are
-    K d numbers, one for each output and loop. The number of weights of the block does not depend on K.
+    K d numbers, one for each output and loop. The number of weights of the block does not depend on K: the block has
+    state d + 2 and width 3.
 
     Raises:
         ValueError: the number of values is 0 or above 2^18, or their dimensions differ.
@@ -21,9 +22,9 @@ def timed_memory(targets: Targets) -> LoopedNetwork:
         >>> evaluate_exactly(network, [[[0], [1], [2]]])[0].tolist()
         [[0, 7], [1000, -1], [-3, 0]]
 
-    Source: Xu and Sato (2024), Theorem 4.2 and Appendix B: K loops, state 4 d, width 6 d (as recalled).
-    Differs from the source: state d + 2 and width 3, because all outputs share the impulse; factors may be 0, so no
-        offset is needed.
+    Source: Xu and Sato (2024), Theorem 4.2 and Appendix B.
+    Differs from the source: the block is smaller than state 4 d and width 6 d (docs/looped.md cites these sizes),
+        because all outputs share the impulse. Factors may be 0, so no offset is needed.
     """
     values = table_of(targets)
     names = [f"y{i}" for i in range(values.shape[1])]

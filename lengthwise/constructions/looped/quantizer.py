@@ -17,7 +17,8 @@ def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> 
 
     With delta = 1 / num_bins and gap = delta / sharpness, the result is between k and k + 1 in the gap below a
     threshold. Loop t adds a step at the threshold 1 - t delta. The last threshold, after num_bins - 1 loops, is delta.
-    The network has two coordinates and two units for each input, and the clock.
+    The network has two coordinates and two units for each input, and the clock: state 2 d + 1 and width 2 d for d
+    inputs.
 
     Raises:
         ValueError: there are fewer than 2 or more than 2^18 intervals, no inputs or more than 1,000, or the sharpness
@@ -29,9 +30,9 @@ def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> 
         {'state_dim': 7, 'num_heads': 0, 'head_dim': 0, 'width': 6, 'num_loops': 7, 'num_weights': 97}
 
     Source: Xu and Sato (2024), Lemma A.4.
-    Differs from the source: in loop t, the source adds t times the indicator of interval t (as recalled, state 5 d and
-        width 7 d for d inputs). Counting thresholds takes state 2 d + 1 and width 2 d. Thresholds descend, so that
-        every loop after the last adds 1 to all coordinates, including an input of 1.
+    Differs from the source: the source adds rectangular functions (Proposition A.1), which take four units each.
+        Counting thresholds takes two. Thresholds descend, so that every loop after the last adds 1 to all coordinates,
+        including an input of 1.
     """
     check_grid(num_bins, token_dim)
     inputs = [f"x{i}" for i in range(token_dim)]
