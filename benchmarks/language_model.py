@@ -366,7 +366,8 @@ def _aims(costs: list[Cost]) -> list[list[str]]:
         for aim, less, more in memory:
             ratio = less.megabytes / max(more.megabytes, 1e-9)
             rows.append([aim, str(size.d_model), f"{ratio:.2f}", "yes" if ratio <= 0.5 else "no"])
-        ratio, aim = transformer.milliseconds / nano.milliseconds, "a transformer at most 1.1 times nanoGPT's"
+        ratio = transformer.milliseconds / nano.milliseconds
+        aim = "a transformer at most 1.1 times nanoGPT's"
         rows.append([aim, str(size.d_model), f"{ratio:.2f}", "yes" if ratio <= 1.1 else "no"])
     return rows
 

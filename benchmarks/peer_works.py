@@ -130,7 +130,8 @@ def _read_one_string(size: int) -> Pair:
     pattern = "(a|b)*abb"
     ids = np.random.default_rng(0).integers(2, size=size)
     text = "".join("ab"[symbol] for symbol in ids.tolist())
-    model, inputs = TransducerModel(dfa_from_regex(pattern).transducer, REJECT_ACCEPT), torch.from_numpy(ids[None])
+    model = TransducerModel(dfa_from_regex(pattern).transducer, REJECT_ACCEPT)
+    inputs = torch.from_numpy(ids[None])
     compiled = re2.compile(pattern)
     return Pair(
         lambda: bool(model.last(inputs).argmax(-1)),

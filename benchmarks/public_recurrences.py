@@ -73,7 +73,8 @@ class _GatedDeltaNet(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.maps, self.output = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
+        self.maps = nn.Linear(width, 3 * width, bias=False)
+        self.output = nn.Linear(width, width, bias=False)
         self.gates = nn.Linear(width, 8)
 
     def forward(self, features: Tensor) -> Tensor:

@@ -194,7 +194,8 @@ def rule(quick: bool) -> list[Measurement]:
     for count in (2, 40) if quick else (2, 8, 16, 32, 64, 128):
         layer = Layer(128, 40, num_symbols=count)
         for gathers in (False, True):
-            limit, symbols.MIN_GATHERED_SYMBOLS = symbols.MIN_GATHERED_SYMBOLS, 0 if gathers else count + 1
+            limit = symbols.MIN_GATHERED_SYMBOLS
+            symbols.MIN_GATHERED_SYMBOLS = 0 if gathers else count + 1
             name = f"{count} symbols, {'gathered' if gathers else 'all at once'}"
             name += " (chosen)" * (gathers == (count >= limit))
             work = lambda m=layer: m.step(None)  # noqa: E731

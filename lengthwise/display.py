@@ -183,7 +183,8 @@ def card(title: str, pairs: Iterable[tuple[str, str]], *parts: str, accent: str 
         >>> card("<b>", [("length", "41")]).count("<b>"), "&lt;b&gt;" in card("<b>", [])
         (0, True)
     """
-    term, value = "padding:1px 14px 1px 0;opacity:.7;text-align:left", "padding:1px 0;text-align:left"
+    term = "padding:1px 14px 1px 0;opacity:.7;text-align:left"
+    value = "padding:1px 0;text-align:left"
     rows = "".join(
         f'<tr style="background:none"><td style="{term};vertical-align:top;white-space:nowrap">{escape(name)}</td>'
         f'<td style="{value};overflow-wrap:anywhere">{escape(text)}</td></tr>'

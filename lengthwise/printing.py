@@ -33,7 +33,8 @@ def write_row(cells: Iterable[str]) -> None:
 
 def print_grid(console: Console, title: str, header: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
     """Print a table without frames, or a paragraph for each line if the terminal is too narrow for whole words."""
-    header, rows = [printable(name) for name in header], [[printable(cell) for cell in line] for line in lines]
+    header = [printable(name) for name in header]
+    rows = [[printable(cell) for cell in line] for line in lines]
     console.print(Text(printable(title), style="italic"))
     widths = _fitted([[name, *column] for name, *column in zip(header, *rows, strict=True)], console.width)
     if widths is None:

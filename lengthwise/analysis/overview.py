@@ -83,7 +83,8 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
         right = (final_answers(model, batch.inputs) == targets)[supervised]
     blocks = block_states(model, task, batch.inputs).subsample(NUM_STRINGS, generator_for(seed, "analysis states"))
     exact = deepcopy(model).double()  # in float32, gradients of a confident model may round to 0
-    inputs, targets = batch.inputs[supervised][:NUM_FIELD_STRINGS], targets[supervised][:NUM_FIELD_STRINGS]
+    inputs = batch.inputs[supervised][:NUM_FIELD_STRINGS]
+    targets = targets[supervised][:NUM_FIELD_STRINGS]
     norms = gradient_norms(tree_answer(exact), exact.tree.leaves[inputs - PAD], targets)
     distances = torch.linspace(0, length - 1, min(NUM_FLIP_DISTANCES, length)).round().int().tolist()
     return Analysis(

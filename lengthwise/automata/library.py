@@ -137,7 +137,8 @@ def modular_arithmetic_equals(modulus: int, leading_plus: bool = False) -> Trans
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
     """
     expression = modular_arithmetic(modulus, leading_plus)
-    table, (num_states, num_symbols) = expression.semiautomaton.table, expression.semiautomaton.table.shape
+    table = expression.semiautomaton.table
+    num_states, num_symbols = expression.semiautomaton.table.shape
     # The sink is the only state that no symbol leaves.
     (sink,) = np.flatnonzero((table == np.arange(num_states)[:, None]).all(1))
     ended = np.where(expression.outputs == IGNORE, sink, num_states + expression.outputs)

@@ -199,7 +199,8 @@ class TreeMachine:
         outputs = np.where(block_labels >= 0, answers[block_labels], self.outputs[order[first]])
         # Classes that occur in strings, and their blocks, come first in the order. All others are cut off.
         count = int(blocks[: len(occurring)].max()) + 1
-        merged, classes = merged[(slice(count),) * self.chunk_size], np.where(new < 0, GAP, blocks[new])
+        merged = merged[(slice(count),) * self.chunk_size]
+        classes = np.where(new < 0, GAP, blocks[new])
         merged, classes = (np.where(assignment < count, assignment, GAP) for assignment in (merged, classes))
         return TreeMachine(self.symbols, classes[self.leaves], merged, outputs[:count]), classes[:-1]
 

@@ -1989,7 +1989,8 @@ def scores_of(net: Net, i: int, query: Form, key: Form, max_length: int) -> Form
 
 def products(query: Form, key: Form, units: int) -> Form:
     """Return intervals [K, N, H] of the products of queries [K, M, H, E] and keys [N, O, H, E], over all pieces."""
-    (num_kinds, num_pieces), (num_keys, num_key_pieces) = query.center.shape[:2], key.center.shape[:2]
+    num_kinds, num_pieces = query.center.shape[:2]
+    num_keys, num_key_pieces = key.center.shape[:2]
     rows = num_keys * num_key_pieces
     flat = key.each(lambda a: np.moveaxis(a.reshape(*a.shape[:-4], rows, *a.shape[-2:]), -2, -3))  # [H, N O, E]
     lowest, highest = [], []
@@ -2221,7 +2222,8 @@ def demand_one_answer(net: Net, heads: Heads, regions: Regions, length: int) -> 
     while len(regions.low):
         demand_limit(num_pieces + len(regions.low), MAX_PIECES, "regions of masses")
         # The newest regions come first, so that a region with several answers is found before it becomes many pieces.
-        part, regions = narrowed(heads, regions.at(slice(-REGIONS, None))), regions.at(slice(-REGIONS))
+        part = narrowed(heads, regions.at(slice(-REGIONS, None)))
+        regions = regions.at(slice(-REGIONS))
         is_ahead = np.zeros(len(part.low), np.bool_)
         for indices in in_parts(len(part.low), numbers_each(net, heads)) if len(part.low) else []:
             state = result(net, i, heads, part.at(indices), error)
@@ -2386,7 +2388,8 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
         follows[low, high] = True
         # Edges that can precede the edge upwards can also precede the cell's lower edge. Edges that can follow the edge
         # to the right can also follow the cell's right edge.
-        to_lower, to_right = np.zeros((count, count), np.float32), np.zeros((count, count), np.float32)
+        to_lower = np.zeros((count, count), np.float32)
+        to_right = np.zeros((count, count), np.float32)
         to_lower[upward, low] = to_right[high, over] = 1
         # A sum of numbers that are not negative is above 0 if one of the numbers is, whatever float32 rounds.
         follows |= (follows.astype(np.float32) @ to_lower > 0) | (to_right @ follows.astype(np.float32) > 0)

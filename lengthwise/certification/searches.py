@@ -74,7 +74,8 @@ def search_samples(model: SequenceModel, task: OracleTask, strings: AllStrings) 
                 wrong = part[graded.wrong][0]
                 break
         all_graded = Graded(*map(torch.cat, zip(*graded_parts, strict=True)))
-        num_graded, num_wrong = int((all_graded.expected != IGNORE).sum()), int(all_graded.wrong.sum())
+        num_graded = int((all_graded.expected != IGNORE).sum())
+        num_wrong = int(all_graded.wrong.sum())
         tested.append(
             Tested(
                 length=traced.strings.shape[1],

@@ -216,7 +216,8 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
     min_lengths: tuple[int, ...] = MIN_LENGTHS
     min_strings = MIN_STRINGS
     if isinstance(machine, GridMachine):
-        min_lengths, min_strings = tuple(_num_symbols(letters) for letters in NUM_LETTERS), NUM_PAIRS
+        min_lengths = tuple(_num_symbols(letters) for letters in NUM_LETTERS)
+        min_strings = NUM_PAIRS
     for length in min_lengths:
         answers = [tested.num_graded for tested in certificate.tested if abs(tested.length - length) <= 1]
         traced = [

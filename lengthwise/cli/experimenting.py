@@ -98,14 +98,14 @@ def reproduce(
     from lengthwise.cli.progress import page_updates, run_all
     from lengthwise.experiment import EXPERIMENTS, parse_scale
     from lengthwise.report.pages.results import file_stem
-    from lengthwise.report.tables.files import write_tables
     from lengthwise.runs.pools.base import PoolOptions
     from lengthwise.runs.pools.outcome import finished
 
     options = PoolOptions(sweep.workers, sweep.scheduler)
     _check_page_only(page_only, **vars(sweep))
     _check_output(out, sweep.shard, as_json)
-    console, experiment = Output(is_error=as_json), EXPERIMENTS[name](parse_scale(scale)).select(row, column)
+    console = Output(is_error=as_json)
+    experiment = EXPERIMENTS[name](parse_scale(scale)).select(row, column)
     _announce(experiment, console, runs_anything=not page_only, takes_records=recorded)
     before = _on_record(pages, file_stem(name, scale), runs, console, counts=recorded)
     page = Page(name, scale, experiment, runs, pages, before) if row is None and column is None else None
@@ -119,16 +119,27 @@ def reproduce(
             # A sweep can take hours, and its reader wants to see the page before it ends.
             also = page and page_updates(page.write)
             outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, sweep.pool, also)
-    code, files = print_outcomes(experiment, outcomes, console), page.write(outcomes) if page else []
+    code = print_outcomes(experiment, outcomes, console)
     tables = outcome_tables(experiment, outcomes)
-    if out is not None:
-        write_tables(tables, out)
-        files.append(out)
+    files = _write_files(page, outcomes, tables, out)
     for path in files:
         console.print_line(f"wrote {path}")
     if as_json:
         _write_object(tables, outcomes, files)
     return code
+
+
+def _write_files(
+    page: "Page | None", outcomes: "list[Outcome]", tables: "dict[str, Table]", out: Path | None
+) -> list[Path]:
+    """Write the page, and the tables to `out`, and return the written files."""
+    from lengthwise.report.tables.files import write_tables
+
+    files = page.write(outcomes) if page else []
+    if out is not None:
+        write_tables(tables, out)
+        files.append(out)
+    return files
 
 
 def _write_object(tables: "dict[str, Table]", outcomes: "list[Outcome]", files: list[Path]) -> None:

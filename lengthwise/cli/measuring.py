@@ -300,7 +300,8 @@ def predict(
     if stored.run is not None:
         note_unfinished(model, stored.run)
     if sample:
-        draws, heat = generator_for(seed or 0, "sampled text"), 1.0 if temperature is None else temperature
+        draws = generator_for(seed or 0, "sampled text")
+        heat = 1.0 if temperature is None else temperature
         text = sample_text(
             stored.model, stored.task, prompt or "", num_tokens=sample, temperature=heat, generator=draws
         )

@@ -82,7 +82,8 @@ def claims(
     return 0
 
 
-REPRODUCE, WRITE_CLAIMS = "lengthwise reproduce {name} --scale {scale}", "lengthwise claims --write docs/claims.md"
+REPRODUCE = "lengthwise reproduce {name} --scale {scale}"
+WRITE_CLAIMS = "lengthwise claims --write docs/claims.md"
 """The commands that the page of claims names for repeating an experiment, and for making the page."""
 
 COMMANDS = {"report": report, "claims": claims}

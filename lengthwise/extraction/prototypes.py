@@ -68,7 +68,8 @@ class Prototypes:
 
     def gap(self, classes: Int64[np.ndarray, " K"]) -> float:
         """Return the smallest distance between computed prototypes of two classes; infinite without such a pair."""
-        computed, their_classes = self.states[self.num_given :], torch.from_numpy(classes[self.num_given :])
+        computed = self.states[self.num_given :]
+        their_classes = torch.from_numpy(classes[self.num_given :])
         exact = "donot_use_mm_for_euclid_dist"  # the mode with matrix products has errors of thousandths
         distances = torch.cdist(computed, computed, compute_mode=exact)
         apart = distances[their_classes[:, None] != their_classes]

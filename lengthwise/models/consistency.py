@@ -144,7 +144,8 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
     Such a net has a `fewer_symbols_hint`.
     """
     num_symbols, num_classes = len(task.symbols), len(task.classes)
-    known, way_out = getattr(model, "num_symbols", num_symbols), getattr(model, "fewer_symbols_hint", "")
+    known = getattr(model, "num_symbols", num_symbols)
+    way_out = getattr(model, "fewer_symbols_hint", "")
     if way_out and known > num_symbols:
         raise ValueError(
             f"model: expected the {num_symbols} symbols of the task, got {known:,}, and the first {num_symbols} need "

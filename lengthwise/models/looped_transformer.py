@@ -242,7 +242,8 @@ class LoopedTransformer(CausalTransformer):
         first, *others = self._scales_of_loops(num_loops)
         state = layer.by_definition(read, first, attention)
         for scales in others:
-            before, state = state, layer.by_definition(self._loop_input(state, read), scales, attention)
+            before = state
+            state = layer.by_definition(self._loop_input(state, read), scales, attention)
             if rule == "converged" and bool((_change(before, state) <= config.tolerance).all()):
                 break
         return state[:, -1]
@@ -275,7 +276,8 @@ class LoopedTransformer(CausalTransformer):
         Prefixes share their loops, because a state does not depend on later symbols.
         """
         length, recomputed = read.shape[1], self._is_recomputed()
-        scales, (attention,) = self._scales_of_loops(self.config.num_loops * length), self._attention(read)
+        scales = self._scales_of_loops(self.config.num_loops * length)
+        (attention,) = self._attention(read)
         # With about sqrt(length) segments, stored states and recomputed states need about the same memory.
         size = math.isqrt(length) if recomputed else length
         state = None

@@ -167,7 +167,8 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
             states = self._after(states, level, chunk**level)
             if self.config.depth == "prefix":
                 # Prefixes with exactly this number of levels are read before the next level changes their states.
-                start, stop = chunk**level if level else 0, chunk ** (level + 1) if level + 1 < levels else length
+                start = chunk**level if level else 0
+                stop = chunk ** (level + 1) if level + 1 < levels else length
                 read.append(states[:, start:stop])
         logits: Tensor = self.readout(torch.cat(read, 1) if read else states)
         return logits

@@ -150,7 +150,8 @@ class Intervals:
         """
         # A nondecreasing function maps an interval between the images of its ends.
         image = Intervals(f(self.low), f(self.high))
-        image, is_known = image.rounded(image.size, ULPS), self.low.isfinite() & self.high.isfinite()
+        image = image.rounded(image.size, ULPS)
+        is_known = self.low.isfinite() & self.high.isfinite()
         return Intervals(*(torch.where(is_known, end, torch.nan) for end in image._ends))
 
     def tanh(self) -> "Intervals":

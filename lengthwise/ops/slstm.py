@@ -130,7 +130,8 @@ class _SLSTM(torch.autograd.Function):
         weight, closing, new, opening = computed.unbind(1)
         matrices = feedback.flatten(0, 1).mT.contiguous()
         weight_slopes = (averages[:-1] - new) * weight * (1 - weight)
-        new_slopes, opening_slopes = (1 - weight) * (1 - new.square()), averages[1:] * opening * (1 - opening)
+        new_slopes = (1 - weight) * (1 - new.square())
+        opening_slopes = averages[1:] * opening * (1 - opening)
         by_gates = torch.empty_like(computed)
         for t in reversed(range(len(computed))):
             by_h = by_outputs[t] + by_last

@@ -155,7 +155,8 @@ def prefix_states(
         before, read = _read_after(level, tree, skipped)
         answers += [rows[0].expand(len(ids), before, -1), _gathered(rows, codes[:, read])]
         level += 1
-    states, pad = None if _repeats(rows, [codes], tree, table_rows) else _gathered(rows, codes), rows[0]
+    states = None if _repeats(rows, [codes], tree, table_rows) else _gathered(rows, codes)
+    pad = rows[0]
     for upper in range(level, levels):
         if states is None:
             # This happens only with noise, if windows repeat above the tabled levels. Each distinct window is merged

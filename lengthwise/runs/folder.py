@@ -83,7 +83,8 @@ class RunFolder(NamedTuple):
         if has_net and is_as_before:
             return
         # If there are weights, the versions with which their training began are kept; otherwise training begins now.
-        begun, more = (has_net and content.get("versions")) or versions(device), {"plan": planned} if planned else {}
+        begun = (has_net and content.get("versions")) or versions(device)
+        more = {"plan": planned} if planned else {}
         self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun, **more})
 
     def _check_code(self, spec: RunSpec) -> None:

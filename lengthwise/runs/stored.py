@@ -42,7 +42,8 @@ class StoredModel(NamedTuple):
         The model's settings are the settings of the stored model, because an attempt of a run with a goal can have
         another size than the specification.
         """
-        task, model = dump_named(self.task.name, self.task), dump_named(self.model.name, self.model.config)
+        task = dump_named(self.task.name, self.task)
+        model = dump_named(self.model.name, self.model.config)
         known = {"task": task, "model": model, "seed": ""}
         return known if self.run is None else self.run.spec.to_json() | {"model": model}
 

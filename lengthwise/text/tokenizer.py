@@ -72,7 +72,8 @@ class Tokenizer(NamedTuple):
     def from_json(cls, content: dict[str, Any]) -> "Tokenizer":
         """Return the tokenizer from the output of `to_json`; raise a ValueError for entries of another kind."""
         try:
-            names, merges = (tuple(map(str, content["names"])), tuple((str(a), str(b)) for a, b in content["merges"]))
+            names = tuple(map(str, content["names"]))
+            merges = tuple((str(a), str(b)) for a, b in content["merges"])
         except (KeyError, TypeError, ValueError):
             raise ValueError("expected names and merges of tokens, got something else") from None
         known = set(names)

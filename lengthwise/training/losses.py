@@ -138,7 +138,8 @@ def _loss_and_states(
     device = device_of(model)
     others = [moved(strings, device) for strings in others]
     # Masks and counts are computed from targets on the CPU, because on the device each would make the CPU wait.
-    positions, batch = ranks.rows(whole.last_supervised), Batch(ranks.rows(whole.inputs), ranks.rows(whole.targets))
+    positions = ranks.rows(whole.last_supervised)
+    batch = Batch(ranks.rows(whole.inputs), ranks.rows(whole.targets))
     inputs, count = moved(batch.inputs, device), _num_supervised(whole, supervision)
     if isinstance(model, AnswersNumbers) or supervision == "prefix":
         supervised = batch.supervised

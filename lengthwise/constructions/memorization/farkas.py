@@ -222,7 +222,8 @@ def _solution_is_positive(word: Word, certificate: FarkasCertificate) -> bool:
     try:
         columns = np.array([_enclosed(word, certificate.frequencies, i, j) for i, j in certificate.pairs]).T
         fixed = np.array([iv.mpf(number) for number in certificate.numbers[: len(certificate.numbers) - size]])
-        matrix, right = columns[:, len(fixed) :], -(columns[:, : len(fixed)] * fixed).sum(1) + iv.mpf(0)
+        matrix = columns[:, len(fixed) :]
+        right = -(columns[:, : len(fixed)] * fixed).sum(1) + iv.mpf(0)
         # The order of rows decides only whether elimination succeeds, so midpoints are exact enough for it.
         rows = lu(np.vectorize(lambda entry: float(entry.mid), otypes=[float])(matrix), p_indices=True)[0]
         ordered = np.argsort(rows)

@@ -196,7 +196,8 @@ def _routing_panel(merges: Sequence[Merge], length: int) -> alt.LayerChart:
     x = alt.X("position:Q", title="symbol", axis=alt.Axis(values=list(range(1, length + 1)), grid=False, format="d"))
     y = alt.Y("step:Q", title="step", axis=alt.Axis(tickMinStep=1, grid=False, format="d"))
     color = alt.Color("needed:N", scale=alt.Scale(domain=[False, True], range=["#c9d6e8", PALETTE[0]]), legend=None)
-    lines, circles = alt.Chart(alt.InlineData(values=edges)), alt.Chart(alt.InlineData(values=nodes))
+    lines = alt.Chart(alt.InlineData(values=edges))
+    circles = alt.Chart(alt.InlineData(values=nodes))
     layers = [
         lines.mark_rule(strokeWidth=1.5).encode(x=x, y=y, x2="from_position:Q", y2="from_step:Q", color=color),
         circles.mark_circle(size=110, opacity=1).encode(x=x, y=y, color=color),

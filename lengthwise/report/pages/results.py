@@ -212,7 +212,8 @@ def _overflows(results: Sequence[RunResult]) -> list[str]:
     for result in results:
         points = [point for curve in result.curves for point in curve.points]
         if affected := [point for point in points if point.num_overflowed]:
-            overflowed, strings = sum(p.num_overflowed for p in points), sum(p.num_strings for p in points)
+            overflowed = sum(p.num_overflowed for p in points)
+            strings = sum(p.num_strings for p in points)
             shortest = min(point.length for point in affected)
             lines.append(
                 f"- {result.run_id}: on {overflowed:,} of {strings:,} strings; the shortest of them has {shortest:,} "

@@ -213,7 +213,8 @@ _UNBALANCED_NOTE = (
 def _summary(results: Sequence[RunResult], rows: Sequence[RunRow]) -> str:
     trained = [result.spec["train"][key] for result in results for key in ("min_length", "max_length")]
     measured = [point.length for result in results for curve in result.curves for point in curve.points]
-    tasks, models = dict.fromkeys(row.task for row in rows), dict.fromkeys(row.model for row in rows)
+    tasks = dict.fromkeys(row.task for row in rows)
+    models = dict.fromkeys(row.model for row in rows)
     lowest = [row.dense.min() for row in rows if row.dense.points]
     text = (
         f"{counted(len(rows), 'run')} of {', '.join(models)} on {', '.join(tasks)}, trained at lengths {span(trained)} "

@@ -94,10 +94,8 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
     if not compared:
         return []
     if len(compared) <= MAX_CELLS:
-        table, more = (
-            Table(HEADER, tuple(map(_line, compared))),
-            "*Above baseline*: whether the interval is above the best shallow baseline.",
-        )
+        table = Table(HEADER, tuple(map(_line, compared)))
+        more = "*Above baseline*: whether the interval is above the best shallow baseline."
     else:
         rows = dict.fromkeys(one.row for one in compared)
         table = Table(ROWS_HEADER, tuple(_row([one for one in compared if one.row == row]) for row in rows))

@@ -43,7 +43,8 @@ def late_change(train: Settings) -> Change | None:
     step = bisect_left(range(recipe.steps), True, key=lambda step: parts(step) != parts(0))
     if step == recipe.steps:
         return None
-    (noise, weight, contracting), (late_noise, late_weight, late_contracting) = parts(0), parts(step)
+    noise, weight, contracting = parts(0)
+    late_noise, late_weight, late_contracting = parts(step)
     additions = []
     if late_noise != noise:
         additions.append(f"state noise of {late_noise:g} (before: {noise:g})")

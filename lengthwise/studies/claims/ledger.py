@@ -190,7 +190,8 @@ class Ledger:
 
     def _figures(self, evidence: Entry | Contrast, cell: Cell, names: Sequence[str]) -> list[str] | None:
         """Return figures of a cell as on its page, or None if the cell has no recorded run."""
-        experiment, outcomes = _experiment(evidence.experiment, evidence.scale), self._outcomes(evidence)
+        experiment = _experiment(evidence.experiment, evidence.scale)
+        outcomes = self._outcomes(evidence)
         if not results_of(cell, outcomes):
             return None
         table = cell_table(experiment._replace(cells=[cell]), outcomes)

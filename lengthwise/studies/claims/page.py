@@ -63,7 +63,8 @@ _HEADER = ("section", "claim", "verdict", "ours", "paper", "page", "command")
 
 def _cells(line: LedgerLine) -> tuple[str, ...]:
     name = line.page.rpartition("/")[2].removesuffix(".md")
-    page, command = f"[{name}]({line.page})" if line.page else "", f"`{line.command}`" if line.command else ""
+    page = f"[{name}]({line.page})" if line.page else ""
+    command = f"`{line.command}`" if line.command else ""
     return line.section, line.claim, line.verdict, line.ours, line.published, page, command
 
 

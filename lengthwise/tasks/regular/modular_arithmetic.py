@@ -69,7 +69,8 @@ class ModularArithmetic(RegularTask):
         """Draw independent operands and operators; every operand is supervised."""
         self.check_length(length)
         inputs = torch.empty(batch_size, length, dtype=torch.int64)
-        operands, operators = inputs[:, self.leading_plus :: 2], inputs[:, 1 + self.leading_plus :: 2]
+        operands = inputs[:, self.leading_plus :: 2]
+        operators = inputs[:, 1 + self.leading_plus :: 2]
         operands.copy_(torch.randint(self.modulus, operands.shape, generator=generator))
         operators.copy_(torch.randint(3, operators.shape, generator=generator) + self.modulus)
         if self.leading_plus:

@@ -85,7 +85,8 @@ def paths_of(heads: Heads, pairs: Pairs) -> Paths:
     low, high = (np.moveaxis(end.numpy(), 1, 2) for end in (heads.scores.low, heads.scores.high))  # K H K T
     # A common factor of all exponentials of a head changes no mass. The largest score gets e^0.
     shift = high.max((2, 3), keepdims=True)
-    least, most = np.exp(low - shift)[pairs.last], np.maximum(np.exp(high - shift), MIN_WEIGHT)[pairs.last]
+    least = np.exp(low - shift)[pairs.last]
+    most = np.maximum(np.exp(high - shift), MIN_WEIGHT)[pairs.last]
     own = np.eye(least.shape[2], dtype=np.bool_)
     counts = np.stack([own, ~own], 1)
     weights = np.where(counts[..., None], most[:, :, None, None], least[:, :, None, None])

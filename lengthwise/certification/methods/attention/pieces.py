@@ -92,10 +92,8 @@ def halved(head: Head, readout: nn.Sequential, pieces: Pieces) -> Halved:
         if num_done + len(pieces.low) > max_pieces:
             return Halved(-math.inf, num_done)
         # The newest pieces come first: if no halving helps, this shows before there are many pieces.
-        newest, pieces = (
-            narrowed(pieces.at(slice(-PIECES_AT_ONCE, None)), head.ratios),
-            pieces.at(slice(-PIECES_AT_ONCE)),
-        )
+        newest = narrowed(pieces.at(slice(-PIECES_AT_ONCE, None)), head.ratios)
+        pieces = pieces.at(slice(-PIECES_AT_ONCE))
         margins = margins_in(head, readout, newest)
         is_ahead = margins > 0  # False for a margin that is NaN
         smallest = min([smallest, *margins[is_ahead].tolist()])

@@ -67,7 +67,8 @@ def _is_inside(image: Intervals, enclosures: Intervals) -> bool:
 def _around(enclosures: Intervals, table: Int64[Tensor, "K V"], images: list[Intervals]) -> Intervals:
     """Return intervals for each class that contain all steps to it; classes without such steps keep their intervals."""
     # Each image widens the intervals of its target, so the union of all steps to a class is in its interval hull.
-    low, high = torch.full_like(enclosures.low, torch.inf), torch.full_like(enclosures.high, -torch.inf)
+    low = torch.full_like(enclosures.low, torch.inf)
+    high = torch.full_like(enclosures.high, -torch.inf)
     for image, targets in zip(images, table.T, strict=True):
         index = targets[:, None].expand_as(low)
         low.scatter_reduce_(0, index, image.low, "amin")

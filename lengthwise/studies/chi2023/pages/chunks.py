@@ -70,10 +70,8 @@ def _summary(choices: tuple[Choice, ...]) -> list[str]:
         f"{percent(fmean(choice.accuracies[size] for choice in complete))} with C={size}" for size in SIZES
     )
     chosen = percent(fmean(choice.accuracies[choice.size] for choice in complete))
-    pilots, nets = (
-        sum(choice.pilot_seconds for choice in complete),
-        sum(choice.seconds[choice.size] for choice in complete),
-    )
+    pilots = sum(choice.pilot_seconds for choice in complete)
+    nets = sum(choice.seconds[choice.size] for choice in complete)
     return [
         (
             f"With the chunk size that pilots choose, the mean accuracy over {len(complete)} nets is {chosen}.\n"
@@ -93,10 +91,8 @@ def _chart(choices: tuple[Choice, ...]) -> alt.HConcatChart:
             if choice.row == row
             for size, loss in choice.losses.items()
         ]
-        x, y = (
-            alt.X("C:O", title="chunk size", axis=alt.Axis(labelAngle=0)),
-            alt.Y("loss:Q", title="training loss", scale=alt.Scale(type="log")),
-        )
+        x = alt.X("C:O", title="chunk size", axis=alt.Axis(labelAngle=0))
+        y = alt.Y("loss:Q", title="training loss", scale=alt.Scale(type="log"))
         color = alt.Color("seed:N", title="seed", scale=alt.Scale(range=PALETTE))
         data = alt.Chart(alt.InlineData(values=values))
         chosen = data.mark_point(filled=True, size=90).transform_filter("datum.chosen")

@@ -29,7 +29,9 @@ _CITATIONS = {
 }
 """The keys of the papers' BibTeX entries by protocol."""
 
-ARITHMETIC, LEADING_PLUS, EQUALS = "Modular Arithmetic", "Arithmetic, leading +", "Arithmetic, = at the end"
+ARITHMETIC = "Modular Arithmetic"
+LEADING_PLUS = "Arithmetic, leading +"
+EQUALS = "Arithmetic, = at the end"
 
 _GRAZZI_ROWS = ("Parity", EQUALS)
 _GRAZZI_TABLE: Mapping[str, tuple[str, ...]] = {

@@ -80,7 +80,8 @@ def random_machine(num_states: int, seed: int) -> Transducer:
     """
     chance = np.random.default_rng(seed)
     while True:
-        table, outputs = chance.integers(num_states, size=(num_states, 2)), chance.integers(2, size=num_states)
+        table = chance.integers(num_states, size=(num_states, 2))
+        outputs = chance.integers(2, size=num_states)
         machine = Transducer(Semiautomaton(table, ("a", "b")), 0, outputs).minimize()
         if machine.num_states == num_states and 0.3 < machine.outputs.mean() < 0.7:
             return machine

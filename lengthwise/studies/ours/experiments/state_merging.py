@@ -96,7 +96,8 @@ def drawn_machine(seed: int) -> Transducer:
         if states * symbols > MAX_TRANSITIONS:
             continue
         for _ in range(100):
-            table, outputs = chance.integers(states, size=(states, symbols)), chance.integers(2, size=states)
+            table = chance.integers(states, size=(states, symbols))
+            outputs = chance.integers(2, size=states)
             machine = Transducer(Semiautomaton(table, tuple(ALPHABET[:symbols])), 0, outputs).minimize()
             if machine.num_states == states and 0.3 < machine.outputs.mean() < 0.7:
                 return machine

@@ -13,7 +13,9 @@ from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.studies.xu2024.experiments.figure_5 import TrainTest
 
-ON_TRAINING, ON_TEST, ON_TEST_NEW = "training problems", "test problems", "test problems, none seen twice"
+ON_TRAINING = "training problems"
+ON_TEST = "test problems"
+ON_TEST_NEW = "test problems, none seen twice"
 
 
 @STUDY_PAGES.register("looped/figure-5")
@@ -115,7 +117,8 @@ def accuracy_chart(points: Sequence[TrainTest]) -> alt.HConcatChart:
         log = alt.Scale(type="log", domain=[loops[0], loops[-1]], padding=10)
         x = alt.X("loops:Q", title="loops", scale=log, axis=alt.Axis(values=loops))
         y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
-        colors, legend = alt.Scale(domain=lines, range=PALETTE[: len(lines)]), alt.Legend(orient="top", labelLimit=300)
+        colors = alt.Scale(domain=lines, range=PALETTE[: len(lines)])
+        legend = alt.Legend(orient="top", labelLimit=300)
         color = alt.Color("line:N", title="", scale=colors, sort=lines, legend=legend)
         chart = alt.Chart(alt.InlineData(values=values), width=240, height=220, title=kind)
         panels.append(chart.mark_line(point=True, strokeWidth=1.5).encode(x=x, y=y, color=color))
