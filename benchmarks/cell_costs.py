@@ -12,10 +12,10 @@ import time
 from pathlib import Path
 from statistics import fmean
 
+from lengthwise.devices import one_thread
 from lengthwise.experiment import EXPERIMENTS, Scale, parse_scale
 from lengthwise.runs.records import read_records
 from lengthwise.runs.spec import RunSpec
-from lengthwise.threads import one_thread
 from lengthwise.training.loop import TrainingState, training_steps
 
 

@@ -14,12 +14,12 @@ from typing import NamedTuple
 from speed_page import ROOT, environment, parse_options, provenance, write_files
 
 from lengthwise.cli.reporting import REPRODUCE
+from lengthwise.devices import one_thread
 from lengthwise.experiment import EXPERIMENTS, Experiment
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.runs.spec import RunSpec
 from lengthwise.studies.claims.claim import CLAIMS, Claim, Contrast, Effect, Entry, Paper, Rows
 from lengthwise.studies.claims.ledger import LedgerLine, ledger_lines
-from lengthwise.threads import one_thread
 from lengthwise.training.loop import TrainingState, training_steps
 
 NUM_STEPS = 8

@@ -11,10 +11,10 @@ from command import environment_of, free_port
 from safetensors.torch import save_file
 
 from lengthwise.conventions import IGNORE
+from lengthwise.devices import one_thread
 from lengthwise.models import make_model
 from lengthwise.runs.pools.local import PRELOADED
 from lengthwise.tasks import Batch, make_task
-from lengthwise.threads import one_thread
 from lengthwise.training.checkpoint import gathered_tensors
 from lengthwise.training.loop import TrainingState, training_steps
 from lengthwise.training.parallel import joined

@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Complex, Float, Int64
 from torch import Tensor
 
+from lengthwise.devices import one_thread
 from lengthwise.models.base import RecurrentModel, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.regular.sum import Sum
-from lengthwise.threads import one_thread
 
 
 class DriftPoint(NamedTuple):

@@ -11,12 +11,12 @@ from lengthwise.analysis.clusters import LevelClusters, PrincipalComponents, lev
 from lengthwise.analysis.receptive_field import FlipPoint, cumulative_field, flip_test, gradient_norms, tree_answer
 from lengthwise.analysis.states import BlockStates, block_states
 from lengthwise.conventions import IGNORE, PAD
+from lengthwise.devices import one_thread
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask, Task
-from lengthwise.threads import one_thread
 
 NUM_STRINGS = 200
 """The number of strings, which is also the largest number of states of each level."""

@@ -9,13 +9,13 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
+from lengthwise.devices import one_thread
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.length_curve import final_answers
 from lengthwise.models.base import SequenceModel
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.tree_attention import last_state
 from lengthwise.tasks.base import OracleTask
-from lengthwise.threads import one_thread
 
 Answer = Callable[[Float[Tensor, "B T D"]], Float[Tensor, "B Y"]]
 """A function that returns the logits at the last position of strings of embeddings."""

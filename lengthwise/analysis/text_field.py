@@ -9,13 +9,13 @@ from torch import Tensor, nn
 
 from lengthwise.analysis.embedded import looking_up
 from lengthwise.analysis.receptive_field import Answer, cumulative_field, gradient_norms
+from lengthwise.devices import one_thread
 from lengthwise.evaluation.perplexity import chunk_ends, gather_chunks
 from lengthwise.layers.read_in import SymbolReadIn
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.models.causal_transformer import CausalTransformer
 from lengthwise.models.regular_gpt_lm import RegularGPTLM
 from lengthwise.text.language import LanguageTask
-from lengthwise.threads import one_thread
 
 
 class TextField(NamedTuple):

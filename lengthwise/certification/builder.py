@@ -31,10 +31,10 @@ from lengthwise.certification.parts import (
     TraceAgreement,
 )
 from lengthwise.conventions import IGNORE
+from lengthwise.devices import denormals_kept
 from lengthwise.extraction.base import Extraction, Machine
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask, Task
-from lengthwise.threads import denormals_kept
 from lengthwise.validation import dump_named
 from lengthwise.version import __version__
 

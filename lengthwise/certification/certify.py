@@ -17,11 +17,11 @@ from lengthwise.certification.proof_file import with_verdict
 from lengthwise.certification.searches import Outcome, run_searches
 from lengthwise.certification.subject import check_made_by_settings, checked_subject
 from lengthwise.conventions import Diverged
+from lengthwise.devices import one_thread
 from lengthwise.extraction.base import READERS, Reader, reader_of
 from lengthwise.models.base import SequenceModel, check_is_model
 from lengthwise.randomness import whole_seed
 from lengthwise.tasks.base import MachineTask, Task, check_is_task
-from lengthwise.threads import one_thread
 
 
 @one_thread()

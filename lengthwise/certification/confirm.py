@@ -11,10 +11,10 @@ from lengthwise.certification.methods.base import PROVERS, Prover, task_extracti
 from lengthwise.certification.subject import check_made_by_settings, checked_subject
 from lengthwise.certification.traces import TracedStrings, draw_strings
 from lengthwise.conventions import Diverged
+from lengthwise.devices import denormals_kept, one_thread
 from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask
-from lengthwise.threads import denormals_kept, one_thread
 
 
 @one_thread()

@@ -8,10 +8,10 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
+from lengthwise.devices import denormals_kept
 from lengthwise.evaluation.length_curve import MAX_SYMBOLS_DRAWN, final_answers, prefix_answers
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import OracleTask
-from lengthwise.threads import denormals_kept
 
 MAX_STRINGS_PER_LENGTH = 4_096
 """The largest number of strings of one length if all strings of this length are enumerated."""

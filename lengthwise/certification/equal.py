@@ -19,7 +19,7 @@ from lengthwise.certification.subject import checked_subject
 from lengthwise.certification.traces import TracedStrings, draw_strings
 from lengthwise.certification.twins import ANSWERS, Twins, twins_of
 from lengthwise.certification.unknown import placeholder_task
-from lengthwise.devices import device_of
+from lengthwise.devices import denormals_kept, device_of, one_thread
 from lengthwise.display import counted
 from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model, eval_mode
 from lengthwise.models.containers import first_line
@@ -27,7 +27,6 @@ from lengthwise.models.set_answers import classes_of
 from lengthwise.ops.answers import answers_of
 from lengthwise.randomness import whole_seed
 from lengthwise.tasks.base import RegularTask
-from lengthwise.threads import denormals_kept, one_thread
 from lengthwise.validation import texts_of
 
 MAX_SYMBOLS, MAX_PAIRS = 1_000_000, 1 << 27

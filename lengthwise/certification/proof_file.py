@@ -45,11 +45,11 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.checker import Rejected, check
 from lengthwise.certification.confirm import proof_of
 from lengthwise.certification.methods.base import Prover
+from lengthwise.devices import one_thread
 from lengthwise.extraction.base import Extraction
 from lengthwise.files import write_by_rename
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask
-from lengthwise.threads import one_thread
 
 
 @one_thread()

@@ -18,10 +18,10 @@ from lengthwise.certification.counterexample import Graded, String, all_strings,
 from lengthwise.certification.parts import Tested
 from lengthwise.certification.traces import AllStrings
 from lengthwise.conventions import IGNORE
+from lengthwise.devices import denormals_kept
 from lengthwise.evaluation.length_curve import prefix_answers
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask, OracleTask
-from lengthwise.threads import denormals_kept
 
 MAX_SHORT = 64
 """The largest number of strings of one length if the model reads all strings of this length alone."""

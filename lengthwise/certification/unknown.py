@@ -11,6 +11,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.subject import checked_subject
 from lengthwise.conventions import Diverged
+from lengthwise.devices import one_thread
 from lengthwise.display import counted
 from lengthwise.extraction.base import reader_of
 from lengthwise.extraction.prototypes import NotFinite
@@ -18,7 +19,6 @@ from lengthwise.models.base import RecurrentModel, check_is_model
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask, make_task
 from lengthwise.tasks.regular.machine import machine_task
-from lengthwise.threads import one_thread
 from lengthwise.validation import texts_of
 
 NUM_STRINGS, LENGTH = 1_000, 40

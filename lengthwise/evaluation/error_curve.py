@@ -5,12 +5,11 @@ from jaxtyping import Float
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from lengthwise.devices import device_of, moved
+from lengthwise.devices import device_of, moved, one_thread
 from lengthwise.models.base import SequenceModel, check_is_model, eval_mode
 from lengthwise.models.consistency import check_reads_vectors
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import VectorTask, check_is_task
-from lengthwise.threads import one_thread
 from lengthwise.validation import whole_number
 
 NUM_RESAMPLES = 1_000

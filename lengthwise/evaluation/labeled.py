@@ -4,11 +4,11 @@ import numpy as np
 import torch
 
 from lengthwise.automata.labeled import common_numbers
+from lengthwise.devices import one_thread
 from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint, final_answers
 from lengthwise.models.base import SequenceModel, check_is_model, eval_mode
 from lengthwise.tasks.base import SymbolTask
 from lengthwise.tasks.given.examples import Examples
-from lengthwise.threads import one_thread
 
 
 @one_thread()

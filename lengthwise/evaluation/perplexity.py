@@ -17,14 +17,13 @@ from jaxtyping import Float, Int64
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
-from lengthwise.devices import device_of, moved
+from lengthwise.devices import device_of, moved, one_thread
 from lengthwise.evaluation.interval import mean_interval
 from lengthwise.evaluation.length_curve import SetProgress, ascending
 from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import check_is_task
 from lengthwise.text.language import LanguageTask, Split, Tokens
-from lengthwise.threads import one_thread
 from lengthwise.validation import whole_number
 
 MAX_NLL = 100.0

@@ -11,6 +11,7 @@ import torch
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.confirm import proof_of
 from lengthwise.conventions import IGNORE
+from lengthwise.devices import one_thread
 from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import CertificateFacts, certificate_of, graph_facts
 from lengthwise.export.onnx import check_installed
@@ -20,7 +21,6 @@ from lengthwise.models.base import RecurrentModel, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.runs.stored import StoredModel, load_stored
 from lengthwise.tasks.base import MachineTask
-from lengthwise.threads import one_thread
 
 TIMEOUT = 300
 """The time that `instances.csv` gives a verifier for each query, in seconds."""

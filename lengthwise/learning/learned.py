@@ -14,6 +14,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.constructions.base import Construction, Target
+from lengthwise.devices import one_thread
 from lengthwise.display import counted, csv_text, percent
 from lengthwise.evaluation.interval import error_bound, wilson_interval
 from lengthwise.files import write_by_rename
@@ -49,7 +50,6 @@ from lengthwise.tasks.base import RegularTask
 from lengthwise.tasks.given.examples import Counts, Examples, Supervision
 from lengthwise.tasks.given.reading import read_examples
 from lengthwise.tasks.regular.machine import machine_task
-from lengthwise.threads import one_thread
 from lengthwise.validation import check_function, check_kind
 
 MAX_CONTRADICTING = 20

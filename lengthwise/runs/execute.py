@@ -9,7 +9,7 @@ import torch
 
 from lengthwise.certification.certificate import Certificate
 from lengthwise.conventions import Diverged
-from lengthwise.devices import check_arithmetic, default_device, find_device, on_cpu
+from lengthwise.devices import check_arithmetic, default_device, find_device, on_cpu, one_thread
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY, TEST_EVERY, fresh_accuracy, probe_accuracy
 from lengthwise.files import reason, remove_drafts
@@ -28,7 +28,6 @@ from lengthwise.runs.result import ENDINGS, RunResult, RunStatus, takes_probes
 from lengthwise.runs.signals import Interrupted, StopRequested
 from lengthwise.runs.spec import RunSpec
 from lengthwise.tasks.base import SymbolTask
-from lengthwise.threads import one_thread
 from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_checkpoint
 from lengthwise.training.final_loss import final_loss
 from lengthwise.training.loop import StepRecord, TrainingState, training_steps

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import torch
 
+from lengthwise.devices import one_thread
 from lengthwise.evaluation.probe import PROBE_EVERY
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.placement import Placement, check_ranks_of
 from lengthwise.runs.result import takes_probes
 from lengthwise.runs.signals import StopRequested
 from lengthwise.runs.spec import RunSpec
-from lengthwise.threads import one_thread
 from lengthwise.training.checkpoint import gathered_tensors, load_checkpoint
 from lengthwise.training.loop import training_steps
 from lengthwise.training.ranks import Ranks

@@ -8,13 +8,12 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from lengthwise.conventions import IGNORE
-from lengthwise.devices import device_of, moved
+from lengthwise.devices import device_of, moved, one_thread
 from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
 from lengthwise.ops.answers import answers_of
 from lengthwise.tasks.algorithmic.string_answer import QUERY, StringAnswerTask
 from lengthwise.tasks.base import OracleTask, SymbolTask, Task
 from lengthwise.text.language import LanguageTask
-from lengthwise.threads import one_thread
 
 
 class Prediction(NamedTuple):

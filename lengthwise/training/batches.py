@@ -7,13 +7,13 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from lengthwise.conventions import PAD
+from lengthwise.devices import one_thread
 from lengthwise.evaluation.length_curve import LengthPoint, answered_point, labeled
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, SymbolTask, Task
 from lengthwise.tasks.given.task import ExamplesTask
 from lengthwise.text.language import LanguageTask
-from lengthwise.threads import one_thread
 from lengthwise.training.recipe import Recipe
 from lengthwise.validation import validated
 

@@ -2,10 +2,10 @@
 
 from statistics import fmean
 
+from lengthwise.devices import one_thread
 from lengthwise.models.base import eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Task
-from lengthwise.threads import one_thread
 from lengthwise.training.batches import draw_batch, training_lengths
 from lengthwise.training.loop import TrainingState
 from lengthwise.training.losses import supervised_loss

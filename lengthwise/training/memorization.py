@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from lengthwise.threads import one_thread
+from lengthwise.devices import one_thread
 
 Activation = Literal["identity", "tanh"]
 """The activation of the states: `"identity"` for linear RNNs, `"tanh"` for standard ones."""

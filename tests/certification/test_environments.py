@@ -14,9 +14,9 @@ from torch import Tensor
 
 from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.methods.intervals.prover import IntervalProver
+from lengthwise.devices import denormals_kept
 from lengthwise.extraction.readers.recurrent import extract_recurrent
 from lengthwise.models.base import RecurrentModel
-from lengthwise.threads import denormals_kept
 
 TASK = LastSymbol()
 

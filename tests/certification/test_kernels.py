@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from lengthwise.certification import kernels
 from lengthwise.certification.kernels import Kernel, KernelReport, kernel_report, measure, measurements
 from lengthwise.certification.sweeps import NUM_POINTS, UNITS, cancelling_products, points
+from lengthwise.devices import one_thread
 from lengthwise.runs.pools.local import PRELOADED
-from lengthwise.threads import one_thread
 
 DTYPES = list(UNITS)
 

@@ -28,7 +28,6 @@ FLOORS = [
         "conventions",
         "validation",
         "randomness",
-        "threads",
         "devices",
         "files",
         "peak_memory",

@@ -15,10 +15,10 @@ from lengthwise.certification.counterexample import grade
 from lengthwise.certification.parts import Count, Part
 from lengthwise.certification.searches import Outcome
 from lengthwise.certification.subject import checked_subject
+from lengthwise.devices import denormals_kept, one_thread
 from lengthwise.display import counted, in_powers
 from lengthwise.models.base import SequenceModel, check_is_model
 from lengthwise.tasks.base import MachineTask, Task, check_is_task
-from lengthwise.threads import denormals_kept, one_thread
 from lengthwise.validation import whole_number
 
 DEFAULT_SECONDS = 5.0

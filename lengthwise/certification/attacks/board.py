@@ -12,10 +12,10 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.attacks.grading import GradedPrefixes, Weakest, grade_logits, margins_of, weakest
 from lengthwise.certification.counterexample import String, grade, max_enumerated_length, shrunk_error
 from lengthwise.conventions import IGNORE
+from lengthwise.devices import denormals_kept
 from lengthwise.evaluation.continuations import continued_logits, num_symbols_read
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask
-from lengthwise.threads import denormals_kept
 
 MAX_SYMBOLS_PER_BATCH = 20_000
 """The largest number of symbols read between two checks of the budget, unless one string needs more: about 0.3 s."""

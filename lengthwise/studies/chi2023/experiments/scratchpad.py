@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lengthwise.certification.equivalence import first_error
+from lengthwise.devices import one_thread
 from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Requirements, Scale, ScaledSpecs
@@ -22,7 +23,6 @@ from lengthwise.runs.folder import load_run
 from lengthwise.runs.spec import RunSpec, Settings, merge
 from lengthwise.tasks.base import RegularTask, make_task
 from lengthwise.tasks.regular.scratchpad import Scratchpad
-from lengthwise.threads import one_thread
 
 ROWS: Mapping[str, Settings] = MappingProxyType(
     {

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import NamedTuple, get_args
 
 from lengthwise.analysis.continuity import Kind, continuity_modulus, on_embeddings
+from lengthwise.devices import one_thread
 from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.runs.spec import RunSpec, Settings, make_spec
-from lengthwise.threads import one_thread
 from lengthwise.training.loop import train
 
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -2,7 +2,7 @@
 
 import torch
 
-from lengthwise.threads import one_thread
+from lengthwise.devices import one_thread
 
 
 def test_settings_hold_inside_and_are_as_before_afterwards() -> None:
