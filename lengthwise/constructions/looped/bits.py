@@ -69,7 +69,7 @@ def stepwise_memory(targets: Targets) -> LoopedNetwork:
 
     Source: Xu and Sato (2024), Lemma 4.1 and eq. (8).
     Differs from the source: the network is smaller than state 12 d and width 18 d (docs/looped.md cites these sizes).
-        Rounding to the nearest integer instead of down halves the error.
+        Rounding to the nearest integer halves the bound on the error.
     """
     plan = round_to_steps(targets)
     walks = make_walks(plan)
