@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -327,12 +326,14 @@ for line in sys.stdin:
 def test_a_line_before_the_first_answer_is_an_error(tmp_path: Path) -> None:
     """At the latest at the end: the line is taken for the first answer, and so on, and the last answer is left."""
     (tmp_path / "late.py").write_text(LATE)
-    with (
-        pytest.raises(ValueError, match="expected one line of output for each line of input, got another"),
-        Program(f"{sys.executable} {tmp_path / 'late.py'}") as program,
-    ):
-        program.reset()
-        program.step("a")
+
+    def converse() -> None:
+        with Program(f"{sys.executable} {tmp_path / 'late.py'}") as program:
+            program.reset()
+            program.step("a")
+
+    with pytest.raises(ValueError, match="expected one line of output for each line of input, got another"):
+        converse()
 
 
 def test_no_program_that_the_command_started_is_left(tmp_path: Path) -> None:
