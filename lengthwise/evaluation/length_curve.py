@@ -167,7 +167,8 @@ def sample_in_parts(
 
 def draw_labeled(task: SymbolTask, num_strings: int, length: int, generator: torch.Generator) -> LabeledStrings:
     """Draw strings by `sample_in_parts`, and keep one answer of each."""
-    inputs, positions, targets = torch.empty(0, 0, dtype=torch.int64), [], []
+    inputs = torch.empty(0, 0, dtype=torch.int64)
+    positions, targets = [], []
     for rows, batch in sample_in_parts(task, num_strings, length, generator):
         part = labeled(batch)
         if not rows.start:
