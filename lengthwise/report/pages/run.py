@@ -16,7 +16,6 @@ from lengthwise.pictures import pictures
 from lengthwise.report.charts.curves import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
 from lengthwise.report.pages.certificate import certificate_section
 from lengthwise.report.pages.html import check_page, html_definitions, html_figures, html_note, html_page, html_table
-from lengthwise.report.tables.comparison import accuracy_differences, setting_differences
 from lengthwise.report.tables.numbers import percent, span
 from lengthwise.report.tables.protocol import protocol_sentences
 from lengthwise.report.tables.runs import RunRow, as_csv, run_rows, summary_table, unbalanced_table
@@ -174,7 +173,6 @@ def _html(panels: Sequence[_Panel], neighbors: Sequence[str]) -> str:
     )
     sections = {
         "Results": _results(rows),
-        **({"Differences": _differences(*results)} if len(results) == 2 else {}),
         **({"Certificates": certified} if certified else {}),
         "Accuracy against length": html_note(
             _ACCURACY_NOTE + _links(neighbors, "-accuracy.png", "-accuracy.svg", ".csv")
@@ -199,11 +197,6 @@ _ACCURACY_NOTE = (
 )
 _LOSS_NOTE = 'The axis is logarithmic. If its title contains "median", single steps with a high loss are hidden.'
 _FLOOR_NOTE = f"Losses below {LOSS_FLOOR:.0e} are drawn at this value. "
-_DIFFERENCE_NOTE = (
-    "Difference: the mean accuracy of the second run minus the mean accuracy of the first run, in percentage points, "
-    "over the points at which both runs were measured. Ahead: the number of these points at which a run is above the "
-    "other run."
-)
 _UNBALANCED_NOTE = (
     "At these lengths some class cannot occur, so a constant answer may be right. The numbers above do not include "
     "random strings of such lengths."
@@ -241,14 +234,6 @@ def _results(rows: Sequence[RunRow]) -> str:
     if unbalanced:
         html += f"<h3>Unbalanced lengths</h3>{html_note(_UNBALANCED_NOTE)}{html_table(unbalanced)}"
     return html
-
-
-def _differences(first: RunResult, second: RunResult) -> str:
-    settings, accuracies = setting_differences(first, second), accuracy_differences(first, second)
-    names = html_definitions([("first", first.run_id), ("second", second.run_id)], "pairs")
-    if accuracies is None:
-        return names + html_table(settings) + html_note("The runs have different tasks: accuracies are not compared.")
-    return names + html_table(settings) + html_note(_DIFFERENCE_NOTE) + html_table(accuracies)
 
 
 def _runs(results: Sequence[RunResult]) -> str:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from lengthwise.evaluation.interval import accuracy_interval
 from lengthwise.evaluation.length_curve import best_known
-from lengthwise.report.tables.comparison import group_accuracies
 from lengthwise.report.tables.differences import HEADER, Difference, difference_lines, paired_differences
 from lengthwise.report.tables.levels import LEVELS
 from lengthwise.report.tables.numbers import NOTHING, percent, percent_span, span
@@ -223,6 +222,19 @@ def model_differences(comparison: Comparison) -> list[Difference]:
             gaps = [one[group] - other[group] for one, other in both if group in one and group in other]
             pairs.append((group, first, second, gaps))
     return paired_differences(pairs)
+
+
+def group_accuracies(result: RunResult) -> dict[str, dict[tuple[str, int], float]]:
+    """Return the accuracies of a run by group, then by family and length; random strings at balanced lengths only."""
+    groups: dict[str, dict[tuple[str, int], float]] = {}
+    dense, long = result.dense.balanced().points, result.long.balanced().points
+    for name, points in (
+        ("dense range", dense),
+        *((f"length {point.length:,}", (point,)) for point in long),
+        ("structured strings", result.structured.points),
+    ):
+        groups[name] = {(point.family, point.length): point.accuracy for point in points}
+    return groups
 
 
 def model_difference_table(compared: Sequence[Difference]) -> Table:
