@@ -34,9 +34,6 @@ class TwoModThree(RegularTask):
         machine = Semiautomaton(np.array([[0, 1], [1, 2], [2, 0]]), self.symbols)
         return Transducer(machine, start=0, outputs=np.array([0, 0, 1]))
 
-    def is_legal_length(self, length: int) -> bool:
-        return length >= 1
-
     def is_balanced_length(self, length: int) -> bool:
         return length >= 2  # from length 2 on, both answers can occur
 

@@ -114,9 +114,9 @@ class Task(Description, ABC):
             if callable(method) and not getattr(method, "__isabstractmethod__", False):
                 setattr(cls, name, checked(method))
 
-    @abstractmethod
     def is_legal_length(self, length: int) -> bool:
-        """Return whether strings of this length can be sampled."""
+        """Return whether strings of this length can be sampled; by default every length of at least 1."""
+        return length >= 1
 
     def is_balanced_length(self, length: int) -> bool:
         """Return whether every class can be the final answer at this length.

@@ -58,10 +58,6 @@ class StringAnswerTask(CountedTask):
         """Return ``?``, ``.`` and the letters."""
         return ("?", ".", *self.letters)
 
-    def is_legal_length(self, length: int) -> bool:
-        """Return whether a length is at least 1."""
-        return length >= 1
-
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw strings, and how many symbols of each answer are queried."""
         self.check_length(length)

@@ -53,10 +53,6 @@ class CycleNavigation(RegularTask):
         """Return the machine whose states are the positions, which are also its answers."""
         return library.cycle(self.size)
 
-    def is_legal_length(self, length: int) -> bool:
-        """Return whether the length is at least 1."""
-        return length >= 1
-
     def is_balanced_length(self, length: int) -> bool:
         """Return whether this number of moves can reach every position of the cycle."""
         return length >= 1 and 2 * length + 1 >= self.size

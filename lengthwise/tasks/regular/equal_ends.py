@@ -52,10 +52,6 @@ class EqualEnds(RegularTask):
         """Return a machine whose state is the first symbol, and whether the last symbol equals it."""
         return library.equal_ends(self.num_digits)
 
-    def is_legal_length(self, length: int) -> bool:
-        """Return whether the length is at least 1."""
-        return length >= 1
-
     def is_balanced_length(self, length: int) -> bool:
         """Return whether the length is at least 2, since a single symbol equals itself."""
         return length >= 2

@@ -46,10 +46,6 @@ class EvenPairs(RegularTask):
         """Return a machine whose state is the last symbol and the answer so far."""
         return library.even_pairs()
 
-    def is_legal_length(self, length: int) -> bool:
-        """Return whether the length is at least 1."""
-        return length >= 1
-
     def is_balanced_length(self, length: int) -> bool:
         """Return whether the length is at least 2, since a single symbol has no pairs."""
         return length >= 2

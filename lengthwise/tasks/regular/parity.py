@@ -50,10 +50,6 @@ class Parity(RegularTask):
         """Return a machine of two states that `b` exchanges."""
         return library.parity()
 
-    def is_legal_length(self, length: int) -> bool:
-        """Return whether the length is at least 1."""
-        return length >= 1
-
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw independent symbols; every prefix is supervised."""
         self.check_length(length)

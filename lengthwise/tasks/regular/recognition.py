@@ -105,10 +105,6 @@ class RecognitionTask(RegularTask, ShallowTask):
         """Return the automaton of the language as a transducer to the classes."""
         return self.language.transducer
 
-    def is_legal_length(self, length: int) -> bool:
-        """Return whether the length is at least 1."""
-        return length >= 1
-
     def is_balanced_length(self, length: int) -> bool:
         """Return whether there are strings of this length both inside and outside."""
         return self.is_legal_length(length) and bool(self._sampler.possible(length)[[OUT, IN]].all())

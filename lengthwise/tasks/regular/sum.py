@@ -50,10 +50,6 @@ class Sum(RegularTask):
         """Return the machine whose states are the remainders, which are also its answers."""
         return library.digit_sum(self.modulus)
 
-    def is_legal_length(self, length: int) -> bool:
-        """Return whether the length is at least 1."""
-        return length >= 1
-
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw independent uniform digits; every prefix is supervised."""
         self.check_length(length)

@@ -95,10 +95,6 @@ class WordProblem(RegularTask):
         """Return the machine whose state is the product so far, which is also its answer."""
         return self.action.transducer
 
-    def is_legal_length(self, length: int) -> bool:
-        """Return whether the length is at least 1."""
-        return length >= 1
-
     def is_balanced_length(self, length: int) -> bool:
         """Return whether every element is a product of this number of generators."""
         return length >= 1 and bool(_reached(self.action, length).all())
