@@ -182,7 +182,6 @@ def _model_details(name: str, model: Any) -> Iterator[Paragraph]:
 
 
 def _preset_details(name: str, preset: type[Preset]) -> Iterator[Paragraph]:
-    yield [Line(f"source: {preset.source}", 0)]
     changes = [("train", flat(preset.train)), *((f"model {m}", flat(s)) for m, s in preset.models.items())]
     for section, settings in changes:
         rows = [Setting(key, "", _value(value)) for key, value in settings.items()]

@@ -42,12 +42,11 @@ class Preset:
     """A named recipe: its changes to the defaults of `Recipe`, and to the defaults of the models that it names.
 
     The class is never instantiated: a run's specification merges a preset with the given settings and validates the
-    result. `source` names the origin of its numbers. `goals` contains, for each model, the changes for training until a
-    goal is reached.
+    result. The docstring names the source of its numbers. `goals` contains, for each model, the changes for training
+    until a goal is reached.
     """
 
     name: ClassVar[str]
-    source: ClassVar[str]
     train: ClassVar[Settings]
     models: ClassVar[Mapping[str, Settings]] = MappingProxyType({})
     goals: ClassVar[Mapping[str, GoalPreset]] = MappingProxyType({})

@@ -22,7 +22,6 @@ class Bounded(Preset):
     Source: ours.
     """
 
-    source = "ours"
     train = MappingProxyType(
         {
             **EVERY_PREFIX,

@@ -15,7 +15,6 @@ class Contracting(Preset):
     Source: ours.
     """
 
-    source = "ours"
     train = MappingProxyType(
         {
             **EVERY_PREFIX,

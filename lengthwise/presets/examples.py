@@ -14,7 +14,6 @@ class ExamplesPreset(Preset):
     Source: ours.
     """
 
-    source = "ours"
     train = MappingProxyType(
         {
             **UNAUGMENTED,

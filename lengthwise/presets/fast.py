@@ -30,6 +30,5 @@ class Fast(Preset):
     Source: ours; `studies/chi2023/NOTES.md` describes what was tried.
     """
 
-    source = "ours"
     train = MappingProxyType({})
     goals = MappingProxyType({"regular-gpt": _LOW_LOSS, "codebook-gpt": _LOW_LOSS})

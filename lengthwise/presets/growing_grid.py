@@ -16,7 +16,6 @@ class GrowingGrid(Preset):
     Source: ours.
     """
 
-    source = "ours"
     train = MappingProxyType(
         {
             **UNAUGMENTED,

@@ -49,5 +49,4 @@ class Language(Preset):
     Differs from the source: the cosine covers all steps, including the warm-up, and falls to 0.
     """
 
-    source = "nanoGPT's optimizer, as in Chi et al. (2023), section 6; sizes ours"
     train = nanogpt_training(steps=2_000, batch_size=32, window=128, learning_rate=1e-3, warmup_steps=100)

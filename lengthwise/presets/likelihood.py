@@ -23,7 +23,6 @@ class Likelihood(Preset):
     Source: ours; Baum et al. (1970), and Bengio and Frasconi (1995) for models with inputs.
     """
 
-    source = "ours"
     train = MappingProxyType(
         {**EVERY_PREFIX, "steps": 400, "batch_size": 64, "optimizer": {"name": "baum-welch"}, "ema_decay": 0.0}
     )

@@ -21,7 +21,6 @@ class LikelihoodLast(Preset):
     Source: ours; Baum et al. (1970), and Bengio and Frasconi (1995) for models with inputs.
     """
 
-    source = "ours"
     train = MappingProxyType(
         {
             **UNAUGMENTED,

@@ -17,7 +17,6 @@ class LoopedLengths(Preset):
         growing lengths. Sizes, rates, steps and the supervision of prefixes are ours.
     """
 
-    source = "Fan et al. (ICLR 2025), and ours"
     train = MappingProxyType(
         {
             **UNAUGMENTED,

@@ -16,7 +16,6 @@ class Machine(Preset):
     Source: ours.
     """
 
-    source = "ours"
     train = MappingProxyType(
         {
             **EVERY_PREFIX,

@@ -10,5 +10,4 @@ class Plain(Preset):
     Source: ours.
     """
 
-    source = "ours"
     train = UNAUGMENTED

@@ -14,6 +14,5 @@ class Recurrent(Preset):
     Source: ours; prefixes are supervised as in the code of Fan et al. (2024).
     """
 
-    source = "ours"
     train = MappingProxyType({**EVERY_PREFIX, "steps": 2_000, "optimizer": {"name": "adamw", "weight_decay": 0.0}})
     models = MappingProxyType({"mamba": {"eigenvalues": "signed"}})

@@ -14,7 +14,6 @@ class Reflecting(Preset):
     Source: ours.
     """
 
-    source = "ours"
     train = MappingProxyType(
         {
             **EVERY_PREFIX,

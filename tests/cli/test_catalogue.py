@@ -93,7 +93,7 @@ def test_a_preset_is_shown_with_what_it_changes(capsys) -> None:
     text = run(capsys, "show", "fan2024")
     assert re.search(r"^  steps +40000$", text, flags=re.MULTILINE)
     assert re.search(r"^  columns +rescaled$", text, flags=re.MULTILINE)
-    assert "source: Fan et al. (2024)" in text
+    assert "\nSource: Fan et al." in text
     assert "default preset of: " in run(capsys, "show", "recurrent")
 
 

@@ -17,7 +17,6 @@ class Chi2023(Preset):
         learns its first state. Strings have up to 40 symbols; in Table 4 they have 40 or 50.
     """
 
-    source = "Chi et al. (2023), Table 4, and the published code"
     train = MappingProxyType(
         {
             **UNAUGMENTED,

@@ -22,7 +22,6 @@ class Chi2023Language(Preset):
         begins at the first step. In nanoGPT it falls to a tenth, and begins to fall after the warm-up.
     """
 
-    source = "Chi et al. (2023), Table 5, and nanoGPT"
     train = nanogpt_training(
         steps=50_000,
         batch_size=32,

@@ -18,7 +18,6 @@ class Fan2024(Preset):
         of one layer does not have.
     """
 
-    source = "Fan et al. (2024), the published code"
     train = MappingProxyType(
         {**EVERY_PREFIX, "steps": 40_000, "optimizer": TORCH_ADAM, "ema_decay": 0.0, "checkpoint_every": 5000}
     )

@@ -21,7 +21,6 @@ class Grazzi2024(Preset):
         source's have a deviation of 0.02, and of 0.02 / sqrt(2 layers) in maps back to the residual stream.
     """
 
-    source = "Grazzi et al. (ICLR 2025), appendix E.1"
     train = MappingProxyType(
         {
             **UNAUGMENTED,

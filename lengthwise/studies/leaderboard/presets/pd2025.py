@@ -18,7 +18,6 @@ class PD2025(Preset):
         checkpoint, and training does not end at 99.95 %.
     """
 
-    source = "Terzić et al. (2025), Table 2, and the published code"
     train = MappingProxyType(
         {
             **UNAUGMENTED,

@@ -19,7 +19,6 @@ class SD2025(Preset):
         string. Matrices and inputs are drawn from N(0, 1 / S), not uniformly up to sqrt(3 / S) and 1 / sqrt(symbols).
     """
 
-    source = "Terzić et al. (AAAI 2025), the published code"
     train = MappingProxyType(
         {
             **UNAUGMENTED,

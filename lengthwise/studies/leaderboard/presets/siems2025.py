@@ -20,7 +20,6 @@ class Siems2025(Preset):
         0.02, also in maps back to the residual stream.
     """
 
-    source = "Siems et al. (2025), the published code for word problems"
     train = MappingProxyType(
         {
             **UNAUGMENTED,

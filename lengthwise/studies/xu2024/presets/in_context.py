@@ -16,7 +16,6 @@ class Xu2024InContext(Preset):
         `task_rise`, with the name of a field of the task).
     """
 
-    source = "Xu and Sato (2024), Appendix C"
     train = MappingProxyType(
         {
             **UNAUGMENTED,

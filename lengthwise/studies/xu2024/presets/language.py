@@ -22,7 +22,6 @@ class Xu2024Language(Preset):
         begins at the first step; in nanoGPT it falls to a tenth, and begins to fall after the warm-up.
     """
 
-    source = "Xu and Sato (2024), Appendix C.4, and the published code"
     train = nanogpt_training(
         steps=600_000,
         batch_size=24,

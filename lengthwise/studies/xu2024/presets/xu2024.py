@@ -19,7 +19,6 @@ class Xu2024(Preset):
         paper specifies neither.
     """
 
-    source = "Xu and Sato (2024), Appendix C"
     train = MappingProxyType(
         {
             **UNAUGMENTED,
