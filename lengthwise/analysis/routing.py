@@ -68,13 +68,7 @@ def hillis_steele_scan(length: int) -> list[Merge]:
 
     Source: Hillis and Steele, "Data Parallel Algorithms" (1986).
     """
-    merges = []
-    step = 1
-    stride = 1
-    while stride < length:
-        merges += [Merge(step, position, (position - stride, position)) for position in range(stride, length)]
-        step, stride = step + 1, 2 * stride
-    return merges
+    return [merge for merge in sliding_routing(length) if min(merge.parts) >= 0]
 
 
 def blelloch_scan(length: int) -> list[Merge]:

@@ -79,12 +79,6 @@ def test_scans_give_every_prefix(length: int) -> None:
         assert len({(merge.step, merge.position) for merge in merges}) == len(merges)
 
 
-@given(lengths)
-def test_without_pads_the_tree_of_two_is_the_hillis_steele_scan(length: int) -> None:
-    without_pads = [merge for merge in sliding_routing(length) if min(merge.parts) >= 0]
-    assert without_pads == hillis_steele_scan(length)
-
-
 @pytest.mark.parametrize("levels", range(1, 8))
 def test_at_powers_of_two_all_need_the_same_merges_for_the_last(levels: int) -> None:
     length = 2**levels
