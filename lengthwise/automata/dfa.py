@@ -98,24 +98,10 @@ class DFA:
         """Return the automaton that accepts all strings that this one rejects."""
         return DFA(self.semiautomaton, self.start, ~self.accepting)
 
-    def product(self, other: "DFA", op: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> "DFA":
-        """Return the automaton that accepts a string if `op` is True for the two answers to it.
-
-        For example, `np.logical_and` gives the intersection.
-
-        Raises:
-            ValueError: the automata read different symbols.
-        """
-        return DFA(
-            self.semiautomaton.product(other.semiautomaton),
-            self.start * other.num_states + other.start,
-            op(self.accepting[:, None], other.accepting[None, :]).ravel(),
-        )
-
     def _combined(self, other: "DFA", op: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> "DFA":
         """Return the smallest automaton that accepts a string if `op` is True for the two answers to it.
 
-        Unlike in `product`, the symbols may be in another order, and only reachable pairs of states are built.
+        The symbols may be in another order. Only reachable pairs of states are built.
         """
         tables = self.semiautomaton.table.tolist(), other.semiautomaton.reordered(self.symbols).table.tolist()
         ids = {symbol: v for v, symbol in enumerate(self.symbols)}

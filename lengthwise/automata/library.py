@@ -200,7 +200,7 @@ def bounded_dyck(depth: int) -> DFA:
 def exact_depth_dyck(depth: int) -> DFA:
     """Return the automaton of balanced strings with a nesting depth of exactly `depth`, which must be 1 or more."""
     # D_n contains D_(n-1), so the strings of depth exactly n are the difference of the two languages.
-    return bounded_dyck(depth).product(bounded_dyck(depth - 1), np.greater).minimize()
+    return bounded_dyck(depth) - bounded_dyck(depth - 1)
 
 
 _TOMITA: dict[int, tuple[list[list[int]], list[int]]] = {
