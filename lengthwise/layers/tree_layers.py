@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -31,24 +32,17 @@ class TreeAttentionLayer(nn.Module):
     The `num_feed_forwards` feed-forward blocks have `hidden` units in total, by default 4 D.
     """
 
-    def __init__(
-        self,
-        *,
-        d_model: int,
-        num_heads: int,
-        chunk_size: int,
-        attention_bias: bool,
-        hidden: int | None = None,
-        num_feed_forwards: int = 1,
-    ) -> None:
+    attention_bias: ClassVar[bool]
+    num_feed_forwards: ClassVar[int] = 1
+
+    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
         super().__init__()
         self.num_heads = num_heads
-        self.to_query = nn.Linear(d_model, d_model, bias=attention_bias)
-        self.to_key_value = nn.Linear(d_model, 2 * d_model, bias=attention_bias)
-        self.to_output = nn.Linear(d_model, d_model, bias=attention_bias)
-        self.feed_forwards = nn.ModuleList(
-            FeedForward(d_model, (hidden or 4 * d_model) // num_feed_forwards) for _ in range(num_feed_forwards)
-        )
+        self.to_query = nn.Linear(d_model, d_model, bias=self.attention_bias)
+        self.to_key_value = nn.Linear(d_model, 2 * d_model, bias=self.attention_bias)
+        self.to_output = nn.Linear(d_model, d_model, bias=self.attention_bias)
+        hidden = (hidden or 4 * d_model) // self.num_feed_forwards
+        self.feed_forwards = nn.ModuleList(FeedForward(d_model, hidden) for _ in range(self.num_feed_forwards))
         self.bias = nn.Parameter(torch.zeros(num_heads, chunk_size))
 
     @property
@@ -98,15 +92,10 @@ class MergeLayer(TreeAttentionLayer):
     Source: ours. Differs from Chi et al. (2023): their layer is GPT-2's (`PreNormLayer`).
     """
 
+    attention_bias, num_feed_forwards = False, 2
+
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
-        super().__init__(
-            d_model=d_model,
-            num_heads=num_heads,
-            chunk_size=chunk_size,
-            attention_bias=False,
-            hidden=hidden,
-            num_feed_forwards=2,
-        )
+        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, hidden=hidden)
         self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in self.feed_forwards)
         self.gain = nn.Parameter(torch.empty(d_model))
 
@@ -163,10 +152,10 @@ class PreNormLayer(TreeAttentionLayer):
     Differs from the source: projections into the residual are not divided by a function of the depth, which varies.
     """
 
+    attention_bias = True
+
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
-        super().__init__(
-            d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=True, hidden=hidden
-        )
+        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, hidden=hidden)
         self.norm_1 = nn.LayerNorm(d_model)
         self.norm_2 = nn.LayerNorm(d_model)
 
@@ -193,10 +182,10 @@ class PostNormLayer(TreeAttentionLayer):
     Source: the code published with Chi et al. (2023). Differs from it in nothing we know of.
     """
 
+    attention_bias = False
+
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
-        super().__init__(
-            d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=False, hidden=hidden
-        )
+        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, hidden=hidden)
         self.norm_1 = nn.LayerNorm(d_model)
         self.norm_2 = nn.LayerNorm(d_model)
 
@@ -229,10 +218,7 @@ class BareLayer(TreeAttentionLayer):
     Differs from the source: attention has biases, which a construction sets to 0.
     """
 
-    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
-        super().__init__(
-            d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, attention_bias=True, hidden=hidden
-        )
+    attention_bias = True
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw weights from N(0, 1 / inputs); set biases and r to 0."""
