@@ -26,6 +26,7 @@ from lengthwise.report.tables.protocol import protocol_sentences
 from lengthwise.report.tables.runs import as_csv, run_rows
 from lengthwise.report.tables.settings import versions_of
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
+from lengthwise.report.tables.table import is_length
 
 _DIFFERENCES = (
     "Entries are the accuracy of the first model minus the accuracy of the second, in percentage points. Difference: "
@@ -89,7 +90,7 @@ def _title(comparison: Comparison) -> tuple[str, str]:
 
 def _about(comparison: Comparison) -> list[tuple[str, str]]:
     header = model_table(comparison).header
-    long = ", ".join(name for name in header if name.replace(",", "").isdecimal())
+    long = ", ".join(filter(is_length, header))
     return [
         *((name, COLUMNS[name]) for name in header if name in COLUMNS),
         *([(long, "the lowest accuracy of any seed at that length")] if long else []),

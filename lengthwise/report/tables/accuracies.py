@@ -10,7 +10,7 @@ from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.tables.cells import accuracies_scored, fit_text, results_of, runs_text
 from lengthwise.report.tables.numbers import NOTHING, percent, percent_span, span
 from lengthwise.report.tables.runs import run_rows
-from lengthwise.report.tables.table import Table
+from lengthwise.report.tables.table import Table, is_length
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
@@ -83,7 +83,7 @@ def main_columns(experiment: Experiment) -> tuple[str, ...]:
 
 def about_accuracies(table: Table) -> list[tuple[str, str]]:
     """Return pairs of column and meaning for the columns of a table that need a sentence."""
-    long = ", ".join(name for name in table.header if name.replace(",", "").isdecimal())
+    long = ", ".join(filter(is_length, table.header))
     return [
         *((name, COLUMNS[name]) for name in table.header if name in COLUMNS),
         *([(long, "the lowest accuracy of any run at that length")] if long else []),

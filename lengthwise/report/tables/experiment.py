@@ -1,43 +1,46 @@
 """The tables of an experiment: the main table, and all other columns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from lengthwise.experiment import Experiment
-from lengthwise.report.tables.accuracies import about_accuracies, accuracy_table, main_columns
-from lengthwise.report.tables.attempts import COLUMNS as ATTEMPT_COLUMNS
-from lengthwise.report.tables.attempts import MAIN_COLUMNS as MAIN_ATTEMPT_COLUMNS
-from lengthwise.report.tables.attempts import attempts_table
-from lengthwise.report.tables.errors import COLUMNS as ERROR_COLUMNS
-from lengthwise.report.tables.errors import MAIN_COLUMNS as MAIN_ERROR_COLUMNS
-from lengthwise.report.tables.errors import error_table
-from lengthwise.report.tables.perplexities import about_perplexities, perplexity_table
-from lengthwise.report.tables.perplexities import main_columns as main_perplexity_columns
-from lengthwise.report.tables.search import COLUMNS as SEARCH_COLUMNS
-from lengthwise.report.tables.search import MAIN_COLUMNS as MAIN_SEARCH_COLUMNS
-from lengthwise.report.tables.search import search_table
-from lengthwise.report.tables.sources import COLUMNS as SOURCE_COLUMNS
-from lengthwise.report.tables.sources import with_sources
+from lengthwise.report.tables import accuracies, attempts, errors, perplexities, search, sources
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.pools.outcome import Outcome
 
 
+class _Measure(NamedTuple):
+    """The table of a measure, its most important columns, and the meaning of columns."""
+
+    table: Callable[[Experiment, Sequence[Outcome]], Table]
+    main: Callable[[Experiment], Sequence[str]]
+    about: Callable[[Table], list[tuple[str, str]]]
+
+
+def _about(columns: Mapping[str, str]) -> Callable[[Table], list[tuple[str, str]]]:
+    return lambda table: [(name, columns[name]) for name in table.header if name in columns]
+
+
+_ACCURACY = _Measure(accuracies.accuracy_table, accuracies.main_columns, accuracies.about_accuracies)
+_MEASURES: Mapping[str, _Measure] = {
+    "balanced": _ACCURACY,
+    "legal": _ACCURACY,
+    "perplexity": _Measure(perplexities.perplexity_table, perplexities.main_columns, perplexities.about_perplexities),
+    "error": _Measure(errors.error_table, lambda _: errors.MAIN_COLUMNS, _about(errors.COLUMNS)),
+    "attempts": _Measure(attempts.attempts_table, lambda _: attempts.MAIN_COLUMNS, _about(attempts.COLUMNS)),
+    "search": _Measure(search.search_table, lambda _: search.MAIN_COLUMNS, _about(search.COLUMNS)),
+}
+
+
 def cell_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """Return one line for each cell, with every column."""
-    tables = {
-        "error": error_table,
-        "attempts": attempts_table,
-        "search": search_table,
-        "perplexity": perplexity_table,
-    }
-    table = tables.get(experiment.scoring.measure, accuracy_table)(experiment, outcomes)
-    return with_sources(table, experiment, outcomes)
+    table = _MEASURES[experiment.scoring.measure].table(experiment, outcomes)
+    return sources.with_sources(table, experiment, outcomes)
 
 
 def main_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """Return one line for each cell with the most important columns, at most eight, or as the experiment sets them."""
-    of_their_own = {"error": MAIN_ERROR_COLUMNS, "attempts": MAIN_ATTEMPT_COLUMNS, "search": MAIN_SEARCH_COLUMNS}
-    usual = main_perplexity_columns if experiment.scoring.measure == "perplexity" else main_columns
-    names = experiment.main or of_their_own.get(experiment.scoring.measure) or usual(experiment)
+    names = experiment.main or _MEASURES[experiment.scoring.measure].main(experiment)
     return cell_table(experiment, outcomes).columns(names).without_empty().folded(["column"])
 
 
@@ -51,11 +54,6 @@ def detail_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 def about_columns(experiment: Experiment, table: Table) -> list[tuple[str, str]]:
     """Return pairs of column and meaning for the columns of a table that need a sentence."""
-    of_their_own = {"error": ERROR_COLUMNS, "attempts": ATTEMPT_COLUMNS, "search": SEARCH_COLUMNS}
-    sources = [
-        (name, meaning) for name, meaning in SOURCE_COLUMNS.items() if name in (*table.header, *dict(table.shared))
-    ]
-    if (columns := of_their_own.get(experiment.scoring.measure)) is not None:
-        return [*((name, columns[name]) for name in table.header if name in columns), *sources]
-    usual = about_perplexities if experiment.scoring.measure == "perplexity" else about_accuracies
-    return [*usual(table), *sources]
+    names = (*table.header, *dict(table.shared))
+    about_sources = [(name, meaning) for name, meaning in sources.COLUMNS.items() if name in names]
+    return [*_MEASURES[experiment.scoring.measure].about(table), *about_sources]

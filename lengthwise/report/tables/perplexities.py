@@ -14,7 +14,7 @@ from lengthwise.report.tables.cells import results_of, runs_text
 from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING, span
 from lengthwise.report.tables.settings import model_of, task_of, variations
-from lengthwise.report.tables.table import Table
+from lengthwise.report.tables.table import Table, is_length
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
@@ -58,7 +58,7 @@ def main_columns(experiment: Experiment) -> tuple[str, ...]:
 
 def about_perplexities(table: Table) -> list[tuple[str, str]]:
     """Return pairs of column and meaning for the columns of a table that need a sentence."""
-    lengths = ", ".join(name for name in table.header if name.replace(",", "").isdecimal())
+    lengths = ", ".join(filter(is_length, table.header))
     about = [(name, COLUMNS[name]) for name in (*table.header, *dict(table.shared)) if name in COLUMNS]
     return [*([(lengths, ABOUT_LENGTHS)] if lengths else []), *about]
 

@@ -90,6 +90,11 @@ class Table(NamedTuple):
         return rest._replace(shared=self.shared + tuple((name, text) for name, text in same.items() if text))
 
 
+def is_length(name: str) -> bool:
+    """Return whether a column's name is a number, and so a length."""
+    return name.replace(",", "").isdecimal()
+
+
 def shared_text(shared: Sequence[tuple[str, str]]) -> str:
     """Return pairs (column, text) as phrases. Columns named by a number are accuracies at this length.
 
@@ -101,7 +106,7 @@ def shared_text(shared: Sequence[tuple[str, str]]) -> str:
 
 
 def _phrase(name: str, text: str) -> str:
-    if name.replace(",", "").isdecimal():
+    if is_length(name):
         return f"{text} at length {name}"
     if name in COUNTED:
         return f"{text} {name.removesuffix('s') if text == '1' else name}"
