@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import quote
 
 from lengthwise.display import literal
-from lengthwise.files import write_by_rename
-from lengthwise.pictures import pictures
 from lengthwise.report.charts.curves import comparison_chart, side_by_side
 from lengthwise.report.pages.certificate import certificate_section
 from lengthwise.report.pages.html import html_definitions, html_figures, html_note, html_page, html_table
+from lengthwise.report.pages.neighbors import links, write_with_neighbors
 from lengthwise.report.tables.compared import (
     COLUMNS,
     Comparison,
@@ -60,17 +58,11 @@ def write_comparison(comparison: Comparison, page: Path) -> list[Path]:
     """
     check_comparison_page(page)
     specification = side_by_side({comparison.task: _chart(comparison, hover=False)}).to_dict()
-    drawn = pictures([(kind, specification) for kind in ("png", "svg")])
-    neighbors = dict(zip(("-accuracy.png", "-accuracy.svg"), drawn, strict=True)) if drawn else {}
-    neighbors[".csv"] = as_csv(comparison.results).encode()
-    names = [page.stem + ending for ending in neighbors]
-    text = _html(comparison, names) if page.suffix == ".html" else _markdown(comparison, names)
-    contents = {page: text.encode()}
-    contents |= {page.with_name(page.stem + ending): content for ending, content in neighbors.items()}
-    page.parent.mkdir(parents=True, exist_ok=True)
-    for path, content in contents.items():
-        write_by_rename(path, content)
-    return list(contents)
+    charts = {"-accuracy.png": specification, "-accuracy.svg": specification}
+    write = _html if page.suffix == ".html" else _markdown
+    return write_with_neighbors(
+        page, charts, as_csv(comparison.results), lambda neighbors: write(comparison, neighbors)
+    )
 
 
 def _chart(comparison: Comparison, *, hover: bool):  # type: ignore[no-untyped-def]  # altair's own union
@@ -118,11 +110,10 @@ def _html(comparison: Comparison, neighbors: Sequence[str]) -> str:
             if result.certificate is not None
         }
     )
-    links = ", ".join(f"<a href='{quote(name)}'>{name.rpartition('.')[2].upper()}</a>" for name in neighbors)
     settings = html_table(differing_settings(comparison))
     sections = {
         "Models": html_table(model_table(comparison)) + html_definitions(_about(comparison), "pairs"),
-        "Accuracy against length": html_note(f"{_CHART}Next to this page: {links}.")
+        "Accuracy against length": html_note(_CHART + links(neighbors, ""))
         + html_figures({"accuracy": comparison.task}),
         "Differences, paired by seed": html_note(" ".join([_DIFFERENCES, *multiplicity(compared)]))
         + html_table(model_difference_table(compared)),

@@ -4,18 +4,16 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote
 
 import altair as alt
 
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.verify import check
 from lengthwise.display import counted
-from lengthwise.files import write_by_rename
-from lengthwise.pictures import pictures
 from lengthwise.report.charts.curves import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
 from lengthwise.report.pages.certificate import certificate_section
 from lengthwise.report.pages.html import check_page, html_definitions, html_figures, html_note, html_page, html_table
+from lengthwise.report.pages.neighbors import links, write_with_neighbors
 from lengthwise.report.tables.numbers import percent, span
 from lengthwise.report.tables.protocol import protocol_sentences
 from lengthwise.report.tables.runs import RunRow, as_csv, run_rows, summary_table, unbalanced_table
@@ -98,15 +96,7 @@ def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
     accuracy = side_by_side({panel.title: panel.accuracy(hover=False) for panel in panels}).to_dict()
     loss = side_by_side({panel.title: panel.loss() for panel in panels}).to_dict()
     charts = {"-accuracy.png": accuracy, "-accuracy.svg": accuracy, "-loss.png": loss}
-    drawn = pictures([(ending[-3:], chart) for ending, chart in charts.items()])
-    neighbors = dict(zip(charts, drawn, strict=True)) if drawn else {}
-    neighbors[".csv"] = as_csv(results).encode()
-    contents = {page: _html(panels, [page.stem + ending for ending in neighbors]).encode()}
-    contents |= {page.with_name(page.stem + ending): content for ending, content in neighbors.items()}
-    page.parent.mkdir(parents=True, exist_ok=True)
-    for path, content in contents.items():
-        write_by_rename(path, content)
-    return list(contents)
+    return write_with_neighbors(page, charts, as_csv(results), lambda neighbors: _html(panels, neighbors))
 
 
 def _finished(runs: Sequence[MeasuredRun]) -> list[RunResult]:
@@ -175,10 +165,10 @@ def _html(panels: Sequence[_Panel], neighbors: Sequence[str]) -> str:
         "Results": _results(rows),
         **({"Certificates": certified} if certified else {}),
         "Accuracy against length": html_note(
-            _ACCURACY_NOTE + _links(neighbors, "-accuracy.png", "-accuracy.svg", ".csv")
+            _ACCURACY_NOTE + links(neighbors, "-accuracy.png", "-accuracy.svg", ".csv")
         )
         + _figures(panels, "accuracy"),
-        "Training loss": html_note(_loss_note(panels) + _links(neighbors, "-loss.png")) + _figures(panels, "loss"),
+        "Training loss": html_note(_loss_note(panels) + links(neighbors, "-loss.png")) + _figures(panels, "loss"),
         "How it was measured": html_definitions(
             protocol_sentences(results, rows)
             + [("Best shallow baseline", sentence) for sentence in shallow_baseline_sentences(results)]
@@ -277,11 +267,3 @@ def _configuration(panel: _Panel) -> str:
 
 def _figures(panels: Sequence[_Panel], kind: str) -> str:
     return html_figures({f"{kind}-{index}": panel.title for index, panel in enumerate(panels)})
-
-
-def _links(neighbors: Sequence[str], *endings: str) -> str:
-    """Return links to the files next to the page that have one of these endings."""
-    links = [
-        f"<a href='{quote(name)}'>{name.rpartition('.')[2].upper()}</a>" for name in neighbors if name.endswith(endings)
-    ]
-    return f"Next to this page: {', '.join(links)}." if links else ""
