@@ -5,7 +5,7 @@ import os
 import platform
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from math import isfinite
@@ -75,6 +75,14 @@ def _missing_or_unreadable(path: Path, error: OSError) -> FileNotFoundError | Un
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return FileNotFoundError(error.errno, error.strerror, str(path))
     return UnreadableFile(f"{path}: cannot be read: {error.strerror or error}; make it readable, or name another")
+
+
+def check_suffix(argument: str, path: Path, suffixes: Collection[str]) -> None:
+    """Raise a ValueError that names the argument unless the path ends in one of the suffixes."""
+    if path.suffix not in suffixes:
+        raise ValueError(
+            f"{argument}: expected a name that ends in {', '.join(suffixes)}, got {path.name!r}; name another"
+        )
 
 
 def write_by_rename(path: Path, content: bytes) -> None:

@@ -90,7 +90,8 @@ def bench(
     writes the benchmark's page again, with your column last.
     """
     from lengthwise.experiment import parse_scale
-    from lengthwise.report.pages.benchmark import check_benchmark_file, write_benchmark
+    from lengthwise.files import check_suffix
+    from lengthwise.report.pages.benchmark import WRITERS, write_benchmark
     from lengthwise.studies.benchmarks.benchmark import BENCHMARKS
 
     console = Output()
@@ -101,7 +102,7 @@ def bench(
     check_alone("name", "lengthwise train")
     size, benchmark = parse_scale(scale), BENCHMARKS[name]()
     for file in out:
-        check_benchmark_file(file)
+        check_suffix("out", file, WRITERS)
         check_writable(file)
     entrants = [] if model is None else _entrants(_models_of(model), benchmark)
     command = shlex.join(["lengthwise", "bench", name, *(["--model", model] if model else [])])

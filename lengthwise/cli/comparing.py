@@ -84,10 +84,10 @@ TABLES = (".tex", ".csv")
 
 def _check_out(out: Path) -> None:
     """Raise a ValueError if a file cannot be written, or if its suffix is neither a page's nor a table's."""
+    from lengthwise.files import check_suffix
     from lengthwise.report.pages.comparison import PAGES
 
-    if out.suffix not in (*PAGES, *TABLES):
-        raise ValueError(f"out: expected a name that ends in {', '.join((*PAGES, *TABLES))}, got {out.name!r}")
+    check_suffix("out", out, (*PAGES, *TABLES))
     check_writable(out)
 
 

@@ -150,10 +150,11 @@ def _write_object(tables: "dict[str, Table]", outcomes: "list[Outcome]", files: 
 
 def _check_output(out: Path | None, shard: str | None, as_json: bool) -> None:
     """Raise a ValueError if tables cannot be written, or are requested for a shard, which has no tables."""
-    from lengthwise.report.tables.files import check_tables_file
+    from lengthwise.files import check_suffix
+    from lengthwise.report.tables.files import SUFFIXES
 
     if out is not None:
-        check_tables_file(out)
+        check_suffix("out", out, SUFFIXES)
         check_writable(out)
     if shard is not None and (as_json or out is not None):
         option = "--json" if as_json else "--out"

@@ -87,12 +87,11 @@ def evaluate(
 
 def _check_out(out: Path, *, has_chart: bool) -> None:
     """Raise a ValueError if a file cannot be written, or if its name selects no format."""
+    from lengthwise.files import check_suffix
     from lengthwise.pictures import SUFFIXES as PICTURES
     from lengthwise.report.tables.files import SUFFIXES as TABLES
 
-    suffixes = (*TABLES, *(PICTURES if has_chart else ()))
-    if out.suffix not in suffixes:
-        raise ValueError(f"out: expected a name that ends in {', '.join(suffixes)}, got {out.name!r}; name another")
+    check_suffix("out", out, (*TABLES, *(PICTURES if has_chart else ())))
     check_writable(out)
 
 

@@ -43,9 +43,9 @@ def claims(
 
     Numbers come from the recorded results, which are part of the package.
     """
-    from lengthwise.files import write_by_rename
+    from lengthwise.files import check_suffix, write_by_rename
     from lengthwise.report.pages.terminal import print_table
-    from lengthwise.report.tables.files import check_tables_file, write_tables
+    from lengthwise.report.tables.files import SUFFIXES, write_tables
     from lengthwise.runs.records import has_records, shipped_docs
     from lengthwise.studies.claims.claim import CLAIMS
     from lengthwise.studies.claims.ledger import ledger_lines
@@ -56,7 +56,7 @@ def claims(
     if write is not None and (out is not None or as_json):
         raise ValueError(f"--write: expected no {'--json' if as_json else '--out'}, got both; leave one out")
     if out is not None:
-        check_tables_file(out)
+        check_suffix("out", out, SUFFIXES)
     console = Output(is_error=as_json)
     if docs is None:
         docs = own if has_records(own := Path("docs")) else shipped_docs()

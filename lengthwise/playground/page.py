@@ -10,7 +10,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from lengthwise.files import write_by_rename
+from lengthwise.files import check_suffix, write_by_rename
 from lengthwise.playground.contents import run_contents
 from lengthwise.runs.provenance import versions
 
@@ -29,8 +29,7 @@ def write_playground(paths: Sequence[Path], page: Path, *, title: str = "Playgro
     Raises:
         ValueError: no path is given, or one twice; the page cannot run a model; or its name does not end in .html.
     """
-    if page.suffix != ".html":
-        raise ValueError(f"page: expected a name that ends in .html, got {page.name!r}")
+    check_suffix("page", page, [".html"])
     if not paths:
         raise ValueError("runs: expected at least one run, got none; `lengthwise train` makes one")
     if len({path.resolve() for path in paths}) < len(paths):

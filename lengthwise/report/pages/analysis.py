@@ -9,9 +9,9 @@ import altair as alt
 from lengthwise.analysis.clusters import num_clusters
 from lengthwise.analysis.overview import Analysis, analyze
 from lengthwise.analysis.receptive_field import receptive_window
-from lengthwise.files import write_by_rename
+from lengthwise.files import check_suffix, write_by_rename
 from lengthwise.report.charts.analysis import cluster_chart, element_chart, field_chart, flip_chart, level_chart
-from lengthwise.report.pages.html import check_page, html_definitions, html_figures, html_note, html_page, html_table
+from lengthwise.report.pages.html import html_definitions, html_figures, html_note, html_page, html_table
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.settings import task_in
 from lengthwise.report.tables.table import Table
@@ -21,7 +21,7 @@ from lengthwise.runs.provenance import versions
 
 def write_analysis(run: Run, page: Path, *, length: int = 500, seed: int = 0) -> Path:
     """Analyze a run and write the page. Errors are as in `analyze`; a suffix other than .html is a ValueError."""
-    check_page(page)
+    check_suffix("page", page, [".html"])
     result = analyze(run.model, run.spec.task, length=length, seed=seed)
     states = {"elements": "All levels together", "levels": "Level by level", "clusters": "Clusters against distance"}
     reach = {"field": "Cumulative gradient", "flips": "One symbol replaced"}

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from lengthwise.display import csv_text, literal
-from lengthwise.files import write_by_rename
+from lengthwise.files import check_suffix, write_by_rename
 from lengthwise.report.tables.benchmark import COLUMNS
 from lengthwise.report.tables.latex import latex_table
 from lengthwise.report.tables.markdown import definitions, table_paragraphs
@@ -80,13 +80,7 @@ WRITERS: Mapping[str, Callable[[BenchmarkReport], str]] = MappingProxyType(
 """Functions that return the content of a file, by suffix."""
 
 
-def check_benchmark_file(path: Path) -> None:
-    """Raise a ValueError if no format has the suffix of this path."""
-    if path.suffix not in WRITERS:
-        raise ValueError(f"out: expected a file that ends in {', '.join(WRITERS)}, got {path}; rename it")
-
-
 def write_benchmark(report: BenchmarkReport, path: Path) -> None:
     """Write the tables (or for `.bib` the papers); the suffix of the path selects the format."""
-    check_benchmark_file(path)
+    check_suffix("out", path, WRITERS)
     write_by_rename(path, WRITERS[path.suffix](report).encode())

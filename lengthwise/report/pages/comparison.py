@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lengthwise.display import literal
+from lengthwise.files import check_suffix
 from lengthwise.report.charts.curves import comparison_chart, side_by_side
 from lengthwise.report.pages.certificate import certificate_section
 from lengthwise.report.pages.html import html_definitions, html_figures, html_note, html_page, html_table
@@ -44,19 +45,13 @@ PAGES = (".html", ".md")
 """The suffixes of pages."""
 
 
-def check_comparison_page(page: Path) -> None:
-    """Raise a ValueError unless `page` is named as an HTML or Markdown file."""
-    if page.suffix not in PAGES:
-        raise ValueError(f"page: expected a name that ends in .html or .md, got {page.name!r}")
-
-
 def write_comparison(comparison: Comparison, page: Path) -> list[Path]:
     """Write the page and, next to it, its chart (PNG, SVG) and every measured point (CSV); return their paths.
 
     Raises:
         ValueError: the page is named neither .html nor .md.
     """
-    check_comparison_page(page)
+    check_suffix("page", page, PAGES)
     specification = side_by_side({comparison.task: _chart(comparison, hover=False)}).to_dict()
     charts = {"-accuracy.png": specification, "-accuracy.svg": specification}
     write = _html if page.suffix == ".html" else _markdown

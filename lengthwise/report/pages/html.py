@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from pathlib import Path
 from string import Template
 
 import altair as alt
@@ -39,12 +38,6 @@ def _scripts(charts: Mapping[str, alt.Chart | alt.LayerChart]) -> str:
         return html_note("The charts are missing: the chart library could not be started when this page was written.")
     draw = Template(files("lengthwise.report.pages").joinpath("charts.js").read_text(encoding="utf-8"))
     return f"<script>{library}</script>\n<script>\n{draw.substitute(charts=_specifications(charts))}</script>"
-
-
-def check_page(page: Path) -> None:
-    """Raise a ValueError unless `page` is named as an HTML file."""
-    if page.suffix != ".html":
-        raise ValueError(f"page: expected a name that ends in .html, got {page.name!r}")
 
 
 def html_note(text: str) -> str:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from lengthwise.automata.drawing import drawing_obstacle
 from lengthwise.display import counted
-from lengthwise.files import write_by_rename
+from lengthwise.files import check_suffix, write_by_rename
 from lengthwise.learning.folder import CONTRADICTED
 from lengthwise.learning.learned import Learned
-from lengthwise.report.pages.html import check_page, html_definitions, html_machine, html_note, html_page, html_table
+from lengthwise.report.pages.html import html_definitions, html_machine, html_note, html_page, html_table
 from lengthwise.report.tables.certificate import certificate_lines
 from lengthwise.report.tables.learned import (
     accuracy_table,
@@ -26,7 +26,7 @@ def write_learned_page(learned: Learned, page: Path) -> None:
     Raises:
         ValueError: the page is not named as an HTML file.
     """
-    check_page(page)
+    check_suffix("page", page, [".html"])
     counts, machine = learned.counts, learned.machine
     doubt = f"NOT CONFIRMED: {learned.doubt}. " if learned.doubt else ""
     summary = (

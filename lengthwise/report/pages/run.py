@@ -10,9 +10,10 @@ import altair as alt
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.verify import check
 from lengthwise.display import counted
+from lengthwise.files import check_suffix
 from lengthwise.report.charts.curves import LOSS_FLOOR, accuracy_chart, loss_chart, side_by_side
 from lengthwise.report.pages.certificate import certificate_section
-from lengthwise.report.pages.html import check_page, html_definitions, html_figures, html_note, html_page, html_table
+from lengthwise.report.pages.html import html_definitions, html_figures, html_note, html_page, html_table
 from lengthwise.report.pages.neighbors import links, write_with_neighbors
 from lengthwise.report.tables.numbers import percent, span
 from lengthwise.report.tables.protocol import protocol_sentences
@@ -89,7 +90,7 @@ def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
     Raises:
         ValueError: no run is given, a run is given twice or is not finished, or the page's name does not end in .html.
     """
-    check_page(page)
+    check_suffix("page", page, [".html"])
     results = _finished(runs)
     panels = _panels(results, [run.metrics for run in runs])
     # A specification takes long to make and to check, so the two files of one chart share it.

@@ -4,19 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lengthwise.display import csv_text, literal
-from lengthwise.files import write_by_rename
+from lengthwise.files import check_suffix, write_by_rename
 from lengthwise.report.tables.latex import latex_table
 from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.table import Table
 
 SUFFIXES = (".tex", ".md", ".csv")
 """The suffixes of files of tables."""
-
-
-def check_tables_file(path: Path) -> None:
-    """Raise a ValueError unless `path` is named as a file of tables."""
-    if path.suffix not in SUFFIXES:
-        raise ValueError(f"out: expected a name that ends in {', '.join(SUFFIXES)}, got {path.name!r}; name another")
 
 
 def write_tables(tables: Mapping[str, Table], path: Path) -> None:
@@ -29,7 +23,7 @@ def write_tables(tables: Mapping[str, Table], path: Path) -> None:
         ValueError: the suffix is not one of `SUFFIXES`.
         OSError: the file cannot be written.
     """
-    check_tables_file(path)
+    check_suffix("out", path, SUFFIXES)
     if path.suffix == ".tex":
         preamble = "% These tables need \\usepackage{booktabs} in the preamble."
         text = "\n\n".join([preamble, *(latex_table(table, title) for title, table in tables.items())]) + "\n"
