@@ -27,7 +27,7 @@ class TextField(NamedTuple):
 
 @one_thread()
 def text_fields(
-    model: SequenceModel, task: LanguageTask, lengths: Sequence[int], *, num_chunks: int = 64, seed: int = 0
+    model: SequenceModel, task: LanguageTask, lengths: Sequence[int], *, num_chunks: int = 64
 ) -> list[TextField]:
     """Return cumulative fields of chunks of each length; all chunks end at the same tokens of the test split.
 
@@ -41,7 +41,7 @@ def text_fields(
     Differs from the source: all lengths and models predict the same tokens; log-odds of a token replace its loss.
     """
     tokens = task.tokens("test")
-    ends = chunk_ends(len(tokens), max(lengths), num_chunks, seed=seed)
+    ends = chunk_ends(len(tokens), max(lengths), num_chunks, seed=0)
     answer, table = embedded_answer(model), _embedding(model).weight.detach()
     fields = []
     with eval_mode(model), torch.enable_grad():

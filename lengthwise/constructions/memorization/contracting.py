@@ -45,7 +45,11 @@ def shift_register(word: Word) -> LinearGenerator:
     raise AssertionError("p - 1 answers, which tell all positions of a primitive word apart, are vertices of a cube")
 
 
-def search_net(word: Word, dimension: int, tries: int = 400, seed: int = 0) -> LinearGenerator | None:
+NUM_TRIES = 400
+"""The number of random matrices W_h that `search_net` tries."""
+
+
+def search_net(word: Word, dimension: int) -> LinearGenerator | None:
     """Return a net of this dimension from random eigenvalues inside the unit circle, or None, which proves nothing.
 
     W_h has a scaled 2 x 2 rotation for each pair of complex eigenvalues, and a number for each real one. W_x is ones
@@ -66,8 +70,8 @@ def search_net(word: Word, dimension: int, tries: int = 400, seed: int = 0) -> L
         raise ValueError(
             f"dimension: expected at least 1, got {dimension}; a word of one symbol needs no states (d = 0)"
         )
-    draws = np.random.default_rng(seed)
-    for _ in range(tries):
+    draws = np.random.default_rng(0)
+    for _ in range(NUM_TRIES):
         hidden, added = _random_contraction(dimension, draws), np.ones(dimension)
         if net := net_of(word, hidden, added, cycle_states(hidden, added, word)):
             return net
@@ -98,7 +102,7 @@ class FeedbackBounds(NamedTuple):
     upper: int
 
 
-def contracting_dimension(word: Word, tries: int = 400) -> FeedbackBounds:
+def contracting_dimension(word: Word) -> FeedbackBounds:
     """Return bounds for a word of two symbols: 1 or 2 if a net of that size generates it, else at least 3.
 
     The upper bound is then the first dimension in which `search_net` finds a net, or the dimension of the shift
@@ -122,5 +126,5 @@ def contracting_dimension(word: Word, tries: int = 400) -> FeedbackBounds:
         if plane is not None:
             return FeedbackBounds(2, 2)
         lower = 3
-    smaller = (d for d in range(lower, size) if search_net(word, d, tries) is not None)
+    smaller = (d for d in range(lower, size) if search_net(word, d) is not None)
     return FeedbackBounds(lower, next(smaller, size))
