@@ -1,6 +1,6 @@
 """Pairs of answer names that mean "rejected" and "accepted"."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 REJECT_ACCEPT = ("reject", "accept")
 """The answers of an automaton, in the order of their class ids."""
@@ -40,12 +40,10 @@ COMMON_PAIRS = frozenset(
 """Pairs of labels in logs. They mean reject and accept only if a machine is known to be an automaton."""
 
 
-def accepting_index(classes: Sequence[str]) -> int | None:
-    """Return the index of the name that means "accepted", or None if the names are not in `REJECT_ACCEPT_PAIRS`."""
+def accepting_index(classes: Sequence[str], pairs: Set[tuple[str, str]] = REJECT_ACCEPT_PAIRS) -> int | None:
+    """Return the index of the name that means "accepted", or None if the names are not one of these pairs."""
     lower = tuple(name.lower() for name in classes)
-    if lower in REJECT_ACCEPT_PAIRS:
-        return 1
-    return 0 if lower[::-1] in REJECT_ACCEPT_PAIRS else None
+    return 1 if lower in pairs else 0 if lower[::-1] in pairs else None
 
 
 def acceptor_index(classes: Sequence[str]) -> int | None:
@@ -57,8 +55,4 @@ def acceptor_index(classes: Sequence[str]) -> int | None:
         >>> acceptor_index(("OK", "FAIL")), accepting_index(("OK", "FAIL")), acceptor_index(("even", "odd"))
         (0, None, None)
     """
-    lower = tuple(name.lower() for name in classes)
-    for index, pair in ((1, lower), (0, lower[::-1])):
-        if pair in REJECT_ACCEPT_PAIRS or pair in COMMON_PAIRS:
-            return index
-    return None
+    return accepting_index(classes, REJECT_ACCEPT_PAIRS | COMMON_PAIRS)

@@ -18,7 +18,7 @@ from lengthwise.automata.regex_syntax import (
     Tokens,
     quoted,
 )
-from lengthwise.automata.semiautomaton import MAX_TRANSITIONS, Semiautomaton, check_characters, check_words, explore
+from lengthwise.automata.semiautomaton import MAX_TRANSITIONS, Semiautomaton, check_symbols, explore
 
 MAX_STATES = 50_000
 """The largest number of sets of positions. Each set takes half a kilobyte."""
@@ -210,8 +210,8 @@ def _checked_alphabet(pattern: str, named: set[str], alphabet: Sequence[str] | N
         raise ValueError(
             f"alphabet: expected a symbol, but pattern {quoted(pattern)} has no symbols; give the alphabet"
         )
-    check, separator = (check_characters, "") if tokens == "characters" else (check_words, " ")
-    check(symbols)
+    check_symbols(symbols, are_words=tokens == "words")
+    separator = "" if tokens == "characters" else " "
     if missing := separator.join(sorted(named - set(symbols))):
         raise ValueError(
             f"alphabet: expected the symbols of {quoted(pattern)}, got {quoted(separator.join(symbols))}, without "

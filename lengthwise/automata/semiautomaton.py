@@ -290,34 +290,23 @@ def whole_numbers(values: object) -> Int64[np.ndarray, "*N"]:
     return array.astype(np.int64)
 
 
-def check_characters(alphabet: Sequence[str]) -> None:
-    """Raise a ValueError unless the symbols are distinct single characters, so that texts are strings of symbols."""
+def check_symbols(alphabet: Sequence[str], *, are_words: bool | None = None) -> None:
+    """Raise a ValueError unless the symbols are distinct single characters or, if one is longer, distinct words.
+
+    A text is then a string of symbols, in which blanks separate words. `are_words` requires one of the two kinds.
+    """
+    if are_words is None:
+        are_words = any(len(symbol) > 1 for symbol in alphabet)
+    kind, noun = ("words without blanks", "word") if are_words else ("single characters", "symbol")
     seen: set[str] = set()
     for symbol in alphabet:
-        if not isinstance(symbol, str) or len(symbol) != 1 or symbol in seen:
+        fits = isinstance(symbol, str) and (symbol.split() == [symbol] if are_words else len(symbol) == 1)
+        if not fits or symbol in seen:
             raise ValueError(
-                f"alphabet: expected distinct single characters, got {str(symbol)[:40]!r}"
-                f"{' twice' if symbol in seen else ''}; name each symbol once"
+                f"alphabet: expected distinct {kind}, got {truncate(repr(symbol))}"
+                f"{' twice' if symbol in seen else ''}; name each {noun} once"
             )
         seen.add(symbol)
-
-
-def check_words(alphabet: Sequence[str]) -> None:
-    """Raise a ValueError unless the symbols are distinct texts without blanks, so that blanks can separate them."""
-    seen: set[str] = set()
-    for symbol in alphabet:
-        if not isinstance(symbol, str) or symbol.split() != [symbol] or symbol in seen:
-            raise ValueError(
-                f"alphabet: expected distinct words without blanks, got {truncate(repr(symbol))}"
-                f"{' twice' if symbol in seen else ''}; name each word once"
-            )
-        seen.add(symbol)
-
-
-def check_symbols(alphabet: Sequence[str]) -> None:
-    """Raise a ValueError unless the symbols are distinct single characters or, if one is longer, distinct words."""
-    check = check_words if any(len(symbol) > 1 for symbol in alphabet) else check_characters
-    check(alphabet)
 
 
 def explore(

@@ -21,7 +21,7 @@ from lengthwise.automata.regex_syntax import (
     SymbolSet,
     Tokens,
 )
-from lengthwise.automata.semiautomaton import check_words
+from lengthwise.automata.semiautomaton import check_symbols
 
 MAX_STATES = 200
 """The largest number of states of the smallest automaton. With this number, elimination takes a few seconds."""
@@ -55,7 +55,7 @@ def regex_from_dfa(dfa: DFA) -> str:
     """
     tokens: Tokens = "characters" if all(len(symbol) == 1 for symbol in dfa.symbols) else "words"
     if tokens == "words":
-        check_words(dfa.symbols)
+        check_symbols(dfa.symbols, are_words=True)
     pattern = _pattern(dfa, tokens)
     if _depth(pattern) > MAX_GROUP_DEPTH:
         raise ValueError(
