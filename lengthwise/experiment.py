@@ -109,8 +109,8 @@ class Experiment(NamedTuple):
 
     title: str
     about: str
-    cells: Sequence[Cell]
-    plan: EvaluationPlan
+    cells: Sequence[Cell] = ()
+    plan: EvaluationPlan = EvaluationPlan()
     notes: Sequence[str] = ()
     scoring: Scoring = Scoring()
     study: Callable[[Path], object] | None = None

@@ -12,7 +12,6 @@ from lengthwise.automata.dfa import DFA
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.parts import Level
-from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale, check_is_not_paper
 from lengthwise.learning.learned import learn
 from lengthwise.tasks.given.mlregtest_library import draw_languages, language_class, read_language
@@ -120,8 +119,6 @@ def bench_mlregtest(scale: Scale = "small") -> Experiment:
             "strings, and on pairs that differ by one symbol.\n"
             "Learning uses only the training strings of a language and their labels."
         ),
-        cells=(),
-        plan=EvaluationPlan(),
         study=study,
         requires=Requirements(lacks="" if is_smoke or os.environ.get(FOLDER) else lacks),
     )

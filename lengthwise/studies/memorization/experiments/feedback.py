@@ -10,7 +10,6 @@ from lengthwise.constructions.memorization.contracting import FeedbackBounds, co
 from lengthwise.constructions.memorization.feedback import digits
 from lengthwise.constructions.memorization.memorize import memorize
 from lengthwise.constructions.memorization.words import binary_words
-from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
 
 PERIODS: Mapping[str, range] = {"small": range(2, 9), "smoke": range(2, 5)}
@@ -36,8 +35,6 @@ def feedback(scale: Scale = "small") -> Experiment:
             "The tables have the smallest dimensions of linear RNNs that repeat a word indefinitely, for all binary "
             "words up to period 8 (up to rotation and exchange of symbols)."
         ),
-        cells=(),
-        plan=EvaluationPlan(),
         study=lambda root: study(PERIODS[scale]),
     )
 

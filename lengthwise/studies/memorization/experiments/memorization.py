@@ -23,7 +23,6 @@ from lengthwise.constructions.memorization.lifetime import (
 from lengthwise.constructions.memorization.memorize import Memorization, memorize
 from lengthwise.constructions.memorization.networks import as_linear_rnn
 from lengthwise.constructions.memorization.separation import read_out
-from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
 from lengthwise.randomness import generator_for
 from lengthwise.training.memorization import Descent, Stack, descend, draw, generate
@@ -299,7 +298,5 @@ def rnn_memorization(scale: Scale = "small") -> Experiment:
             "The page shows which linear RNNs learn to repeat a word indefinitely, with which eigenvalues, and for how "
             "long."
         ),
-        cells=(),
-        plan=EvaluationPlan(),
         study=lambda root: study(size),
     )

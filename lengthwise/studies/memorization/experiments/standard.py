@@ -10,7 +10,6 @@ import torch
 
 from lengthwise.constructions.memorization.memorize import memorize
 from lengthwise.constructions.memorization.words import Word, parse_word
-from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
 from lengthwise.randomness import generator_for
 from lengthwise.training.memorization import Activation, Descent, Stack, descend, draw, generate
@@ -82,8 +81,6 @@ def standard(scale: Scale = "small") -> Experiment:
             "The note begins with an RNN that was trained on one string for so long that it generates nothing else. "
             "Here standard RNNs, with tanh, are next to linear RNNs."
         ),
-        cells=(),
-        plan=EvaluationPlan(),
         study=lambda root: study(size),
     )
 

@@ -13,7 +13,6 @@ import torch
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.parts import Level
-from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
 from lengthwise.learning.baselines import merged_states
 from lengthwise.learning.learned import Learned, learn
@@ -163,7 +162,5 @@ def wrong_labels(scale: Scale = "small") -> Experiment:
             "It gets nothing but labeled strings. The baseline is RPNI, which merges states and treats every label as "
             "right."
         ),
-        cells=(),
-        plan=EvaluationPlan(),
         study=lambda root: Recoveries(size, list(recoveries(size))),
     )

@@ -16,7 +16,6 @@ from pydantic import TypeAdapter
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
-from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
 from lengthwise.files import write_by_rename
 from lengthwise.learning.baselines import completed_moore, labeled_prefixes
@@ -254,8 +253,6 @@ def _experiment(title: str, scale: Scale, small: Size) -> Experiment:
             "The examples are strings labeled by a known machine, with some wrong labels.\n"
             "RPNI and EDSM (AALpy) get the same examples. They treat every label as right."
         ),
-        cells=(),
-        plan=EvaluationPlan(),
         study=lambda root: Outcomes(size, outcomes(size, root)),
     )
 

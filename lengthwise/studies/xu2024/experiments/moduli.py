@@ -9,7 +9,6 @@ from typing import NamedTuple, get_args
 from lengthwise.analysis.continuity import Kind, continuity_modulus, on_embeddings
 from lengthwise.devices import one_thread
 from lengthwise.evaluation.length_curve import length_curve
-from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
 from lengthwise.models.base import SequenceModel, eval_mode
 from lengthwise.randomness import generator_for
@@ -71,8 +70,6 @@ def moduli(scale: Scale = "small") -> Experiment:
             "if only symbols at other positions change. *Token* is the change at a position if only the symbol at this "
             "position changes."
         ),
-        cells=(),
-        plan=EvaluationPlan(),
         study=lambda root: study(size),
     )
 
