@@ -6,7 +6,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ValidationError, model_validator
 
 from lengthwise.registry import nearest
 
@@ -65,6 +65,10 @@ def path_of(argument: str, value: object) -> Path:
     return Path(value)  # type: ignore[arg-type]  # checked above
 
 
+class FrozenRecord(BaseModel, frozen=True, extra="forbid"):
+    """A frozen record that rejects unknown fields."""
+
+
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
 else:
@@ -86,7 +90,7 @@ class _OneLineErrors(ModelMetaclass):
             raise _readable_error(cls, error, "") from None
 
 
-class Description(BaseModel, metaclass=_OneLineErrors):
+class Description(FrozenRecord, metaclass=_OneLineErrors, allow_inf_nan=False):
     """A frozen description that users write. It rejects unknown fields, infinite numbers, and True or False as numbers.
 
     Example:
@@ -96,8 +100,6 @@ class Description(BaseModel, metaclass=_OneLineErrors):
             ...
         ValueError: steps: expected a number, got True; give one
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal, final
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 from typing_extensions import TypedDict  # pydantic requires this before Python 3.12
 
 from lengthwise.certification.grids import GridMachineFields
 from lengthwise.conventions import IGNORE
 from lengthwise.display import percent
 from lengthwise.evaluation.interval import wilson_interval
+from lengthwise.validation import FrozenRecord
 
 Level = Literal["refuted", "tested", "extracted", "bounded", "proved"]
 
@@ -61,10 +62,8 @@ Distance = Annotated[float, Field(ge=0)]
 """A distance, a radius or an error, which is never negative."""
 
 
-class Part(BaseModel):
+class Part(FrozenRecord, allow_inf_nan=False):
     """A part of a certificate: frozen, with only known fields and finite numbers."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Tested(Part):

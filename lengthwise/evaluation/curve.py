@@ -6,12 +6,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from lengthwise.display import Plotted, accuracy_svg, card, csv_text, percent
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.files import write_by_rename
 from lengthwise.pictures import SUFFIXES, Picture
+from lengthwise.validation import FrozenRecord
 
 Protocol = Literal["independent", "one-pass", "structured", "labeled"]
 """The way in which the strings of a length are drawn. All protocols measure final answers.
@@ -23,13 +24,11 @@ families of regular strings (constant, alternating, periodic, few runs, sparse).
 """
 
 
-class LengthPoint(BaseModel):
+class LengthPoint(FrozenRecord):
     """The numbers of final answers and of right answers at one length, and the accuracy of the best constant answer.
 
     `num_overflowed` is the number of wrong answers to strings on which the model's states overflow.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     length: int
     num_strings: int = Field(ge=1)
@@ -67,10 +66,8 @@ def best_known(points: Iterable[LengthPoint]) -> dict[int, float]:
     return dict(sorted(by_length.items()))
 
 
-class LengthCurve(BaseModel):
+class LengthCurve(FrozenRecord):
     """The points of one protocol, in order of length."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     protocol: Protocol
     points: tuple[LengthPoint, ...]

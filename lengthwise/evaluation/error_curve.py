@@ -2,7 +2,7 @@
 
 import torch
 from jaxtyping import Float
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 
 from lengthwise.devices import device_of, moved, one_thread
@@ -10,7 +10,7 @@ from lengthwise.models.base import SequenceModel, check_is_model, eval_mode
 from lengthwise.models.consistency import check_reads_vectors
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import VectorTask, check_is_task
-from lengthwise.validation import whole_number
+from lengthwise.validation import FrozenRecord, whole_number
 
 NUM_RESAMPLES = 1_000
 """The number of times that prompts are drawn with replacement, for the bootstrap interval of a mean."""
@@ -25,10 +25,8 @@ MAX_PROMPTS_PER_CHUNK = 256
 """The largest number of prompts that a model reads at once."""
 
 
-class ErrorPoint(BaseModel):
+class ErrorPoint(FrozenRecord):
     """The mean squared error of the answers after `num_examples` examples, and its interval."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     num_examples: int = Field(ge=0)
     error: float
@@ -36,13 +34,11 @@ class ErrorPoint(BaseModel):
     high: float
 
 
-class ErrorCurve(BaseModel):
+class ErrorCurve(FrozenRecord):
     """The errors at all supervised positions of prompts of one length, in order.
 
     `baseline` is the error of the best constant answer. `input_dim` is the number by which some papers divide errors.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     length: int
     num_prompts: int = Field(ge=1)

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int64
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from torch import Tensor
 
 from lengthwise.devices import device_of, moved, one_thread
@@ -24,7 +24,7 @@ from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import check_is_task
 from lengthwise.text.language import LanguageTask, Split, Tokens
-from lengthwise.validation import whole_number
+from lengthwise.validation import FrozenRecord, whole_number
 
 MAX_NLL = 100.0
 """The largest negative log-likelihood of a token, in nats; it also counts for tokens at which states overflow."""
@@ -40,10 +40,8 @@ MAX_CHUNKS = 1_000_000
 """The largest number of chunks of one length."""
 
 
-class PerplexityPoint(BaseModel):
+class PerplexityPoint(FrozenRecord, allow_inf_nan=False):
     """Chunks of one length: the negative log-likelihood of each last token, in nats, and the mean over all tokens."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     length: int = Field(ge=2)
     last: tuple[float, ...] = Field(min_length=1)
@@ -66,15 +64,13 @@ class PerplexityPoint(BaseModel):
         return math.exp(self.whole)
 
 
-class PerplexityCurve(BaseModel):
+class PerplexityCurve(FrozenRecord):
     """Perplexities in order of length, all at the same positions of a split.
 
     `ends` is a hash of these positions and of the text: curves with equal hashes can be compared chunk by chunk.
     `baseline` is the perplexity of a model that predicts each token with its frequency in the training split.
     Perplexities of different tokenizers are not comparable.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     split: Split
     num_chunks: int = Field(ge=1)

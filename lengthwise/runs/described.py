@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import torch
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import model_validator
 from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from lengthwise.models.wrapped import WrappedRNN, wrap
 from lengthwise.runs.described_language_model import KEY, load_language_model, read_language_model
 from lengthwise.runs.spec import read_settings
 from lengthwise.tasks.base import SymbolTask, Task, make_task
-from lengthwise.validation import validated
+from lengthwise.validation import FrozenRecord, validated
 
 Part = TypeVar("Part", bound=nn.Module)
 
@@ -34,10 +34,8 @@ _CONVERT = (
 )
 
 
-class Description(BaseModel):
+class Description(FrozenRecord):
     """The content of the TOML file: the path of the weights, relative to this file, and the prefixes of their names."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     weights: str
     task: dict[str, Any] | str = ""

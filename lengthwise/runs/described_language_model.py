@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
 from torch import nn
 
 from lengthwise.files import open_file
@@ -14,7 +13,7 @@ from lengthwise.models.containers import first_line
 from lengthwise.models.hugging_face import wrap_hugging_face
 from lengthwise.models.set_answers import SetAnswers
 from lengthwise.tasks.base import Task
-from lengthwise.validation import validated
+from lengthwise.validation import FrozenRecord, validated
 
 KEY = "hugging_face"
 """The key that distinguishes the TOML file of a language model from the files of other nets."""
@@ -23,20 +22,16 @@ FILES = ("config.json", "model.safetensors")
 """The files that `save_pretrained` writes and that are read."""
 
 
-class Sets(BaseModel):
+class Sets(FrozenRecord, strict=True, allow_inf_nan=False):
     """The table `sets` of the TOML file, with the arguments of `SetAnswers`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     above: float
     score: Literal["logit", "sigmoid", "softmax"] = "logit"
     tokens: list[int] | None = None
 
 
-class LanguageModelDescription(BaseModel):
+class LanguageModelDescription(FrozenRecord, strict=True):
     """The content of the TOML file: the folder, relative to this file, and the arguments of `wrap_hugging_face`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     hugging_face: str
     task: dict[str, Any] | str = ""

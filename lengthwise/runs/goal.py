@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lengthwise.certification.methods.base import highest_level
 from lengthwise.certification.parts import CLAIMS, Level, reaches
@@ -15,6 +15,7 @@ from lengthwise.training.batches import training_lengths
 from lengthwise.training.final_loss import final_loss
 from lengthwise.training.loop import TrainingState
 from lengthwise.training.recipe import Recipe
+from lengthwise.validation import FrozenRecord
 
 GoalLevel = Literal["solved", "extracted", "bounded", "proved"]
 """The level at which training ends: a low training loss without a certificate, or the level of a certificate."""
@@ -23,7 +24,7 @@ BUDGET = 600.0
 """The default number of CPU seconds after which no further attempt begins."""
 
 
-class Attempt(BaseModel):
+class Attempt(FrozenRecord):
     """One attempt: its changes to the model, its seed, its steps, and its outcome.
 
     `solved_at`: the step at which the loss fell below the threshold that starts the contraction of states; None if it
@@ -34,8 +35,6 @@ class Attempt(BaseModel):
     `longest`: the longest training length reached, if lengths grow during training and training ended before the last
     length; otherwise None.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: dict[str, Any]
     seed: int
@@ -62,7 +61,7 @@ class Attempt(BaseModel):
         return f"the loss is {self.loss:.2g} with contracted states, which is too high"
 
 
-class Goal(BaseModel):
+class Goal(FrozenRecord, allow_inf_nan=False):
     """The level that a run should reach, by repeated attempts; no attempt begins after `budget` CPU seconds.
 
     An attempt that ends with a low loss (`PaceRecipe`) has `solved` its task. For any other `level`, the net is then
@@ -70,8 +69,6 @@ class Goal(BaseModel):
     `models` changes the model's settings for one attempt; after the last entry, the first is used again. Each attempt
     has its own seed, and does not depend on time.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     level: GoalLevel
     budget: Annotated[float, Field(ge=0)] = BUDGET

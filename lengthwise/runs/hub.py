@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
@@ -18,21 +17,19 @@ from lengthwise.registry import UnknownName, names_of_files
 from lengthwise.runs.described import net_of_parts, parts_of
 from lengthwise.runs.provenance import versions
 from lengthwise.tasks.base import Task, check_is_task, make_task
-from lengthwise.validation import dump_named, path_of, split_named, validated
+from lengthwise.validation import FrozenRecord, dump_named, path_of, split_named, validated
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 LIBRARY = "lengthwise"
 _WAY_OUT = "`lengthwise export` writes it again"
 
 
-class HubConfig(BaseModel):
+class HubConfig(FrozenRecord):
     """The content of ``config.json``: task, model, a digest of the weights, and their origin.
 
     `source` is the kind and the name of what was exported, and `run` the whole specification of a trained run.
     `trained_to` is the longest length of its training, and `nonlinearity` the nonlinearity of a user's own `nn.RNN`.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     library_name: str
     task: dict[str, Any]

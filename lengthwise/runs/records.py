@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from lengthwise.files import UnreadableFile, open_file, write_by_rename
 from lengthwise.models.base import MODELS
@@ -20,16 +20,15 @@ from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.provenance import file_digests, files_of_others
 from lengthwise.runs.result import RunResult, RunStatus
 from lengthwise.runs.spec import RunSpec, spec_from_json
+from lengthwise.validation import FrozenRecord
 
 MAX_LINE = 10_000_000
 MAX_SIZE = 500_000_000
 """The longest line and the largest file of records, in bytes after decompression: ten times the present sizes."""
 
 
-class DivergedRun(BaseModel):
+class DivergedRun(FrozenRecord):
     """A run whose training diverged: its status and its settings."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     diverged: RunStatus
     run_id: str

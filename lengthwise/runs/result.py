@@ -3,7 +3,7 @@
 from itertools import takewhile
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from lengthwise.certification.certificate import ACCENTS, Certificate
 from lengthwise.display import ACCENT, Plotted, accuracy_svg, card, percent
@@ -16,17 +16,16 @@ from lengthwise.runs.journal import Probe
 from lengthwise.runs.spec import SECTIONS, RunSpec
 from lengthwise.tasks.base import SymbolTask
 from lengthwise.text.language import LanguageTask
+from lengthwise.validation import FrozenRecord
 
 
-class RunStatus(BaseModel):
+class RunStatus(FrozenRecord):
     """The status of a run; times are sums over all processes that worked on it.
 
     `device` is the device of training, or a list of devices in sequence if the run continued elsewhere. Early versions
     left it empty. `journals` contains the digest of each journal up to `step`, by name. For a run with a goal, `step`
     and the seconds count all attempts and their certificates, and `attempts` contains the finished ones.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     status: str = "new"
     step: int = 0
@@ -56,7 +55,7 @@ def takes_probes(spec: RunSpec) -> bool:
 NOT_MEASURED = LengthCurve(protocol="independent", points=())
 
 
-class RunResult(BaseModel):
+class RunResult(FrozenRecord):
     """The measurements of a finished run, and everything needed to judge them.
 
     Curves contain accuracies by length if answers are classes. `errors` is for answers that are numbers, `perplexity`
@@ -65,8 +64,6 @@ class RunResult(BaseModel):
     record it. `on_other_tasks` contains the accuracies in the dense range on each of the specification's `other_tasks`.
     `examples` contains accuracies on the fixed training set, if the recipe has one.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     run_id: str
     spec: dict[str, Any]

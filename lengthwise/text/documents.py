@@ -2,20 +2,19 @@
 
 from itertools import islice
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lengthwise.text.corpus import Texts, split_documents
+from lengthwise.validation import FrozenRecord
 
 WAY_OUT = "give files instead, by task.files"
 
 
-class DocumentSource(BaseModel):
+class DocumentSource(FrozenRecord):
     """A data set by its `name` (``owner/name``) and `config`: the first `max_documents` of a split are streamed.
 
     The text is in the column `column`; rows without text are left out. Only streamed documents are ever downloaded.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     config: str | None = None

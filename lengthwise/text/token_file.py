@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from lengthwise.files import read_json, write_by_rename, write_json
 from lengthwise.text.language import Split, Tokens
 from lengthwise.text.tokenizer import Tokenizer
-from lengthwise.validation import validated
+from lengthwise.validation import FrozenRecord, validated
 
 SPLITS: tuple[Split, ...] = ("train", "valid", "test")
 """The splits in their order in the file."""
@@ -26,15 +26,13 @@ MAX_TOKENS_OF_UINT16 = 1 << 16
 WAY_OUT = "delete the folder, and name the text's files again"
 
 
-class Header(BaseModel):
+class Header(FrozenRecord):
     """The content of a token file.
 
     `dtype` follows from the vocabulary: two bytes per token for up to 65,536 different tokens, otherwise four. `splits`
     contain the first index of each split, and the index after its last token. `source` is a hash of the texts and
     `content` a hash of the tokens. `sources` are the names of files, without their folders.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal[1] = 1
     dtype: Literal["uint16", "uint32"]
