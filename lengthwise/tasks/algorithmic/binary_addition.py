@@ -32,10 +32,7 @@ class TwoBinaryNumbers(StringAnswerTask):
         """Return the digits and the sign."""
         return ("0", "1", self.sign)
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the digits and the end."""
-        return ("0", "1", "end")
+    classes: ClassVar[tuple[str, ...]] = ("0", "1", "end")
 
     def is_legal_length(self, length: int) -> bool:
         """Return whether the length has room for two digits and the sign."""

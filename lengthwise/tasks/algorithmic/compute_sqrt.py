@@ -29,15 +29,8 @@ class ComputeSqrt(StringAnswerTask):
 
     num_counted: ClassVar[int] = 1 << 12  # roots are taken one by one, which is slow
 
-    @property
-    def letters(self) -> tuple[str, ...]:
-        """Return the digits."""
-        return ("0", "1")
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the digits."""
-        return ("0", "1")
+    letters: ClassVar[tuple[str, ...]] = ("0", "1")
+    classes: ClassVar[tuple[str, ...]] = ("0", "1")
 
     def is_balanced_length(self, length: int) -> bool:
         """Return whether a length is at least 3; the only answer at smaller lengths is 1."""

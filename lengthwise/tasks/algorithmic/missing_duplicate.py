@@ -1,5 +1,7 @@
 """Missing duplicate: the letter that is hidden in a string repeated twice."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Int64
 from torch import Tensor
@@ -28,15 +30,8 @@ class MissingDuplicate(StringAnswerTask):
     a query.
     """
 
-    @property
-    def letters(self) -> tuple[str, ...]:
-        """Return the two letters and the letter that hides one."""
-        return ("a", "b", "_")
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the letters that can be hidden."""
-        return ("a", "b")
+    letters: ClassVar[tuple[str, ...]] = ("a", "b", "_")  # the last one hides a letter
+    classes: ClassVar[tuple[str, ...]] = ("a", "b")
 
     def is_legal_length(self, length: int) -> bool:
         """Return whether a length is even."""

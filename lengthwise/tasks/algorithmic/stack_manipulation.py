@@ -1,5 +1,7 @@
 """Stack manipulation: the content of a stack after some actions."""
 
+from typing import ClassVar
+
 import numpy as np
 import torch
 from jaxtyping import Int64
@@ -36,15 +38,8 @@ class StackManipulation(StringAnswerTask):
     Differs from the source: in the ways that `StringAnswerTask` lists.
     """
 
-    @property
-    def letters(self) -> tuple[str, ...]:
-        """Return the letters on the stack, and the actions: remove, push a, push b."""
-        return ("a", "b", "-", "A", "B")
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the letters on the stack, and the end."""
-        return ("a", "b", "end")
+    letters: ClassVar[tuple[str, ...]] = ("a", "b", "-", "A", "B")  # letters, then remove, push a, push b
+    classes: ClassVar[tuple[str, ...]] = ("a", "b", "end")
 
     def is_legal_length(self, length: int) -> bool:
         """Return whether the length has room for one letter and one action."""

@@ -1,7 +1,7 @@
 """Subset sum: whether some of the given integers sum to the target."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -86,10 +86,7 @@ class SubsetSum(SingleAnswerTask):
         """Return ``<sep>``, ``|`` and the integers."""
         return ("<sep>", "|", *self.numbers)
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return no and yes."""
-        return ("0", "1")
+    classes: ClassVar[tuple[str, ...]] = ("0", "1")  # no, yes
 
     @property
     def shortest_length(self) -> int:

@@ -38,10 +38,7 @@ class CycleNavigation(RegularTask):
 
     size: Annotated[int, Field(ge=1, le=1_000)] = 5
 
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """Return the moves 0 (stay), 1 (up) and 2 (down)."""
-        return ("0", "1", "2")
+    symbols: ClassVar[tuple[str, ...]] = ("0", "1", "2")  # stay, up, down
 
     @property
     def classes(self) -> tuple[str, ...]:

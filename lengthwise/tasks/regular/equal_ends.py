@@ -42,10 +42,7 @@ class EqualEnds(RegularTask):
         """Return the digits."""
         return tuple(map(str, range(self.num_digits)))
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return 0 (first and last symbol differ) and 1 (they are equal)."""
-        return ("0", "1")
+    classes: ClassVar[tuple[str, ...]] = ("0", "1")  # first and last symbol differ, are equal
 
     @property
     def transducer(self) -> Transducer:

@@ -35,15 +35,8 @@ class Parity(RegularTask):
 
     p: Annotated[float, Field(gt=0, lt=1)] = 0.5
 
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """Return the symbols a and b."""
-        return ("a", "b")
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the remainders 0 (even) and 1 (odd)."""
-        return ("0", "1")
+    symbols: ClassVar[tuple[str, ...]] = ("a", "b")
+    classes: ClassVar[tuple[str, ...]] = ("0", "1")  # even, odd
 
     @property
     def transducer(self) -> Transducer:

@@ -90,10 +90,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         """Return a language outside the task's own that is hard to distinguish from it, or None (the default)."""
         return None
 
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the names of outside and inside."""
-        return ("out", "in")
+    classes: ClassVar[tuple[str, ...]] = ("out", "in")
 
     @property
     def symbols(self) -> tuple[str, ...]:
