@@ -88,9 +88,3 @@ def test_very_small_decays_overflow_nowhere() -> None:
     given = draw(40, torch.float32, products=1, gated=True)
     given[4] = torch.full((2, 40, 3), -90.0, requires_grad=True)
     assert all(x.isfinite().all() for x in gradients(delta_rule(*given), given))
-
-
-def test_an_empty_string_is_rejected() -> None:
-    given = [tensor[:, :0] for tensor in draw(1, torch.float32, products=1, gated=False)[:4]]
-    with pytest.raises(ValueError, match="queries: expected at least 1 position, got 0"):
-        delta_rule(*given, None, torch.zeros(2, 3, 4, 5))

@@ -53,9 +53,3 @@ def test_products_of_decays(length: int, dtype: torch.dtype) -> None:
     weight = torch.randn(one.shape, generator=torch.Generator().manual_seed(0), dtype=dtype)
     assert_same(one, other, dtype)
     assert_same(*(torch.autograd.grad((products * weight).sum(), given)[0] for products in (one, other)), dtype=dtype)
-
-
-def test_an_empty_string_is_refused() -> None:
-    nothing = torch.zeros(2, 0, 3, 4)
-    with pytest.raises(ValueError, match="decays: expected at least 1 position, got 0"):
-        outer_products(nothing[..., 0], nothing, nothing, nothing, torch.zeros(2, 3, 4, 4))

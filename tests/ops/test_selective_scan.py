@@ -68,9 +68,3 @@ def test_end_points_of_decays_are_exact(dtype: torch.dtype) -> None:
     exponents = torch.tensor([0.0, -1e-9 if dtype == torch.float32 else -1e-17, -1e3], dtype=dtype)
     assert decays_of(exponents, "positive").tolist() == [1, 1, 0]
     assert decays_of(exponents, "signed").tolist() == [1, 1, -1]
-
-
-def test_an_empty_string_is_refused() -> None:
-    steps, rates, values, b, c, initial = (tensor.detach() for tensor in draw(2, torch.float32))
-    with pytest.raises(ValueError, match="steps: expected at least 1 position, got 0"):
-        selective_scan(steps[:, :0], rates, values[:, :0], b[:, :0], c[:, :0], initial)

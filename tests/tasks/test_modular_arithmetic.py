@@ -3,7 +3,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from task_strings import all_strings, check_against_transducer, seeded
+from task_strings import check_against_transducer, seeded
 
 from lengthwise.conventions import IGNORE
 from lengthwise.tasks import make_task
@@ -84,13 +84,3 @@ def test_lengths_are_odd() -> None:
     task = make_task("modular-arithmetic")
     with pytest.raises(ValueError, match=r"no strings of length 40; legal lengths near it: \[37, 39, 41, 43\]"):
         task.sample(1, 40, seeded(0))
-
-
-@pytest.mark.parametrize("modulus", [0, 11])
-def test_bad_moduli_are_refused(modulus: int) -> None:
-    with pytest.raises(ValueError, match=rf"^task\.modulus: expected .*, got {modulus}; give one$"):
-        make_task("modular-arithmetic", modulus=modulus)
-
-
-def test_all_symbols_are_used_by_the_alphabet() -> None:
-    assert all_strings(len(make_task("modular-arithmetic", modulus=10).symbols), 1).shape == (13, 1)
