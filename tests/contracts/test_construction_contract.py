@@ -67,11 +67,6 @@ def assert_equal_on_all_short_strings(model: SequenceModel, machine: Transducer,
     model.float()
 
 
-def test_bears_the_name_it_is_registered_under_and_documents_its_source(name: str) -> None:
-    assert CONSTRUCTIONS[name].name == name
-    assert all(heading in CONSTRUCTIONS[name].__doc__ for heading in ("Source:", "Differs from the source:", ">>>"))
-
-
 @pytest.mark.parametrize("pair", sorted({*PAIRS} - {*COMPILED}), ids="-".join)
 def test_a_task_is_refused_only_for_its_size(pair: tuple[str, str]) -> None:
     assert f"weights, more than {MAX_WEIGHTS:,}; " in compiled(*pair)

@@ -49,13 +49,10 @@ def check_refused(content: dict[str, Any]) -> None:
         Certificate.from_text(json_text(content))
 
 
-def test_it_has_the_name_of_its_method_and_is_described(method: str) -> None:
+def test_it_has_the_name_of_its_method(method: str) -> None:
     kind = EVIDENCE[method]
-    assert issubclass(kind, Evidence)
-    assert kind.name == method
     assert get_origin(kind.model_fields["method"].annotation) is Literal
     assert get_args(kind.model_fields["method"].annotation) == (method,)
-    assert kind.__doc__
 
 
 def test_it_comes_back_in_a_certificate(method: str) -> None:

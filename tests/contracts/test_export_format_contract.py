@@ -1,12 +1,11 @@
 """Promises of every registered export, whatever its name: it writes what it says it writes, or leaves nothing."""
 
-import inspect
 import re
 from pathlib import Path
 
 import pytest
 
-from lengthwise.export.base import EXPORTS, Export, Options, export
+from lengthwise.export.base import EXPORTS, Options, export
 
 MACHINE = "regex:(a|b)*abb"
 
@@ -14,12 +13,6 @@ MACHINE = "regex:(a|b)*abb"
 @pytest.fixture(params=list(EXPORTS))
 def name(request) -> str:
     return request.param
-
-
-def test_it_has_the_name_under_which_it_is_registered_and_is_described(name: str) -> None:
-    assert issubclass(EXPORTS[name], Export)
-    assert EXPORTS[name].name == name
-    assert inspect.getdoc(EXPORTS[name])
 
 
 def test_it_writes_a_machine_unless_it_contains_weights(name: str, tmp_path: Path) -> None:

@@ -61,11 +61,6 @@ def assert_same(model: SequenceModel, *both: torch.Tensor) -> None:
     )
 
 
-def test_is_a_sequence_model_and_knows_its_name(name: str) -> None:
-    assert issubclass(MODELS[name], SequenceModel)
-    assert MODELS[name].name == name
-
-
 def test_goals_are_checked_without_numbers(name: str) -> None:
     """Which level training may reach is known of an outline, before there is a net."""
     task, config = make_task("parity"), MODELS[name].Config()
@@ -294,12 +289,6 @@ def test_foreign_symbols_are_rejected(name: str, foreign: int) -> None:
 def test_an_empty_string_is_rejected(name: str) -> None:
     with pytest.raises(ValueError, match="length"):
         make(name).last(torch.zeros(2, 0, dtype=torch.int64))
-
-
-def test_documents_its_source(name: str) -> None:
-    doc = MODELS[name].__doc__ or ""
-    assert "Source:" in doc
-    assert "Differs from the source:" in doc
 
 
 @that_are(RecurrentModel)

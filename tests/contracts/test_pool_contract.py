@@ -46,11 +46,6 @@ def spec_of(seed: int, steps: int = 8) -> RunSpec:
     return make_spec("parity", "rnn", {"train": {"steps": steps} | sizes}, seed=seed)
 
 
-def test_it_has_the_name_under_which_it_is_registered_and_is_described(name: str) -> None:
-    assert POOLS[name].name == name
-    assert POOLS[name].__doc__
-
-
 def test_it_is_an_executor_that_says_what_to_do_with_a_run_that_is_held(pool: Pool) -> None:
     assert isinstance(pool.executor, Executor)
     assert pool.held in get_args(get_type_hints(Pool)["held"])

@@ -202,9 +202,3 @@ def test_specifications_come_back_with_their_ids(name: str, positions: str) -> N
     assert (back.id, back.model_config) == (spec.id, spec.model_config)
     assert back.model_config.positions == positions
     assert outline(name, back.model_config, spec.task).read_in.positions.name == positions
-
-
-def test_documents_its_source(positions: str) -> None:
-    doc = POSITIONS[positions].__doc__ or ""
-    assert "Source:" in doc
-    assert "Differs from the source:" in doc

@@ -3,7 +3,7 @@
 import pytest
 
 from lengthwise.models import MODELS
-from lengthwise.presets import PRESETS, Preset
+from lengthwise.presets import PRESETS
 from lengthwise.runs.spec import make_spec
 from lengthwise.training.recipe import Recipe
 from lengthwise.validation import validated
@@ -14,17 +14,8 @@ def name(request) -> str:
     return request.param
 
 
-def test_is_a_preset_and_knows_its_name(name: str) -> None:
-    assert issubclass(PRESETS[name], Preset)
-    assert PRESETS[name].name == name
-
-
 def test_is_a_recipe(name: str) -> None:
     validated(Recipe, PRESETS[name].train, path="train")
-
-
-def test_documents_its_source(name: str) -> None:
-    assert "Source:" in (PRESETS[name].__doc__ or "")
 
 
 def test_its_settings_cannot_be_changed(name: str) -> None:

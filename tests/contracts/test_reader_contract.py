@@ -10,7 +10,7 @@ from read_nets import ReadNet, drawn_net, nets, nets_read_by
 from wrong_machines import differ, machine_answers, net_answers, short_strings, wrong_extractions, wrong_tables
 
 from lengthwise.automata import Transducer
-from lengthwise.extraction.base import READERS, Extraction, Machine, Reader, TraceCount, Traces, reader_of
+from lengthwise.extraction.base import READERS, Extraction, Machine, TraceCount, Traces, reader_of
 from lengthwise.models import MODELS
 from lengthwise.ops.answers import answers_of
 
@@ -36,12 +36,6 @@ def compared(read: ReadNet, extraction: Extraction) -> TraceCount:
     for strings in short_strings(read.net.task):
         count += read.reader.traces(strings).compare(extraction)
     return count
-
-
-def test_it_has_the_name_under_which_it_is_registered_and_is_described(name: str) -> None:
-    assert issubclass(READERS[name], Reader)
-    assert READERS[name].name == name
-    assert READERS[name].__doc__
 
 
 def test_it_reads_a_registered_model(name: str) -> None:

@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from lengthwise.registry import is_of_package
-from lengthwise.runs.tracking.base import TRACKERS, About, Entry, Measured, Tracker
+from lengthwise.runs.tracking.base import TRACKERS, About, Entry, Measured
 from lengthwise.runs.tracking.replay import live_tracking
 
 ENTRIES: list[Entry] = [(8_761, {"train/loss": 0.34567, "train/rate": 0.00125}), (8_762, {"train/loss": 0.23456})]
@@ -44,12 +44,6 @@ def modules(name: str, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, MagicMoc
 
 def calls(modules: Mapping[str, MagicMock]) -> str:
     return "\n".join(str(call) for module in modules.values() for call in module.mock_calls)
-
-
-def test_it_has_the_name_under_which_it_is_registered_and_is_described(name: str) -> None:
-    assert issubclass(TRACKERS[name], Tracker)
-    assert TRACKERS[name].name == name
-    assert TRACKERS[name].__doc__
 
 
 def test_its_packages_are_an_extra_of_its_name(name: str) -> None:
