@@ -4,13 +4,12 @@ import math
 
 import numpy as np
 import torch
+from table_model import PaddedTree
 from torch import nn
 
 from lengthwise.automata import Semiautomaton, Transducer
 from lengthwise.models.base import ModelConfig, SequenceModel, TreeModel
-from lengthwise.models.capabilities import AcceptsPads
 from lengthwise.ops.tree import Tree
-from lengthwise.ops.tree_attention import last_state, prefix_states
 from lengthwise.tasks.regular.parity import Parity
 
 
@@ -166,11 +165,10 @@ class Multiples(nn.Module):
         return torch.stack([(rest != 0).float(), (rest == 0).float()], -1)
 
 
-class Counter(AcceptsPads, TreeModel):
+class Counter(PaddedTree):
     """Its state is the number of b: no finite machine, though what it answers depends on a remainder."""
 
     name = "counter"
-    Config = ModelConfig
 
     def __init__(self, divisor: int) -> None:
         super().__init__()
@@ -180,15 +178,6 @@ class Counter(AcceptsPads, TreeModel):
     @property
     def tree(self):
         return Tree(torch.tensor([[0.0], [0.0], [1.0]]), [CountingLayer()], 2)
-
-    def reset_parameters(self, generator):
-        """There are none."""
-
-    def forward(self, inputs):
-        return self.readout(prefix_states(inputs + 1, self.tree))
-
-    def last_state(self, inputs):
-        return last_state(inputs + 1, self.tree)
 
 
 class DoublingLayer(CountingLayer):
@@ -206,11 +195,10 @@ class Turns(nn.Module):
         return torch.stack([-sign, sign], -1)
 
 
-class Doubling(AcceptsPads, TreeModel):
+class Doubling(PaddedTree):
     """Says whether the last symbol is b, up to about `length` symbols, with which an idle number of its state grows."""
 
     name = "doubling"
-    Config = ModelConfig
 
     def __init__(self, length: int) -> None:
         super().__init__()
@@ -221,12 +209,3 @@ class Doubling(AcceptsPads, TreeModel):
     @property
     def tree(self):
         return Tree(torch.tensor([[-1.0, 0.0], [-1.0, 1 / self.length], [1.0, 1 / self.length]]), [DoublingLayer()], 2)
-
-    def reset_parameters(self, generator):
-        """There are none."""
-
-    def forward(self, inputs):
-        return self.readout(prefix_states(inputs + 1, self.tree))
-
-    def last_state(self, inputs):
-        return last_state(inputs + 1, self.tree)

@@ -75,11 +75,25 @@ class TableReadout(nn.Module):
         return self.logits[states[..., :-1].argmax(-1)]
 
 
-class TableModel(AcceptsPads, TreeModel):
+class PaddedTree(AcceptsPads, TreeModel):
+    """A tree without parameters, whose first leaf is the pad's."""
+
+    Config = ModelConfig
+
+    def reset_parameters(self, generator):
+        """There are none."""
+
+    def forward(self, inputs):
+        return self.readout(prefix_states(inputs + 1, self.tree))
+
+    def last_state(self, inputs):
+        return last_state(inputs + 1, self.tree)
+
+
+class TableModel(PaddedTree):
     """As `TableLayer` says; every answer of the machine must be a class of the task, or 0 at unsupervised positions."""
 
     name = "table"
-    Config = ModelConfig
 
     def __init__(self, machine: TreeMachine, num_answers: int, layer: TableLayer) -> None:
         super().__init__()
@@ -91,15 +105,6 @@ class TableModel(AcceptsPads, TreeModel):
     @property
     def tree(self) -> Tree:
         return Tree(self.leaves, [self.layer], self.layer.chunk)
-
-    def reset_parameters(self, generator):
-        """There are none."""
-
-    def forward(self, inputs):
-        return self.readout(prefix_states(inputs + 1, self.tree))
-
-    def last_state(self, inputs):
-        return last_state(inputs + 1, self.tree)
 
 
 def with_separate_leaves(machine: TreeMachine) -> TreeMachine:

@@ -61,13 +61,7 @@ def test_forms_are_equal(chunk_size: int, length: int, dtype: torch.dtype) -> No
     assert_same(gradients(model, last, weight[:, -1]), expected, dtype)
 
 
-@pytest.mark.parametrize("length", [1, 7, 125])
-@pytest.mark.parametrize("thickness", [1, 2])
-@pytest.mark.parametrize("chunk_size", [2, 3])
-@pytest.mark.parametrize("variant", ["merge", "paper", "code"])
-@pytest.mark.sampled
-def test_forms_are_equal_in_every_variant(variant: str, chunk_size: int, thickness: int, length: int) -> None:
-    model = make_model(variant=variant, chunk_size=chunk_size, thickness=thickness)
+def assert_forms_equal(model: RegularGPT, length: int) -> None:
     inputs = draw_inputs(length, batch_size=2)
     defined, passed, last = model.forward_by_definition(inputs), model(inputs), model.last(inputs)
     weight = torch.randn(defined.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -76,6 +70,19 @@ def test_forms_are_equal_in_every_variant(variant: str, chunk_size: int, thickne
     assert_same(gradients(model, passed, weight), expected, torch.float64)
     expected = gradients(model, model.forward_by_definition(inputs)[:, -1], weight[:, -1])
     assert_same(gradients(model, last, weight[:, -1]), expected, torch.float64)
+    evaluated = model.eval().last(inputs)
+    assert_same([evaluated], [last], torch.float64)
+    assert_same(gradients(model, evaluated, weight[:, -1]), expected, torch.float64)
+
+
+@pytest.mark.parametrize("length", [1, 7, 125])
+@pytest.mark.parametrize("thickness", [1, 2])
+@pytest.mark.parametrize("chunk_size", [2, 3])
+@pytest.mark.parametrize("variant", ["merge", "paper", "code"])
+@pytest.mark.sampled
+def test_forms_are_equal_in_every_variant(variant: str, chunk_size: int, thickness: int, length: int) -> None:
+    model = make_model(variant=variant, chunk_size=chunk_size, thickness=thickness)
+    assert_forms_equal(model, length)
 
 
 MIXED = [(2, (4,)), (2, (3, 2, 4)), (3, (2,)), (4, (2, 2, 2, 2, 2))]
@@ -90,17 +97,7 @@ def test_forms_are_equal_where_lower_levels_have_chunks_of_their_own(
     variant: str, chunk_size: int, lower: tuple[int, ...], thickness: int, length: int
 ) -> None:
     model = make_model(variant=variant, chunk_size=chunk_size, lower_chunk_sizes=lower, thickness=thickness)
-    inputs = draw_inputs(length, batch_size=2)
-    defined, passed, last = model.forward_by_definition(inputs), model(inputs), model.last(inputs)
-    weight = torch.randn(defined.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    assert_same([passed, last], [defined, defined[:, -1]], torch.float64)
-    expected = gradients(model, defined, weight)
-    assert_same(gradients(model, passed, weight), expected, torch.float64)
-    expected = gradients(model, model.forward_by_definition(inputs)[:, -1], weight[:, -1])
-    assert_same(gradients(model, last, weight[:, -1]), expected, torch.float64)
-    evaluated = model.eval().last(inputs)
-    assert_same([evaluated], [last], torch.float64)
-    assert_same(gradients(model, evaluated, weight[:, -1]), expected, torch.float64)
+    assert_forms_equal(model, length)
 
 
 @pytest.mark.parametrize(("chunk_size", "lower"), MIXED)
