@@ -18,10 +18,10 @@ import torch.nn.functional as F
 from depth_page import save
 from speed_page import parse_options
 
-from lengthwise.analysis.cost import attention_break_even, layer_break_even, published_break_even
 from lengthwise.layers.tree_layers import PreNormLayer
 from lengthwise.ops.tree import num_levels
 from lengthwise.ops.tree_attention import attend_masked
+from lengthwise.studies.chi2023.cost import attention_break_even, layer_break_even, published_break_even
 
 D_MODEL, NUM_HEADS = 768, 12
 """The width and the number of heads of the language models of Chi et al. (2023), Table 5."""

@@ -7,9 +7,9 @@ from typing import Any
 import vl_convert
 from speed_page import ROOT, environment, keep_sections, provenance, write_files
 
-from lengthwise.analysis.routing import blelloch_scan, hillis_steele_scan, sliding_routing, tree_routing
-from lengthwise.report.charts.analysis import routing_chart
 from lengthwise.report.tables.markdown import markdown_table
+from lengthwise.studies.chi2023.routing import blelloch_scan, hillis_steele_scan, sliding_routing, tree_routing
+from lengthwise.studies.chi2023.routing_chart import routing_chart
 
 PAGE = ROOT / "docs" / "routing.md"
 

@@ -9,7 +9,6 @@ import torch
 from lengthwise.analysis.clusters import LevelClusters, principal_components
 from lengthwise.analysis.overview import analyze
 from lengthwise.analysis.receptive_field import FlipPoint
-from lengthwise.analysis.routing import hillis_steele_scan, sliding_routing
 from lengthwise.analysis.states import block_states
 from lengthwise.models import make_model
 from lengthwise.report.charts.analysis import (
@@ -18,7 +17,6 @@ from lengthwise.report.charts.analysis import (
     field_chart,
     flip_chart,
     level_chart,
-    routing_chart,
 )
 from lengthwise.report.pages.analysis import write_analysis
 from lengthwise.runs.folder import Run, RunFolder
@@ -116,20 +114,3 @@ def test_replacements_are_drawn_at_their_position() -> None:
     right = {value["position"]: value["changed"] for value in drawn if value["answer"] == "right answer"}
     assert model == {5: 1.0, 1: 0.0}
     assert right == {5: 0.5, 1: 0.5}
-
-
-def test_lines_of_a_routing_join_what_is_merged() -> None:
-    scan = hillis_steele_scan(6)
-    chart = routing_chart({"scan": scan, "tree": sliding_routing(6)}, 6).to_dict()
-    assert [panel["title"] for panel in chart["concat"]] == ["scan", "tree"]
-    lines = values_in(routing_chart({"scan": scan}, 6).to_dict())
-    ends = {
-        (line["from_position"], line["from_step"], line["position"], line["step"])
-        for line in lines
-        if "from_position" in line
-    }
-    for merge in scan:
-        for part in merge.parts:
-            assert (part + 1, merge.step - 1, merge.position + 1, merge.step) in ends
-    assert (2, 1, 2, 2) in ends, "the second symbol's value waits a step until the sixth takes it"
-    assert all(0 <= start < end <= 3 for _, start, _, end in ends)

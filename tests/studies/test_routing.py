@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lengthwise.analysis.cost import (
+from lengthwise.studies.chi2023.cost import (
     attention_break_even,
     attention_pairs,
     layer_break_even,
     multiplications,
     published_break_even,
 )
-from lengthwise.analysis.routing import (
+from lengthwise.studies.chi2023.routing import (
     Merge,
     blelloch_scan,
     hillis_steele_scan,
@@ -21,6 +21,7 @@ from lengthwise.analysis.routing import (
     sliding_routing,
     tree_routing,
 )
+from lengthwise.studies.chi2023.routing_chart import routing_chart
 
 lengths, chunks = st.integers(1, 130), st.integers(2, 6)
 
@@ -117,3 +118,21 @@ def test_the_published_claim_is_about_attention_alone() -> None:
     assert multiplications(512, 512, 768) == linear + pairs * 512 * 513 // 2
     assert multiplications(512, 128, 768) == 2 * linear + pairs * (57_408 + 1_280)
     assert 0.5 < layer_break_even(512, 128, 768) < 0.55
+
+
+def test_lines_of_a_routing_join_what_is_merged() -> None:
+    scan = hillis_steele_scan(6)
+    chart = routing_chart({"scan": scan, "tree": sliding_routing(6)}, 6).to_dict()
+    assert [panel["title"] for panel in chart["concat"]] == ["scan", "tree"]
+    drawn = routing_chart({"scan": scan}, 6).to_dict()["datasets"]
+    lines = [value for values in drawn.values() for value in values]
+    ends = {
+        (line["from_position"], line["from_step"], line["position"], line["step"])
+        for line in lines
+        if "from_position" in line
+    }
+    for merge in scan:
+        for part in merge.parts:
+            assert (part + 1, merge.step - 1, merge.position + 1, merge.step) in ends
+    assert (2, 1, 2, 2) in ends, "the second symbol's value waits a step until the sixth takes it"
+    assert all(0 <= start < end <= 3 for _, start, _, end in ends)
