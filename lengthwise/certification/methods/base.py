@@ -39,6 +39,9 @@ class Prover(ABC):
     reader: ClassVar[str | None]
     """The registered name of the reader whose extractions this method can prove; None without a reader."""
 
+    max_halvings: ClassVar[int] = 0
+    """The number of times that `candidates` halves the radius of the classes."""
+
     sets: Mapping[str, Tensor] = MappingProxyType({})
     """The sets of states of the proof, which `prove` fills in. The checker needs them, the weights and the machine."""
 
@@ -58,8 +61,8 @@ class Prover(ABC):
     def candidates(
         self, reader: Reader[Any], extraction: Extraction, radius: float
     ) -> Iterator[tuple[Extraction, float]]:
-        """Yield extractions to try in turn, each with the radius of its classes; by default the given extraction."""
-        yield extraction, radius
+        """Yield extractions to try in turn, each with the radius of its classes: the given one, then finer ones."""
+        return finer_extractions(reader, extraction, radius, self.max_halvings)
 
     @abstractmethod
     def prove(self, model: Any, extraction: Extraction) -> Evidence:

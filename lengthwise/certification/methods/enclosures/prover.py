@@ -1,8 +1,8 @@
 """Proof by zonotope enclosures around the prototypes of a machine: the model maps enclosures into one another."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.methods.affine import ROUNDING, Affine
-from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finer_extractions, finite_or_none
+from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.certification.methods.enclosures.evidence import EnclosureEvidence
 from lengthwise.certification.methods.merges import check_parts, merge_bounds, smallest_margin
-from lengthwise.extraction.base import Extraction, Reader
+from lengthwise.extraction.base import Extraction
 from lengthwise.layers.tree_layers import BareLayer, FeedForward, MergeLayer
 from lengthwise.models.base import TreeModel
 from lengthwise.models.codebook_gpt import CodebookGPT
@@ -35,8 +35,6 @@ MAX_FIRST_ORDER_ROUNDS = 16
 """The largest number of rounds with tangents, which only find a start for the search."""
 CONVERGED_GROWTH = 1.01
 """First-order enclosures count as converged once a round enlarges the largest radius by at most this factor."""
-MAX_HALVINGS = 8
-"""The largest number of times that the radius of classes is halved if their enclosures do not close."""
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
 """Each new enclosure is wider than its bounds by this factor and this term, so that the next bounds may fit into it."""
 FREE_FRACTION = 0.02
@@ -335,6 +333,7 @@ class EnclosureProver(Prover):
     """A search for enclosures (`invariant_enclosures`) around the prototypes, or around prototypes of finer classes."""
 
     reader = "tree"
+    max_halvings = 8
 
     @classmethod
     def applies_to(cls, model: TreeModel) -> bool:
@@ -343,12 +342,6 @@ class EnclosureProver(Prover):
 
     def __init__(self) -> None:
         self.num_merges_left = MAX_BOUNDED
-
-    def candidates(
-        self, reader: Reader[Any], extraction: Extraction, radius: float
-    ) -> Iterator[tuple[Extraction, float]]:
-        """Yield the extraction, then extractions with smaller classes."""
-        return finer_extractions(reader, extraction, radius, MAX_HALVINGS)
 
     def prove(self, model: TreeModel, extraction: Extraction) -> EnclosureEvidence:
         search = invariant_enclosures(model, extraction, self.num_merges_left)

@@ -1,27 +1,23 @@
 """Proof by intervals around the prototypes of a machine: every step of the model maps intervals into one another."""
 
 import math
-from collections.abc import Iterator
-from typing import Any
 
 import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finer_extractions, finite_or_none
+from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.certification.methods.intervals.evidence import IntervalEvidence
 from lengthwise.certification.methods.steps import STEPS, Steps, steps_of
 from lengthwise.certification.parts import Level
 from lengthwise.conventions import IGNORE
-from lengthwise.extraction.base import Extraction, Reader
+from lengthwise.extraction.base import Extraction
 from lengthwise.models.base import RecurrentModel
 from lengthwise.ops.intervals import Intervals
 
 MAX_ROUNDS = 60
 """The largest number of rounds of the search."""
-MAX_HALVINGS = 6
-"""The largest number of times that the radius of classes is halved if their intervals do not close."""
 MAX_NUMBERS = 1 << 22
 """The largest number of intervals in a round, over all symbols: about 100 MB with the numbers computed from them."""
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
@@ -106,17 +102,12 @@ class IntervalProver(Prover):
     """A search for intervals (`invariant_intervals`) around the prototypes, or around prototypes of finer classes."""
 
     reader = "recurrent"
+    max_halvings = 6
 
     @classmethod
     def reaches(cls, model: RecurrentModel) -> Level:
         """Return `proved` for the kinds of models in `STEPS`; the steps of other kinds have no bounds."""
         return "proved" if any(type(model) is steps.kind for steps in STEPS.values()) else "extracted"
-
-    def candidates(
-        self, reader: Reader[Any], extraction: Extraction, radius: float
-    ) -> Iterator[tuple[Extraction, float]]:
-        """Yield the extraction, then extractions with smaller classes."""
-        return finer_extractions(reader, extraction, radius, MAX_HALVINGS)
 
     @torch.no_grad()
     def prove(self, model: RecurrentModel, extraction: Extraction) -> IntervalEvidence:
