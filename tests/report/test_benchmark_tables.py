@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from statistics import fmean
 
-import pytest
 from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.certification.certificate import Certificate
@@ -112,8 +111,3 @@ def test_every_format_has_the_numbers_and_says_whose_they_are(tmp_path: Path) ->
         assert "A: percent." in texts[suffix]
         assert CLAIMS in texts[suffix]
         assert "Ours." in texts[suffix]
-
-
-def test_a_file_of_another_format_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"^out: expected a name that ends in \.md, .*, got 'table\.xls'"):
-        write_benchmark(report(), tmp_path / "table.xls")

@@ -175,5 +175,3 @@ def test_pages_hold_tables_chart_and_points(comparison: Comparison, tmp_path: Pa
     assert text.startswith(r"# Models compared on regex pattern=(a\*b)\*")
     assert r"The best constant answer would score: regex pattern=(a\*b)\* 50.00 %." in text
     assert "(a*b)*" not in text
-    with pytest.raises(ValueError, match=r"expected a name that ends in \.html, \.md"):
-        write_comparison(comparison, tmp_path / "page.pdf")
