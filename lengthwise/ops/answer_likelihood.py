@@ -27,20 +27,19 @@ Differs from the source: transitions depend on a symbol through a table, and ans
 """
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.conventions import IGNORE
 from lengthwise.devices import in_full_precision
-from lengthwise.ops.symbol_recurrence import SymbolStep, check_symbols, sums_by_symbol
+from lengthwise.ops.symbol_recurrence import SymbolStep, Tokens, check_symbols, sums_by_symbol
 
 MIN_PROBABILITY = 1e-30
 """The smallest probability of a possible answer. Its logarithm replaces the logarithms of smaller probabilities."""
 
 Transitions = Float[Tensor, "V S S"]
 Emissions = Float[Tensor, "Y S"]
-Tokens = Int64[Tensor, "B T"]
 Distribution = Float[Tensor, "B S"]
 
 

@@ -8,13 +8,11 @@ from typing import Any
 import tomli_w
 
 from lengthwise.display import NOTHING
-from lengthwise.presets.base import PRESETS
+from lengthwise.presets.base import PRESETS, Settings
 from lengthwise.runs.provenance import EXTENSION
 from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import SECTIONS, flat, identity, is_titled
 from lengthwise.tasks.base import TASKS
-
-Settings = Mapping[str, Any]
 
 
 def without_seed(spec: Settings) -> Settings:
