@@ -16,6 +16,7 @@ from lengthwise.cli.options import Device, Root, Workers, folder, whole_number
 from lengthwise.cli.outputs import check_writable
 from lengthwise.cli.streams import Output
 from lengthwise.display import counted
+from lengthwise.files import check_suffix
 from lengthwise.registry import EXTENSIONS, file_of, load_extensions
 
 if TYPE_CHECKING:
@@ -90,7 +91,6 @@ def bench(
     writes the benchmark's page again, with your column last.
     """
     from lengthwise.experiment import parse_scale
-    from lengthwise.files import check_suffix
     from lengthwise.report.pages.benchmark import WRITERS, write_benchmark
     from lengthwise.studies.benchmarks.benchmark import BENCHMARKS
 

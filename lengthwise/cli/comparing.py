@@ -10,6 +10,7 @@ from lengthwise.cli.options import NOTHING_GIVEN, Given, Longest, Root, Workers
 from lengthwise.cli.outputs import AsJSON, check_writable, write_object
 from lengthwise.cli.streams import Output
 from lengthwise.cli.training import MAX_SEEDS, parse_seeds
+from lengthwise.files import check_suffix
 
 if TYPE_CHECKING:
     from lengthwise.report.tables.compared import Comparison
@@ -84,7 +85,6 @@ TABLES = (".tex", ".csv")
 
 def _check_out(out: Path) -> None:
     """Raise a ValueError if a file cannot be written, or if its suffix is neither a page's nor a table's."""
-    from lengthwise.files import check_suffix
     from lengthwise.report.pages.comparison import PAGES
 
     check_suffix("out", out, (*PAGES, *TABLES))

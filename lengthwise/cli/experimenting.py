@@ -11,6 +11,7 @@ from lengthwise.cli.devices import VARIABLE, check_alone, workers_on
 from lengthwise.cli.options import Device, Root, Workers, folder
 from lengthwise.cli.outputs import AsJSON, check_writable, write_object
 from lengthwise.cli.streams import Output
+from lengthwise.files import check_suffix
 
 if TYPE_CHECKING:
     from lengthwise.experiment import Experiment
@@ -150,7 +151,6 @@ def _write_object(tables: "dict[str, Table]", outcomes: "list[Outcome]", files: 
 
 def _check_output(out: Path | None, shard: str | None, as_json: bool) -> None:
     """Raise a ValueError if tables cannot be written, or are requested for a shard, which has no tables."""
-    from lengthwise.files import check_suffix
     from lengthwise.report.tables.files import SUFFIXES
 
     if out is not None:

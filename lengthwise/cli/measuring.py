@@ -12,6 +12,7 @@ from lengthwise.cli.messages import named_by_file
 from lengthwise.cli.options import USUAL_COLUMNS, Columns, Device, StoredPath, StringSeed, TrainedRun, whole_number
 from lengthwise.cli.outputs import AsJSON, check_writable, note_unfinished, write_object
 from lengthwise.cli.streams import Output, say
+from lengthwise.files import check_suffix
 from lengthwise.printing import write_row
 
 if TYPE_CHECKING:
@@ -87,7 +88,6 @@ def evaluate(
 
 def _check_out(out: Path, *, has_chart: bool) -> None:
     """Raise a ValueError if a file cannot be written, or if its name selects no format."""
-    from lengthwise.files import check_suffix
     from lengthwise.pictures import SUFFIXES as PICTURES
     from lengthwise.report.tables.files import SUFFIXES as TABLES
 
