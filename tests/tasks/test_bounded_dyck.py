@@ -97,16 +97,3 @@ def test_the_papers_strings_inside_are_distributed_as_its_recursion_says(depth: 
 def test_the_papers_d12_does_not_meet_its_bound() -> None:
     inputs = make_task("bounded-dyck", depth=12, sampling="chi2023").sample(4_000, 40, seeded(0)).inputs
     assert balanced_depths(inputs[:2_000]).max() < 9
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"depth": 0}, r"^task\.depth: expected a number greater than or equal to 1, got 0; give one$"),
-        ({"sampling": "x"}, r"^task\.sampling: expected 'near-miss' or 'chi2023', got 'x'; give one$"),
-        ({"dept": 3}, r"^task\.dept: no such setting; did you mean 'depth'\? \(known: depth, sampling\)$"),
-    ],
-)
-def test_bad_fields_are_refused(fields: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make_task("bounded-dyck", **fields)

@@ -72,19 +72,3 @@ def test_two_digits_are_parity_and_even_pairs_with_classes_exchanged() -> None:
 
 def test_length_10_000_is_drawn_at_once() -> None:
     assert make_task("cycle-navigation").sample(8, 10_000, seeded(0)).inputs.shape == (8, 10_000)
-
-
-@pytest.mark.parametrize(
-    ("name", "field", "values"),
-    [
-        ("parity", "p", (0, 1, -0.5, "often")),
-        ("equal-ends", "num_digits", (1, 11, 2.5)),
-        ("sum", "modulus", (0, 11, 2.5)),
-        ("modular-arithmetic", "modulus", (0, 11)),
-        ("cycle-navigation", "size", (0, -3, 2.5)),
-    ],
-)
-def test_bad_fields_are_refused(name: str, field: str, values: tuple[object, ...]) -> None:
-    for value in values:
-        with pytest.raises(ValueError, match=rf"^task\.{field}: expected .*, got '?{value}'?; give one$"):
-            make_task(name, **{field: value})

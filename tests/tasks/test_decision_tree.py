@@ -90,22 +90,6 @@ def test_learners_use_no_later_value_and_are_better_than_a_constant() -> None:
         assert error < 0.9 < make_task("decision-tree").baseline(26)
 
 
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({"depth": 0}, r"^task\.depth: expected a number greater than or equal to 1, got 0; give one$"),
-        ({"depth": 13}, r"^task\.depth: expected a number less than or equal to 12, got 13; give one$"),
-        ({"dims": 0}, r"^task\.dims: expected a number greater than or equal to 1, got 0; give one$"),
-        ({"max_points": -1}, r"^task\.max_points: expected a number greater than or equal to 1, got -1; give one$"),
-        ({"active_dims": 0}, r"^task\.active_dims: expected a number greater than or equal to 1, got 0; give one$"),
-        ({"active_dims": 21}, r"^task\.active_dims: expected at most dims=20, got 21; lower it, or raise dims$"),
-    ],
-)
-def test_bad_fields_are_refused(fields: dict[str, int], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        make_task("decision-tree", **fields)
-
-
 def test_more_points_than_there_are_positions_are_refused() -> None:
     with pytest.raises(
         ValueError, match=r"length: decision-tree has no strings of length 102; legal .*\[99, 100, 101\]"

@@ -37,17 +37,3 @@ def test_strings_of_a_class_are_uniform(origin: int, seed: int) -> None:
     freedom = len(of_class) - 1
     chi_square = float(((counts[of_class] - 100) ** 2 / 100).sum())
     assert abs(chi_square - freedom) < 6 * (2 * freedom) ** 0.5
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"num_states": 1}, r"^task\.num_states: expected a number greater than or equal to 2, got 1"),
-        ({"num_symbols": 27}, r"^task\.num_symbols: expected a number less than or equal to 26, got 27"),
-        ({"seed": -1}, r"^task\.seed: expected a number greater than or equal to 0, got -1"),
-        ({"sed": 1}, r"^task\.sed: no such setting; did you mean 'seed'\?"),
-    ],
-)
-def test_bad_sizes_are_rejected(fields: dict[str, int], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make_task("random-language", **fields)

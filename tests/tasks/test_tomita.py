@@ -97,17 +97,3 @@ def test_every_string_of_the_language_may_be_drawn_by_the_papers_third_sampler()
     inputs = task.sample(20_000, 5, seeded(0)).inputs[:10_000]
     every = all_strings(2, 5)
     assert torch.equal(inputs.unique(dim=0), every[task.solve(every)[:, -1] == 1])
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"index": 8}, r"^task\.index: expected a number less than or equal to 7, got 8; give one$"),
-        ({"index": 0}, r"^task\.index: expected a number greater than or equal to 1, got 0; give one$"),
-        ({"sampling": "x"}, r"^task\.sampling: expected 'near-miss' or 'chi2023', got 'x'; give one$"),
-        ({"index": 2, "sampling": "chi2023"}, r"^task.sampling: expected 'near-miss' for index 2, got 'chi2023'; the"),
-    ],
-)
-def test_bad_fields_are_refused(fields: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make_task("tomita", **fields)

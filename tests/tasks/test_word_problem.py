@@ -120,7 +120,6 @@ def test_generators_name_their_group_or_need_no_name() -> None:
             {"group": "S3", "generators": [[1, 2, 0]]},
             r"^task\.generators: expected generators of S3, got generators of another group \(3 elements\); leave out",
         ),
-        ({"grup": "S3"}, r"^task\.grup: no such setting; did you mean 'group'\? \(known: alphabet, "),
     ],
 )
 def test_bad_fields_are_refused(fields: dict[str, object], message: str) -> None:
