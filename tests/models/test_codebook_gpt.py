@@ -27,28 +27,6 @@ def strings(length: int, count: int = 4) -> torch.Tensor:
     return torch.randint(2, (count, length), generator=torch.Generator().manual_seed(length))
 
 
-@pytest.mark.parametrize(
-    ("config", "sentence"),
-    [
-        ({"variant": "paper"}, "model.variant: expected 'merge', got 'paper'"),
-        ({"thickness": 2}, "model.thickness: expected 1, got 2"),
-        (
-            {"lower_chunk_sizes": (3,)},
-            r"lower_chunk_sizes: expected none, .*, got \(3,\); leave it out, or use a regular",
-        ),
-        ({"max_codes": 0}, "model.max_codes: expected a number greater than or equal to 1, got 0"),
-        ({"quantize_after": 1.0}, "model.quantize_after: expected a number less than 1, got 1.0"),
-        (
-            {"chunk_size": 4},
-            "max_codes: expected at most 23 codes for chunks of 4, because the table of merges has at most 300,000",
-        ),
-    ],
-)
-def test_bad_settings_are_refused_in_one_sentence(config: dict, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        make(**config)
-
-
 def test_the_largest_codebooks_are_accepted() -> None:
     assert [make(chunk_size=c, max_codes=n).config.max_codes for c, n in ((2, 547), (4, 23))] == [547, 23]
 

@@ -275,17 +275,3 @@ def test_steps_go_on_where_forward_stopped() -> None:
         for t in range(20, 45):
             answer, state = model.step(inputs[:, t], state)
             torch.testing.assert_close(answer, expected[:, t])
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"num_heads": 3}, "num_heads: expected a divisor of d_model=64, got 3"),
-        ({"eigenvalues": "complex"}, "'signed' or 'positive'"),
-        ({"num_heads": 32, "householders": 3}, "householders: expected at most 2, the dimension of a key"),
-        ({"conv": -1}, "greater than or equal to 0"),
-    ],
-)
-def test_settings_that_do_not_fit_are_rejected(settings: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        DeltaNetConfig(**settings)

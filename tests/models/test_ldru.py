@@ -162,19 +162,6 @@ def test_a_machine_is_read_off() -> None:
     assert highest_level(solving(task)) == "extracted"
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ({"operator": "grc"}, r"^model\.operator: expected 'mlp', 'gated-sum' or 'linear', got 'grc'"),
-        ({"d_model": 0}, r"^model\.d_model: expected a number greater than or equal to 1, got 0"),
-        ({"num_heads": 2}, r"^model\.num_heads: no such setting"),
-    ],
-)
-def test_wrong_settings_get_one_sentence(config: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make_model("ldru", make_task("parity"), **config)
-
-
 def test_weights_begin_as_published() -> None:
     """Haiku's variance scaling makes up for the cut at two deviations; its default for linear maps does not."""
     model = make_model("ldru", make_task("tomita", index=3), d_model=256)

@@ -183,18 +183,3 @@ def test_a_layer_has_as_many_parameters_as_its_structure_says(structure: str, ex
     """(D + 1) D S, or (D + 1) (D + 2 D r), and h_0."""
     layer = LinearCDELayer(d_model=16, structure=structure, block_dim=4, rank=3)
     assert sum(parameter.numel() for parameter in layer.parameters()) == expected
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"block_dim": 5}, "block_dim: expected a divisor of d_model=64, got 5"),
-        ({"structure": "low-rank", "rank": 65}, "rank: expected at most d_model=64, got 65"),
-        ({"norm_penalty": -1.0}, "model.norm_penalty: expected .*0, got -1.0"),
-        ({"structure": "low-rank-product", "block_dim": 8}, "block_dim: expected its default, 4, .* with structure="),
-        ({"structure": "dense"}, "model.structure: expected .*'block', 'low-rank' or 'low-rank-product', got 'dense'"),
-    ],
-)
-def test_settings_that_are_none_are_named(settings: dict, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        make_model("linear-cde", make_task("parity"), **settings)

@@ -5,11 +5,9 @@ from typing import Any
 import pytest
 import torch
 
-from lengthwise.models import make_model
 from lengthwise.models.looped_transformer import LoopedTransformer, LoopedTransformerConfig
 from lengthwise.runs.result import takes_probes
 from lengthwise.runs.spec import make_spec
-from lengthwise.tasks import make_task
 
 KINDS: dict[str, dict[str, Any]] = {
     "fixed": {"loops": "fixed", "num_loops": 3},
@@ -165,29 +163,3 @@ def test_new_settings_leave_the_ids_of_earlier_runs_alone() -> None:
     assert not new & LoopedTransformerConfig().model_dump().keys()
     changed = LoopedTransformerConfig(loops="length", tolerance=0.1, max_loops=9, time="fraction", gates="open")
     assert new <= changed.model_dump().keys()
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"loops": "all"}, "loops: expected 'fixed', 'length' or 'converged', got 'all'"),
-        ({"tolerance": 0.0}, "tolerance: expected a number greater than 0, got 0.0"),
-        ({"max_loops": 0}, "max_loops: expected a number greater than or equal to 1, got 0"),
-        (
-            {"time": "fraction", "variant": "control"},
-            "time: expected .* 'index', .* with variant='control', .*leave it out",
-        ),
-        (
-            {"time": "fraction", "loops": "converged"},
-            "time: expected 'index' with loops 'converged', .*choose time 'index' or loops",
-        ),
-        (
-            {"gates": "open", "variant": "code"},
-            "gates: expected .* 'closed', .* with variant='code', .*leave it out or",
-        ),
-    ],
-)
-def test_settings_that_do_not_fit_are_one_sentence(settings: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence) as caught:
-        make_model("looped-transformer", make_task("parity"), **settings)
-    assert "\n" not in str(caught.value)

@@ -1,12 +1,9 @@
 """PD-SSM: what its theorem promises, by hand-set weights, and what its states cannot leave."""
 
-import pytest
 import torch
 from choosing_net import NUM_CLASSES, NUM_STATES, NUM_SYMBOLS, draw_machine, machine_net
 
 from lengthwise.layers.sparse_linear import PDSSMLayer
-from lengthwise.models import make_model
-from lengthwise.tasks import make_task
 
 
 @torch.no_grad()
@@ -63,17 +60,3 @@ def test_the_paper_counts_the_same_parameters() -> None:
     layer = PDSSMLayer(d_model=16, d_state=8, num_matrices=4, diagonal="full", driven=True, form="scatter")
     expected = 8 * (6 * 16 + 2 * 8 + 4 * 8 + 4) + 4 * 16 + 2 * 16
     assert sum(parameter.numel() for parameter in layer.parameters()) == expected
-
-
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"num_matrices": 0}, "model.num_matrices: expected a number greater than or equal to 1, got 0"),
-        ({"d_state": 0}, "model.d_state: expected a number greater than or equal to 1, got 0"),
-        ({"diagonal": "real"}, "model.diagonal: expected .*'full', 'phase' or 'none', got 'real'"),
-        ({"form": "rows"}, "model.form: expected .*'scatter' or 'gather', got 'rows'"),
-    ],
-)
-def test_settings_that_are_none_are_named(settings: dict, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        make_model("pd-ssm", make_task("parity"), **settings)

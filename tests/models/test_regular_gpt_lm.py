@@ -7,9 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from lengthwise.models import make_model
 from lengthwise.models.regular_gpt_lm import RegularGPTLM, RegularGPTLMConfig
-from lengthwise.tasks import make_task
 
 GPT2 = 50_257
 PADDED = 50_304
@@ -151,18 +149,3 @@ def test_a_step_lowers_the_loss_of_text() -> None:
         losses.append(loss.item())
     assert losses[0] == pytest.approx(math.log(5), abs=0.1)
     assert losses[-1] < 0.5
-
-
-@pytest.mark.parametrize(
-    ("config", "sentence"),
-    [
-        ({"chunk_size": 1}, "model.chunk_size: expected a number greater than or equal to 2, got 1"),
-        ({"num_heads": 5}, r"num_heads: expected a divisor of d_model=64, got 5"),
-        ({"depth": "prefixes"}, "model.depth: expected 'prefix' or 'input', got 'prefixes'"),
-        ({"max_levels": 99}, "model.max_levels: expected a number less than or equal to 32, got 99"),
-        ({"max_level": 2}, "model.max_level: no such setting; did you mean 'max_levels'"),
-    ],
-)
-def test_bad_settings_are_one_sentence(config: dict, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        make_model("regular-gpt-lm", make_task("parity"), **config)

@@ -168,25 +168,6 @@ def test_cells_are_layers_in_turn() -> None:
     assert [type(layer) for layer in model.layers] == [SLSTMLayer, MLSTMLayer] * 2
 
 
-@pytest.mark.parametrize(
-    ("settings", "sentence"),
-    [
-        ({"d_model": 4}, "num_heads: expected less than d_model=4 for sLSTM cells, .*, got 4; choose fewer heads"),
-        ({"num_heads": 3}, r"num_heads: expected a divisor of d_model=64, got 3; choose from \[1, 2"),
-        (
-            {"cells": "m", "d_model": 7, "num_heads": 1},
-            "d_model: expected an even number for mLSTM cells, got 7; choose 8",
-        ),
-        ({"cells": "sx"}, "cells: expected a word of the letters s and m, got 'sx'; choose sm"),
-        ({"cells": ""}, "cells: expected a word of the letters s and m, got ''; choose sm"),
-    ],
-)
-def test_wrong_settings_are_one_sentence(settings: dict, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence) as raised:
-        make_model("xlstm", make_task("parity"), **settings)
-    assert len(str(raised.value).splitlines()) == 1
-
-
 @pytest.mark.slow
 @pytest.mark.unchecked
 def test_convolutions_and_feed_forward_layers_are_part_of_a_graph_for_any_number_of_strings() -> None:
