@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from cyclopts import Parameter
 
 from lengthwise.cli.devices import check_alone, workers_on
-from lengthwise.cli.experimenting import Page
+from lengthwise.cli.experimenting import Page, print_outcomes
 from lengthwise.cli.options import Device, Root, Workers, folder, whole_number
 from lengthwise.cli.outputs import check_writable
 from lengthwise.cli.streams import Output
@@ -307,14 +307,9 @@ def _report(request: _Request, measured: "Sequence[Measured]") -> "BenchmarkRepo
 
 def _print(report: "BenchmarkReport", own: "Experiment", outcomes: "Sequence[Outcome]", console: Output) -> int:
     """Print the tables, the sources of their numbers and the failed runs, and return the exit code."""
-    from lengthwise.report.pages.terminal import print_failures, print_table
-    from lengthwise.report.tables.sources import source_lines
-
-    for part, table in report.tables.items():
-        print_table(console, f"{report.title}: {part}" if part else report.title, table.without_empty())
-    for line in (*report.notes, *report.protocol, *source_lines(own, outcomes)):
-        console.print_line(f"  {line}")
-    return 1 if print_failures(console, outcomes) else 0
+    named = {f"{report.title}: {part}" if part else report.title: table for part, table in report.tables.items()}
+    tables = {title: table.without_empty() for title, table in named.items()}
+    return print_outcomes(own, outcomes, console, tables, [*report.notes, *report.protocol])
 
 
 def _entrants(names: Sequence[str], benchmark: "Benchmark") -> "list[Entrant]":

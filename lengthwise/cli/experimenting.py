@@ -1,6 +1,7 @@
 """Commands that run whole experiments: demo, reproduce."""
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -120,8 +121,8 @@ def reproduce(
             # A sweep can take hours, and its reader wants to see the page before it ends.
             also = page and page_updates(page.write)
             outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, sweep.pool, also)
-    code = print_outcomes(experiment, outcomes, console)
     tables = outcome_tables(experiment, outcomes)
+    code = print_outcomes(experiment, outcomes, console, tables)
     files = _write_files(page, outcomes, tables, out)
     for path in files:
         console.print_line(f"wrote {path}")
@@ -228,14 +229,20 @@ def outcome_tables(experiment: "Experiment", outcomes: "list[Outcome]") -> "dict
     return {f"{experiment.title}: {part}" if part else experiment.title: t.without_empty() for part, t in parts.items()}
 
 
-def print_outcomes(experiment: "Experiment", outcomes: "list[Outcome]", console: Output) -> int:
-    """Print the table, the sources of its numbers and the failed runs, and return the exit code."""
+def print_outcomes(
+    experiment: "Experiment",
+    outcomes: "Sequence[Outcome]",
+    console: Output,
+    tables: "Mapping[str, Table]",
+    notes: Iterable[str] = (),
+) -> int:
+    """Print tables, notes, the sources of the numbers and the failed runs; return the exit code."""
     from lengthwise.report.pages.terminal import print_failures, print_table
     from lengthwise.report.tables.sources import source_lines
 
-    for title, table in outcome_tables(experiment, outcomes).items():
+    for title, table in tables.items():
         print_table(console, title, table)
-    for line in source_lines(experiment, outcomes):
+    for line in (*notes, *source_lines(experiment, outcomes)):
         console.print_line(f"  {line}")
     return 1 if print_failures(console, outcomes) else 0
 
