@@ -1,10 +1,10 @@
 """Validation of raw settings, with one clear line for every problem."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError, model_validator
 
@@ -93,6 +93,10 @@ class _OneLineErrors(ModelMetaclass):
 class Description(FrozenRecord, metaclass=_OneLineErrors, allow_inf_nan=False):
     """A frozen description that users write. It rejects unknown fields, infinite numbers, and True or False as numbers.
 
+    Some fields have an effect only for some values of another field. `used_with` maps such a field to the other field
+    and these values. With all other values, the field must keep its default, so that two descriptions never differ in
+    a field without an effect.
+
     Example:
         >>> from lengthwise.training.recipe import Recipe
         >>> Recipe(steps=True)
@@ -100,6 +104,35 @@ class Description(FrozenRecord, metaclass=_OneLineErrors, allow_inf_nan=False):
             ...
         ValueError: steps: expected a number, got True; give one
     """
+
+    used_with: ClassVar[Mapping[str, tuple[str, Sequence[object]]]] = {}
+
+    @classmethod
+    def uses(cls, name: str, settings: Mapping[str, Any]) -> bool:
+        """Return whether a field exists and has an effect with these settings; missing settings have their defaults.
+
+        Example:
+            >>> from lengthwise.training.recipe import OptimizerRecipe
+            >>> OptimizerRecipe.uses("matrix_learning_rate", {"name": "adamw"})
+            False
+        """
+        if name not in cls.used_with:
+            return name in cls.model_fields
+        other, values = cls.used_with[name]
+        return settings.get(other, cls.model_fields[other].default) in values
+
+    @model_validator(mode="after")
+    def _all_is_used(self) -> Self:
+        settings = dict(self)
+        for name, (other, values) in self.used_with.items():
+            default = type(self).model_fields[name].default
+            if settings[name] != default and not self.uses(name, settings):
+                raise ValueError(
+                    f"{name}: expected its default, {default!r}, because it has no effect with "
+                    f"{other}={settings[other]!r}, got {settings[name]!r}; leave it out or choose "
+                    f"{other}={' or '.join(map(repr, values))}"
+                )
+        return self
 
     @model_validator(mode="before")
     @classmethod

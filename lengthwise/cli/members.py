@@ -20,7 +20,7 @@ from lengthwise.cli.index import INDEX, SETTINGS, FamilyIndex, Line, Member, Par
 from lengthwise.constructions import CONSTRUCTIONS
 from lengthwise.experiment import EXPERIMENTS
 from lengthwise.files import write_by_rename
-from lengthwise.models.base import MODELS, ModelConfig
+from lengthwise.models.base import MODELS
 from lengthwise.presets.base import PRESETS, Preset
 from lengthwise.registry import NameIn, Registry, file_of, is_of_package
 from lengthwise.report.pages.results import file_stem
@@ -29,6 +29,7 @@ from lengthwise.runs.spec import flat
 from lengthwise.tasks.base import TASKS, SymbolTask, Task
 from lengthwise.tasks.base_rates import ShallowTask
 from lengthwise.training.recipe import Recipe
+from lengthwise.validation import Description
 
 FAMILIES: Mapping[str, Registry[Any]] = {
     "tasks": TASKS,
@@ -253,7 +254,7 @@ def _all_settings(kind: type[BaseModel], prefix: str) -> Iterator[Setting]:
         ]
         if not sections or len(kinds) > 1:
             default = "required" if field.is_required() else _value(field.default)
-            if issubclass(kind, ModelConfig) and name in kind.used_with:
+            if issubclass(kind, Description) and name in kind.used_with:
                 other, values = kind.used_with[name]
                 default += f"; only with {other}={' or '.join(map(str, values))}"
             yield Setting(prefix + name, _values_of(field.annotation, field.metadata), default)

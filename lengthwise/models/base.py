@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int64
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
@@ -44,45 +44,16 @@ Depth = Annotated[int, Field(ge=1, le=MAX_LAYERS)]
 class ModelConfig(Description):
     """A frozen, validated description of a model. It rejects unknown fields and fields without an effect.
 
-    Some fields have an effect only for some values of another field. `used_with` maps such a field to the other field
-    and these values. With all other values, the field must keep its default, so that two descriptions never differ in
-    a field without an effect. Some fields do not change any number of a new net. `other_effects` describes the effect
-    of such a field.
+    `used_with` (`Description`) names the fields that have an effect only for some values of another field. Some fields
+    do not change any number of a new net. `other_effects` describes the effect of such a field.
     """
 
-    used_with: ClassVar[Mapping[str, tuple[str, Sequence[object]]]] = {}
     other_effects: ClassVar[Mapping[str, str]] = {}
 
     @property
     def takes_probes(self) -> bool:
         """Return whether training may regularly test the model on strings of up to 500 symbols."""
         return True
-
-    @classmethod
-    def uses(cls, name: str, settings: Mapping[str, Any]) -> bool:
-        """Return whether a field exists and has an effect with these settings; missing settings have their defaults.
-
-        Example:
-            >>> MODELS["mamba"].Config.uses("num_heads", {"version": 1})
-            False
-        """
-        if name not in cls.used_with:
-            return name in cls.model_fields
-        other, values = cls.used_with[name]
-        return settings.get(other, cls.model_fields[other].default) in values
-
-    @model_validator(mode="after")
-    def _all_is_used(self) -> "ModelConfig":
-        settings = dict(self)
-        for name, (other, values) in self.used_with.items():
-            default = type(self).model_fields[name].default
-            if settings[name] != default and not self.uses(name, settings):
-                raise ValueError(
-                    f"{name}: expected its default, {default!r}, because it has no effect with "
-                    f"{other}={settings[other]!r}, got {settings[name]!r}; leave it out or choose "
-                    f"{other}={' or '.join(map(repr, values))}"
-                )
-        return self
 
 
 def check_divides_width(name: str, value: int, d_model: int) -> None:

@@ -17,9 +17,9 @@ from lengthwise.registry import is_of_package, names_of_files, nearest
 from lengthwise.runs.goal import BUDGET, Goal, GoalLevel, check_reachable, parse_goal_level
 from lengthwise.tasks.base import TASKS, SymbolTask, Task, VectorTask
 from lengthwise.training.batches import check_lengths
-from lengthwise.training.recipe import Recipe
+from lengthwise.training.recipe import OptimizerRecipe, Recipe
 from lengthwise.training.requirements import check_memory, check_model, check_task
-from lengthwise.validation import check_kind, dump_named, quoted, truncate, validated
+from lengthwise.validation import Description, check_kind, dump_named, quoted, truncate, validated
 
 SECTIONS = ("task", "model", "train")
 MAX_SEED = 10**15
@@ -116,10 +116,12 @@ def make_spec(
 ) -> RunSpec:
     """Make a specification from settings (sections `task`, `model`, `train`) that override a preset.
 
-    The default preset is the task's, or else the model's. With `goal`, the run trains until it reaches this level, and
-    no attempt begins after `budget` CPU seconds (`Goal`). The model's preset for goals, or else the first preset with a
-    goal for this model, then replaces the model's default preset. Each entry of `other_tasks` changes the section
-    `task`, and the run is also measured on the task that results. All problems are raised as one ValueError.
+    The default preset is the task's, or else the model's. A preset's training settings that have no effect with the
+    given ones are dropped, for example Muon's learning rate if `settings` choose AdamW. With `goal`, the run trains
+    until it reaches this level, and no attempt begins after `budget` CPU seconds (`Goal`). The model's preset for
+    goals, or else the first preset with a goal for this model, then replaces the model's default preset. Each entry of
+    `other_tasks` changes the section `task`, and the run is also measured on the task that results. All problems are
+    raised as one ValueError.
 
     Example:
         >>> spec = make_spec("parity", "regular-gpt", {"train": {"steps": 10}})
@@ -140,6 +142,8 @@ def make_spec(
     goal_preset = base_preset.goals.get(model, GoalPreset({"pace": {}}))
     # The order is the precedence: preset, changes for a goal, then the user's settings.
     merged = merge(merge(base, {} if goal is None else {"train": goal_preset.train}), settings)
+    if isinstance(merged["train"], Mapping):
+        merged["train"] = _without_unused(merged["train"], settings.get("train", {}))
     problems = _misplaced(settings, seed)
     built: dict[str, Any] = {}
     for section, kind in (("task", task_class), ("model", model_class.Config), ("train", Recipe)):
@@ -157,6 +161,24 @@ def make_spec(
     spec = spec._replace(other_tasks=tuple(_other_task(task_class, {**fields, **changes}) for changes in other_tasks))
     check(spec)
     return spec
+
+
+def _without_unused(train: Mapping[str, Any], given: Mapping[str, Any]) -> Settings:
+    """Return section `train` without the settings of a preset that have no effect with the given settings.
+
+    If a user changes the optimizer, for example, the preset's settings of its own optimizer do not apply. Given
+    settings are kept, so that validation rejects the ones without an effect.
+    """
+    kept = _used(Recipe, train, given)
+    optimizer, own = train.get("optimizer"), given.get("optimizer", {})
+    if isinstance(optimizer, Mapping) and isinstance(own, Mapping):
+        kept["optimizer"] = _used(OptimizerRecipe, optimizer, own)
+    return kept
+
+
+def _used(kind: type[Description], settings: Mapping[str, Any], given: Mapping[str, Any]) -> Settings:
+    """Return the given settings, and the other settings that have an effect."""
+    return {name: value for name, value in settings.items() if name in given or kind.uses(name, settings)}
 
 
 def _misplaced(settings: Mapping[str, Any], seed: int) -> list[str]:

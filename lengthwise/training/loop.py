@@ -57,7 +57,7 @@ class StepRecord(NamedTuple):
 
     The loss is the minimized loss. It contains the loss of the answers, and the losses that the recipe adds: for
     inconsistent states, for the effect of pieces of strings on states (`StatesRecipe`), and for states that do not
-    contract.
+    contract. The learning rate is 0 for Baum-Welch, whose steps have no rate.
     """
 
     step: int
@@ -314,7 +314,8 @@ def _update(
     state.step += 1
     if state.average:
         _average_in(state, recipe.ema_decay)
-    return StepRecord(state.step, value, length, norm, factor * recipe.optimizer.learning_rate), learned
+    rate = 0.0 if recipe.optimizer.counts_outcomes else factor * recipe.optimizer.learning_rate
+    return StepRecord(state.step, value, length, norm, rate), learned
 
 
 def _gradient_limit(state: TrainingState, recipe: Recipe) -> float:

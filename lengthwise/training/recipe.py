@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -49,9 +50,21 @@ class OptimizerRecipe(Description):
     With `relaxation` 1, its steps are plain. Each probability is at least `floor` divided by the number of
     probabilities. The previous probabilities of a distribution have the weight `prior`, relative to new counts, which
     are fractions of the answers of a batch. With `prior_by_size`, the weight is smaller for parameters of fewer than 1
-    / `prior` distributions, in proportion to their number. The other settings have no effect.
+    / `prior` distributions, in proportion to their number.
+
+    A setting that has no effect on the named optimizer must keep its default (`used_with`).
     """
 
+    used_with = MappingProxyType(
+        {
+            **dict.fromkeys(
+                ("learning_rate", "betas", "weight_decay", "schedule", "warmup_steps", "clip_norm", "clip_ratio"),
+                ("name", ("muon", "adamw", "adam")),
+            ),
+            "matrix_learning_rate": ("name", ("muon",)),
+            **dict.fromkeys(("relaxation", "floor", "prior", "prior_by_size"), ("name", ("baum-welch",))),
+        }
+    )
     name: Literal["muon", "adamw", "adam", "baum-welch"] = "muon"
     learning_rate: float = Field(1e-3, gt=0)
     matrix_learning_rate: float = Field(0.01, gt=0)
@@ -214,7 +227,7 @@ class Recipe(Description):
     - `length_sampling="growing"`: starts with the shortest length and adds the next one whenever the running loss at
       the longest length so far is below 0.3. That longest length is drawn three times as often as any other. This is
       for tasks whose long strings can be learned only after short strings.
-    - `rise`: lengths follow a fixed curriculum instead of `length_sampling` (`RiseRecipe`).
+    - `rise`: lengths follow a fixed curriculum (`RiseRecipe`), and `length_sampling` must keep its default.
     - `task_rise`: an integer field of the task follows a fixed curriculum (`TaskRiseRecipe`).
     - `num_examples`: training draws its batches from a fixed set of this many strings at each length, each equally
       likely. The set depends on the seed. Without `num_examples` each step draws new strings.
@@ -231,6 +244,7 @@ class Recipe(Description):
       optimizer are float32 in any case. Certificates are about float32 nets and reject `"bfloat16"`.
     """
 
+    used_with = MappingProxyType({"length_sampling": ("rise", (None,))})
     steps: int = Field(6_000, ge=1, le=MAX_STEPS)
     batch_size: int = Field(128, ge=1, le=1_000_000)
     min_length: int = Field(1, ge=1, le=MAX_LENGTH)
@@ -262,11 +276,6 @@ class Recipe(Description):
             raise ValueError(
                 f"pace.contract_steps: expected fewer than steps={self.steps}, got {self.pace.contract_steps}; "
                 "lower it or raise steps"
-            )
-        if self.rise and self.length_sampling == "growing":
-            raise ValueError(
-                "rise: expected no rise with length_sampling='growing', which is another curriculum, got one; leave "
-                "one of the two out"
             )
         if self.num_examples is not None and self.states:
             raise ValueError(

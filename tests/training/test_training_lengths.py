@@ -59,8 +59,9 @@ def test_no_string_is_longer_than_the_curriculum_has_come_to() -> None:
     recipe = make_spec("bounded-dyck", "gru", {"train": settings}).recipe
     records = train(make_model("gru", task, d_model=4), task, recipe)
     assert [record.length <= 2 + 2 * ((record.step - 1) // 5) for record in records] == [True] * 15
-    with pytest.raises(ValueError, match="rise: expected no rise with length_sampling='growing'"):
-        Recipe(rise={"by": 2}, length_sampling="growing")
+    for sampling in ("growing", "uniform"):
+        with pytest.raises(ValueError, match=r"^length_sampling: expected its default, 'short-first', .* with rise="):
+            Recipe(rise={"by": 2}, length_sampling=sampling)
 
 
 def test_a_recipe_without_a_curriculum_is_written_down_as_before_there_were_any() -> None:
