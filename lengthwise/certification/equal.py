@@ -1,7 +1,6 @@
 """Comparison of a net with its quantized, pruned, exported or retrained twin: a proof, a difference, or neither."""
 
 import time
-from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
@@ -18,10 +17,10 @@ from lengthwise.certification.searches import Outcome, search_samples
 from lengthwise.certification.subject import checked_subject
 from lengthwise.certification.traces import TracedStrings, draw_strings
 from lengthwise.certification.twins import ANSWERS, Twins, twins_of
-from lengthwise.certification.unknown import placeholder_task
-from lengthwise.devices import denormals_kept, device_of, one_thread
+from lengthwise.certification.unknown import placeholder_task, sizes_of
+from lengthwise.devices import denormals_kept, one_thread
 from lengthwise.display import counted
-from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model, eval_mode
+from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model
 from lengthwise.models.containers import first_line
 from lengthwise.models.set_answers import classes_of
 from lengthwise.ops.answers import answers_of
@@ -31,9 +30,6 @@ from lengthwise.validation import texts_of
 
 MAX_SYMBOLS, MAX_PAIRS = 1_000_000, 1 << 27
 """The limits at each length: symbols that recurrent nets read, and pairs of positions for other nets."""
-
-MAX_PROBED = 1 << 20
-"""If a net accepts all ids below this number, its number of symbols is unknown."""
 
 
 class Pair(NamedTuple):
@@ -203,7 +199,7 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
             f"other: expected the sets of net ({'; '.join(sets[0])}), got other sets ({'; '.join(sets[1])}); make both "
             "SetAnswers for one task"
         )
-    sizes = [_sizes_of(argument, net) for argument, net in zip(("net", "other"), nets, strict=True)]
+    sizes = [sizes_of(argument, net) for argument, net in zip(("net", "other"), nets, strict=True)]
     counts = [num_symbols for num_symbols, _ in sizes if num_symbols is not None]
     if symbols is not None:
         symbols = texts_of("symbols", symbols)
@@ -230,32 +226,3 @@ def _numbers(what: str, counts: Sequence[int]) -> tuple[str, ...]:
             f"other: expected {counts[0]:,} {what}, as many as net has, got {counts[1]:,}; compare nets of one task"
         )
     return tuple(map(str, range(max(counts, default=0))))
-
-
-def _sizes_of(argument: str, net: SequenceModel) -> tuple[int | None, int]:
-    """Return the numbers of symbols (None if no id is rejected) and of answers, by reading strings of one symbol.
-
-    Raises:
-        ValueError: the weights are not on the CPU, or the net does not read symbol 0.
-    """
-    if (device := device_of(net).type) != "cpu":
-        # On a GPU, a rejected id would make all later calls fail.
-        raise ValueError(f"{argument}: expected weights on the CPU, got some on {device}; compare {argument}.cpu()")
-
-    def is_rejected(symbol: int) -> bool:
-        try:
-            net.last(torch.tensor([[symbol]]))
-        except Exception:  # nets of other packages raise errors of any kind
-            return True
-        return False
-
-    with eval_mode(net):
-        try:
-            num_answers = net.last(torch.tensor([[0]])).shape[1]
-        except Exception as problem:
-            raise ValueError(
-                f"{argument}: expected a net that reads symbol 0, got {first_line(problem)}; correct the net"
-            ) from problem
-        # The attribute `num_symbols` is not read, because a net may accept other ids.
-        num_symbols = bisect_left(range(MAX_PROBED), True, key=is_rejected)
-    return num_symbols if num_symbols < MAX_PROBED else None, num_answers

@@ -1,5 +1,6 @@
 """The machine of a net whose language is not known."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,11 +12,12 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.certify import certify
 from lengthwise.certification.subject import checked_subject
 from lengthwise.conventions import Diverged
-from lengthwise.devices import one_thread
+from lengthwise.devices import device_of, one_thread
 from lengthwise.display import counted
 from lengthwise.extraction.base import reader_of
 from lengthwise.extraction.prototypes import NotFinite
-from lengthwise.models.base import RecurrentModel, check_is_model
+from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model, eval_mode
+from lengthwise.models.containers import first_line
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask, make_task
 from lengthwise.tasks.regular.machine import machine_task
@@ -23,6 +25,9 @@ from lengthwise.validation import texts_of
 
 NUM_STRINGS, LENGTH = 1_000, 40
 """The number and the length of the strings whose states set the radii of classes."""
+
+MAX_PROBED = 1 << 20
+"""If a net accepts all ids below this number, its number of symbols is unknown."""
 
 
 class Extracted(NamedTuple):
@@ -63,7 +68,7 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
 
     Raises:
         NotFinite: no radius gives such a machine. The message contains the last reason.
-        ValueError: the model is not recurrent, or `certify` rejects it.
+        ValueError: the model is not recurrent, there is not one name for each symbol, or `certify` rejects the model.
 
     Example:
         >>> from lengthwise import construct, make_task
@@ -84,6 +89,12 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
             "machine that it may compute"
         )
     names = texts_of("symbols", symbols), texts_of("classes", classes)
+    # With fewer names than symbols, "every string" would not mean every string that the net reads.
+    num_symbols, _ = sizes_of("model", model)
+    if num_symbols not in (None, len(names[0])):
+        raise ValueError(
+            f"symbols: expected {num_symbols:,} names, one for each symbol of the net, got {len(names[0]):,}; name all"
+        )
     with checked_subject(model, placeholder_task(*names)):
         reader = reader_of(model, names[0])
         assert reader is not None  # a reader supports all recurrent models
@@ -125,3 +136,32 @@ def placeholder_task(symbols: tuple[str, ...], classes: tuple[str, ...]) -> Regu
         ) from None
     assert isinstance(task, RegularTask)
     return task
+
+
+def sizes_of(argument: str, net: SequenceModel) -> tuple[int | None, int]:
+    """Return the numbers of symbols (None if no id is rejected) and of answers, by reading strings of one symbol.
+
+    Raises:
+        ValueError: the weights are not on the CPU, or the net does not read symbol 0.
+    """
+    if (device := device_of(net).type) != "cpu":
+        # A rejected id would end all later work on a GPU.
+        raise ValueError(f"{argument}: expected weights on the CPU, got some on {device}; pass {argument}.cpu()")
+
+    def is_rejected(symbol: int) -> bool:
+        try:
+            net.last(torch.tensor([[symbol]]))
+        except Exception:  # nets of other packages raise errors of any kind
+            return True
+        return False
+
+    with eval_mode(net):
+        try:
+            num_answers = net.last(torch.tensor([[0]])).shape[1]
+        except Exception as problem:
+            raise ValueError(
+                f"{argument}: expected a net that reads symbol 0, got {first_line(problem)}; correct the net"
+            ) from problem
+        # The attribute `num_symbols` is not read, because a net may accept other ids.
+        num_symbols = bisect_left(range(MAX_PROBED), True, key=is_rejected)
+    return num_symbols if num_symbols < MAX_PROBED else None, num_answers
