@@ -43,6 +43,20 @@ def check_function(argument: str, value: object) -> None:
         raise ValueError(f"{argument}: expected a function, got {truncate(repr(value))}; give one")
 
 
+def check_choice(argument: str, value: object, choices: Iterable[str]) -> None:
+    """Raise a ValueError that names the argument unless its value is one of the choices.
+
+    Example:
+        >>> check_choice("form", "loup", ("loop", "scan"))
+        Traceback (most recent call last):
+        ValueError: form: expected 'loop' or 'scan', got 'loup'; choose one of these
+    """
+    known = tuple(choices)
+    if not isinstance(value, str) or value not in known:
+        expected = " or ".join(map(repr, known))
+        raise ValueError(f"{argument}: expected {expected}, got {truncate(repr(value))}; choose one of these")
+
+
 def whole_number(argument: str, value: object, low: int, high: int) -> int:
     """Return a whole number of any type as an int; raise a ValueError for any other value, even for True or False."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not low <= int(value) <= high:

@@ -1,23 +1,35 @@
 """A layer of the linear recurrence x_t = A_t x_{t-1} + v_t, whose block-diagonal A_t is computed from the input."""
 
+from typing import Literal, get_args
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.ops.column_norm import clamped_columns, reflections, rescaled_blocks, stochastic_columns, unit_columns
+from lengthwise.validation import check_choice
+
+Columns = Literal["stochastic", "reflected", "clamped", "rescaled", "unit"]
+"""The constraint on the columns of transition matrices (see `BlockLinearLayer`)."""
+
+InputMap = Literal["two-layer", "linear"]
+"""The map from a symbol's features to its input v."""
+
+FirstState = Literal["learned", "zero"]
+"""The state before the first symbol."""
 
 HARDENED = ("stochastic", "reflected")
 """Kinds of columns that become discrete at temperature 0. `"stochastic"` columns become one-hot vectors, and
 `"reflected"` blocks become one of two matrices. Layers of these kinds have v = 0."""
 
 
-def num_transition_features(d_model: int, block_dim: int, columns: str) -> int:
+def num_transition_features(d_model: int, block_dim: int, columns: Columns) -> int:
     """Return the number of features that determine a symbol's A."""
     return d_model + d_model // block_dim if columns == "reflected" else d_model * block_dim
 
 
-def num_symbol_features(d_model: int, block_dim: int, columns: str) -> int:
+def num_symbol_features(d_model: int, block_dim: int, columns: Columns) -> int:
     """Return the number of features that determine a symbol's A and v in a layer without hidden units."""
     return num_transition_features(d_model, block_dim, columns) + (0 if columns in HARDENED else d_model)
 
@@ -48,6 +60,9 @@ class BlockLinearLayer(nn.Module):
         the published code (`"rescaled"`, `"two-layer"`, `"learned"`, and its generators of transitions).
     Differs from the source: eq. (5) names no first state. `"stochastic"` is ours. `"reflected"` and `"unit"` come from
         other papers (see `reflections` and `unit_columns`).
+
+    Raises:
+        ValueError: a choice is unknown, or `block_dim` does not divide `d_model`.
     """
 
     temperature: Tensor
@@ -58,13 +73,21 @@ class BlockLinearLayer(nn.Module):
         *,
         d_model: int,
         block_dim: int,
-        columns: str,
+        columns: Columns,
         p: float,
         hidden: int,
-        input_map: str = "two-layer",
-        first_state: str = "learned",
+        input_map: InputMap = "two-layer",
+        first_state: FirstState = "learned",
     ) -> None:
         super().__init__()
+        for argument, value, kind in (
+            ("columns", columns, Columns),
+            ("input_map", input_map, InputMap),
+            ("first_state", first_state, FirstState),
+        ):
+            check_choice(argument, value, get_args(kind))
+        if block_dim < 1 or d_model % block_dim:
+            raise ValueError(f"block_dim: expected a divisor of d_model={d_model}, got {block_dim}; choose a divisor")
         self.blocks = (d_model // block_dim, block_dim)
         self.columns, self.p = columns, p
         self.transition_map = nn.Sequential()

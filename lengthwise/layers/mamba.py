@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import get_args
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +15,7 @@ from lengthwise.layers.recurrent_layer import RecurrentLayer, TabledLayer, at_ro
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.outer_products import outer_products
 from lengthwise.ops.selective_scan import Eigenvalues, decays_of, selective_scan
+from lengthwise.validation import check_choice
 
 
 class SelectiveLayer(RecurrentLayer):
@@ -25,6 +27,9 @@ class SelectiveLayer(RecurrentLayer):
 
     Source: Grazzi, Siems, Zela, Franke, Hutter and Pontil, "Unlocking state-tracking in linear RNNs through negative
         eigenvalues" (ICLR 2025), section 4, for signed decays. Differs from the source: in the learned start.
+
+    Raises:
+        ValueError: `eigenvalues` is neither `"positive"` nor `"signed"`.
     """
 
     def __init__(
@@ -39,6 +44,7 @@ class SelectiveLayer(RecurrentLayer):
         learned_start: bool,
     ) -> None:
         super().__init__()
+        check_choice("eigenvalues", eigenvalues, get_args(Eigenvalues))
         self.width = 2 * d_model
         self.d_state = d_state
         self.eigenvalues = eigenvalues

@@ -9,7 +9,15 @@ from jaxtyping import Float, Int64
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from lengthwise.layers.block_linear import HARDENED, NORMALIZED, BlockLinearLayer, num_symbol_features
+from lengthwise.layers.block_linear import (
+    HARDENED,
+    NORMALIZED,
+    BlockLinearLayer,
+    Columns,
+    FirstState,
+    InputMap,
+    num_symbol_features,
+)
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_readout
 from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, RecurrentModel, Width, check_divides_width
@@ -67,14 +75,14 @@ class BlockLinearRNNConfig(ModelConfig):
     d_model: Width = 64
     block_dim: Width = 8
     num_layers: Depth = 1
-    columns: Literal["stochastic", "reflected", "clamped", "rescaled", "unit"] = "stochastic"
+    columns: Columns = "stochastic"
     p: float = Field(1.2, ge=1, le=8)
     hidden: int = Field(512, ge=0, le=MAX_WIDTH)
     read: Literal["all", "last", "mixture"] = "all"
     alignment: float = Field(0.0, ge=0, le=30, exclude_if=lambda alignment: alignment == 0)
     end_temperature: float = Field(0.001, ge=1e-30, le=1)
-    input_map: Literal["two-layer", "linear"] = Field("two-layer", exclude_if=lambda name: name == "two-layer")
-    first_state: Literal["learned", "zero"] = Field("learned", exclude_if=lambda name: name == "learned")
+    input_map: InputMap = Field("two-layer", exclude_if=lambda name: name == "two-layer")
+    first_state: FirstState = Field("learned", exclude_if=lambda name: name == "learned")
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "BlockLinearRNNConfig":

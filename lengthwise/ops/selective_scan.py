@@ -20,7 +20,7 @@ Differs from the source: the factor s_t of the source's input term is part of v_
 """
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Float, Int64
@@ -29,6 +29,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.devices import in_full_precision
 from lengthwise.ops.shapes import check_shapes
+from lengthwise.validation import check_choice
 
 Eigenvalues = Literal["positive", "signed"]
 """The range of decays: positive decays are in [0, 1], and signed decays in [-1, 1]."""
@@ -104,7 +105,7 @@ def selective_scan(
     are then computed once for each row.
 
     Raises:
-        ValueError: T = 0, or shapes do not fit.
+        ValueError: T = 0, shapes do not fit, or `eigenvalues` is unknown.
 
     Example:
         >>> ones = torch.ones(1, 3, 1)
@@ -114,6 +115,7 @@ def selective_scan(
         >>> turned.flatten().tolist()
         [-1.0, 1.0, -1.0]
     """
+    check_choice("eigenvalues", eigenvalues, get_args(Eigenvalues))
     given = (steps, rates, values, b, c, initial)
     if torch.compiler.is_exporting():
         return selective_scan_by_definition(*given, eigenvalues=eigenvalues)

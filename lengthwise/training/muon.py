@@ -1,5 +1,6 @@
 """Muon: an optimizer with momentum, whose updates have about equal singular values."""
 
+import math
 from collections.abc import Iterable
 
 import torch
@@ -28,6 +29,11 @@ class Muon(torch.optim.Optimizer):
     def __init__(
         self, matrices: Iterable[nn.Parameter], *, lr: float, weight_decay: float = 0.0, momentum: float = 0.95
     ) -> None:
+        for argument, value in (("lr", lr), ("weight_decay", weight_decay)):
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{argument}: expected a number of at least 0, got {value}; give one")
+        if not 0 <= momentum < 1:
+            raise ValueError(f"momentum: expected a number of at least 0 and below 1, got {momentum}; give one")
         super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
 
     @torch.no_grad()

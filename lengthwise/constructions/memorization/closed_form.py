@@ -1,12 +1,13 @@
 """Generators in closed form: rotations for 0^a 1^b, permutations and simplices for any word."""
 
 from math import cos, gcd, pi, sin
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from lengthwise.constructions.memorization.generator import Array, LinearGenerator
 from lengthwise.constructions.memorization.words import Word
+from lengthwise.validation import check_choice
 
 Action = Literal["inverse", "note"]
 
@@ -112,7 +113,7 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
     the columns of W_y are in the order of the orbit of h_1 = e_1. All numbers are 0 and 1: nothing is rounded.
 
     Raises:
-        ValueError: the power is not coprime to p.
+        ValueError: the power is not coprime to p, or the action is unknown.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -125,6 +126,7 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
     Differs from the source: the action is inverted by default, and the columns of W_y depend on the power; h_0 is
         W_h^-1 e_1, so that h_1 = e_1.
     """
+    check_choice("action", action, get_args(Action))
     p = word.period
     if gcd(power, p) != 1:
         raise ValueError(

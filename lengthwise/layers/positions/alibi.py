@@ -32,6 +32,9 @@ def alibi_slopes(num_heads: int) -> list[float]:
     Otherwise, let P be the largest power of two below H. Then the slopes are all slopes for P heads, followed by every
     second slope for 2 P heads until there are H slopes.
 
+    Raises:
+        ValueError: H is below 1.
+
     Example:
         >>> alibi_slopes(4)
         [0.25, 0.0625, 0.015625, 0.00390625]
@@ -41,6 +44,8 @@ def alibi_slopes(num_heads: int) -> list[float]:
     Source: Press et al. (2022), section 3, and their code for other numbers of heads.
     Differs from the source: in nothing.
     """
+    if num_heads < 1:
+        raise ValueError(f"num_heads: expected at least 1, got {num_heads}; give the number of heads")
     below = 1 << (num_heads.bit_length() - 1)
     if below == num_heads:
         return [2.0 ** (-8 * head / num_heads) for head in range(1, num_heads + 1)]

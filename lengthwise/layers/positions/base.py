@@ -77,6 +77,10 @@ class PositionEncoding(nn.Module, ABC):
 
     def __init__(self, sizes: PositionSizes) -> None:
         super().__init__()
+        if sizes.num_heads < 1 or sizes.d_model % sizes.num_heads:
+            raise ValueError(
+                f"num_heads: expected a divisor of d_model={sizes.d_model}, got {sizes.num_heads}; choose a divisor"
+            )
         self.sizes = sizes
 
     @property
