@@ -71,7 +71,7 @@ class DFA:
         """Return whether each string is in the language.
 
         Raises:
-            ValueError: a symbol id lies outside the alphabet.
+            ValueError: the strings are not a [B, T] array, or a symbol id lies outside the alphabet.
         """
         accepted: np.ndarray = self.accepting[self.semiautomaton.final_states(strings, self.start)]
         return accepted
@@ -203,11 +203,11 @@ class DFA:
         """Return the exact number of accepted strings of this length.
 
         Raises:
-            ValueError: the length is negative.
+            ValueError: the length is not a whole number of at least 0.
         """
-        if length < 0:
+        if not isinstance(length, int | np.integer) or isinstance(length, bool) or length < 0:
             raise ValueError(
-                f"length: expected a number of symbols, 0 or more, got {length}; give a length of at least 0"
+                f"length: expected a number of symbols, 0 or more, got {length!r}; give a length of at least 0"
             )
         counts = self.accepting.astype(object) * 1  # Python integers, because counts of long strings exceed 64 bits
         # The count for length r at a state is the sum, over all symbols, of the counts for r - 1 at the next states.

@@ -19,6 +19,7 @@ from lengthwise.automata.regex_syntax import (
     quoted,
 )
 from lengthwise.automata.semiautomaton import MAX_TRANSITIONS, Semiautomaton, check_symbols, explore
+from lengthwise.validation import check_choice
 
 MAX_STATES = 50_000
 """The largest number of sets of positions. Each set takes half a kilobyte."""
@@ -62,6 +63,7 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None, tokens: 
     Source: Glushkov, "The abstract theory of automata" (1961).
     Differs from the source: bounded repetitions are expanded first.
     """
+    check_choice("tokens", tokens, PARSERS)
     parser = PARSERS[tokens](pattern)
     node = parser.parse()
     symbols = _checked_alphabet(pattern, parser.named, alphabet, tokens)
@@ -118,6 +120,7 @@ def named_symbols(pattern: str, tokens: Tokens = "characters") -> tuple[str, ...
         >>> named_symbols("(b|[^a])*")
         ('a', 'b')
     """
+    check_choice("tokens", tokens, PARSERS)
     parser = PARSERS[tokens](pattern)
     parser.parse()
     return tuple(sorted(parser.named))

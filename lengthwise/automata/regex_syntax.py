@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NoReturn
 
+from lengthwise.validation import check_kind
+
 Tokens = Literal["characters", "words"]
 """The kinds of symbols in an expression: single characters, or words with blanks between them."""
 
@@ -92,6 +94,7 @@ class Parser:
     ways_out: ClassVar[Mapping[str, str]] = _WAYS_OUT
 
     def __init__(self, pattern: str) -> None:
+        check_kind("pattern", pattern, str, "a text")
         self.pattern = pattern
         self.position = 0
         self.depth = 0

@@ -90,7 +90,14 @@ class Semiautomaton:
             )
 
     def check_strings(self, strings: Integer[np.ndarray, "B T"]) -> None:
-        """Raise a ValueError unless all symbols are ids of the alphabet."""
+        """Raise a ValueError unless the strings are a [B, T] array of ids of the alphabet."""
+        is_array = isinstance(strings, np.ndarray)
+        # An empty array has the type float, unless its type is given.
+        if not is_array or strings.ndim != 2 or (strings.size and not np.issubdtype(strings.dtype, np.integer)):
+            got = f"shape {strings.shape} of {strings.dtype}" if is_array else repr(strings)
+            raise ValueError(
+                f"strings: expected a [strings, length] array of integers, got {truncate(got)}; make it with np.array"
+            )
         if strings.size and (strings.min() < 0 or strings.max() >= self.num_symbols):
             row, position = np.argwhere((strings < 0) | (strings >= self.num_symbols))[0].tolist()
             raise ValueError(
@@ -118,7 +125,7 @@ class Semiautomaton:
         """Return the state after every symbol of every string, with one step per position for the whole batch.
 
         Raises:
-            ValueError: a symbol id lies outside 0 ... V-1, or `start` is not a state.
+            ValueError: the strings are not a [B, T] array of ids in 0 ... V-1, or `start` is not a state.
         """
         rows, columns, row = self._prepare(strings, start)
         states = np.empty(columns.shape, dtype=np.int64)
@@ -129,7 +136,7 @@ class Semiautomaton:
 
     def final_states(self, strings: Integer[np.ndarray, "B T"], start: int = 0) -> Int64[np.ndarray, " B"]:
         """Return the state at the end of every string (`start` itself if T is 0); errors are as in `run`."""
-        if len(strings) <= MAX_LOOPED_STRINGS:
+        if getattr(strings, "ndim", 0) == 2 and len(strings) <= MAX_LOOPED_STRINGS:
             return self._final_states_of_few(strings, start)
         rows, columns, row = self._prepare(strings, start)
         for symbols in columns:

@@ -22,6 +22,7 @@ from lengthwise.automata.regex_syntax import (
     Tokens,
 )
 from lengthwise.automata.semiautomaton import check_symbols
+from lengthwise.validation import check_kind
 
 MAX_STATES = 200
 """The largest number of states of the smallest automaton. With this number, elimination takes a few seconds."""
@@ -53,6 +54,7 @@ def regex_from_dfa(dfa: DFA) -> str:
         language" (2004).
     Differs from the source: simplifications are ours.
     """
+    check_kind("dfa", dfa, DFA, "a DFA")
     tokens: Tokens = "characters" if all(len(symbol) == 1 for symbol in dfa.symbols) else "words"
     if tokens == "words":
         check_symbols(dfa.symbols, are_words=True)

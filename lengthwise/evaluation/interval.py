@@ -166,12 +166,18 @@ def holm(p_values: Sequence[float]) -> list[float]:
     If all effects with a corrected p of at most 0.05 are called different from 0, the probability of any wrong
     statement is at most 5 %. NaN stays NaN, and does not count as a test.
 
+    Raises:
+        ValueError: a number is neither NaN nor in [0, 1].
+
     Example:
         >>> holm([0.04, 0.01, math.nan, 0.03])
         [0.06, 0.03, nan, 0.06]
 
     Source: Holm, "A simple sequentially rejective multiple test procedure" (1979). Differs from the source: in nothing.
     """
+    for p in p_values:
+        if not (math.isnan(p) or 0 <= p <= 1):
+            raise ValueError(f"p_values: expected numbers in [0, 1] or NaN, got {p}; give probabilities")
     order = sorted((p, index) for index, p in enumerate(p_values) if not math.isnan(p))
     corrected, highest = [math.nan] * len(p_values), 0.0
     for rank, (p, index) in enumerate(order):

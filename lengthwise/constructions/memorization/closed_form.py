@@ -6,8 +6,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from lengthwise.constructions.memorization.generator import Array, LinearGenerator
-from lengthwise.constructions.memorization.words import Word
-from lengthwise.validation import check_choice
+from lengthwise.constructions.memorization.words import Word, check_word
+from lengthwise.validation import check_choice, truncate
 
 Action = Literal["inverse", "note"]
 
@@ -126,6 +126,7 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
     Differs from the source: the action is inverted by default, and the columns of W_y depend on the power; h_0 is
         W_h^-1 e_1, so that h_1 = e_1.
     """
+    check_word(word)
     check_choice("action", action, get_args(Action))
     p = word.period
     if gcd(power, p) != 1:
@@ -153,6 +154,7 @@ def simplex(word: Word) -> LinearGenerator:
         >>> generator.dimension, generator.generate(8), generator.logits(generator.states(2)).tolist()
         (3, 'abacabac', [[4, 0, 0], [0, 4, 0]])
     """
+    check_word(word)
     p = word.period
     one_hot = np.eye(len(word.symbols), dtype=int)[word.letters]
     bias = one_hot.sum(0)
@@ -164,10 +166,18 @@ def simplex(word: Word) -> LinearGenerator:
 def companion_matrix(coefficients: list[int]) -> Array:
     """Return the integer matrix C with C e_i = e_(i+1) whose characteristic polynomial has these coefficients, 1 first.
 
+    Raises:
+        ValueError: the first coefficient is missing or not 1.
+
     Example:
         >>> companion_matrix([1, 0, -2]).tolist()  # x^2 - 2
         [[0, 2], [1, 0]]
     """
+    if not coefficients or coefficients[0] != 1:
+        raise ValueError(
+            f"coefficients: expected numbers of which the first is 1, got {truncate(repr(coefficients))}; divide by "
+            "the coefficient of the highest power"
+        )
     d = len(coefficients) - 1
     matrix = np.eye(d, k=-1, dtype=int)
     if d:

@@ -4,7 +4,7 @@ import numpy as np
 
 from lengthwise.constructions.memorization.closed_form import rotation_matrix
 from lengthwise.constructions.memorization.generator import LinearGenerator
-from lengthwise.constructions.memorization.words import Word, at_stride, non_crossing_stride
+from lengthwise.constructions.memorization.words import Word, at_stride, check_word, non_crossing_stride
 
 
 def planar(word: Word) -> LinearGenerator:
@@ -29,6 +29,7 @@ def planar(word: Word) -> LinearGenerator:
     Source: "update on rnn memorization", section "How small can we make d?", for two symbols in two runs.
     Differs from the source: covers every word for which d = 2 is possible.
     """
+    check_word(word)
     p = word.period
     if p < 3:
         raise ValueError(f"word: expected a period of at least 3, got {p}; use simplex, which needs only d = {p - 1}")

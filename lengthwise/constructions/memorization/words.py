@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int64
 
-from lengthwise.validation import quoted
+from lengthwise.validation import quoted, truncate
 
 MAX_SYMBOLS = 64
 """The largest number of different symbols in a word."""
@@ -63,6 +63,12 @@ def parse_word(text: str) -> Word:
         if not symbol.isprintable():
             raise ValueError(f"word: expected symbols that can be printed, got {quoted(symbol)}; use other symbols")
     return Word(np.array([symbols.index(letter) for letter in root]), symbols, len(text) // period)
+
+
+def check_word(word: object) -> None:
+    """Raise a ValueError unless the argument is a `Word`, for example if it is a text."""
+    if not isinstance(word, Word):
+        raise ValueError(f"word: expected a Word, got {truncate(repr(word))}; make it with parse_word")
 
 
 def binary_words(period: int) -> Iterator[Word]:

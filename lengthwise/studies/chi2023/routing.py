@@ -86,9 +86,7 @@ def blelloch_scan(length: int) -> list[Merge]:
     Differs from the source: the product of a position includes its own symbol (the form of Brent and Kung); T need not
         be a power of two.
     """
-    strides = [1]
-    while 2 * strides[-1] < length:
-        strides.append(2 * strides[-1])
+    strides = [2**level for level in range(num_levels(length, 2))]
     up = [range(2 * stride - 1, length, 2 * stride) for stride in strides]
     down = [range(3 * stride - 1, length, 2 * stride) for stride in reversed(strides)]
     sweeps = [*zip(strides, up, strict=True), *zip(reversed(strides), down, strict=True)]
@@ -103,6 +101,9 @@ def blelloch_scan(length: int) -> list[Merge]:
 def path_to(merges: Iterable[Merge], position: int) -> list[Merge]:
     """Return the merges on which the final value of `position` depends, in order of their steps.
 
+    Raises:
+        ValueError: the position lies outside the merges.
+
     Example:
         >>> [(merge.step, merge.parts) for merge in path_to(hillis_steele_scan(4), 3)]
         [(1, (0, 1)), (1, (2, 3)), (2, (1, 3))]
@@ -110,6 +111,9 @@ def path_to(merges: Iterable[Merge], position: int) -> list[Merge]:
     # Go backwards from the last step, because a merge's parts are the results of earlier merges.
     needed, path = {position}, []
     in_order = sorted(merges, key=lambda merge: (-merge.step, merge.position))
+    last = max((merge.position for merge in in_order), default=0)
+    if not 0 <= position <= last:
+        raise ValueError(f"position: expected a position in 0..{last}, got {position}; choose one of the string")
     at = {(merge.step, merge.position): merge for merge in in_order}
     for step in dict.fromkeys(merge.step for merge in in_order):
         merged = [at[step, needed_position] for needed_position in needed if (step, needed_position) in at]

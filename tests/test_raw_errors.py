@@ -1,0 +1,58 @@
+"""Arguments of another kind or out of range: one sentence in place of an error of Python, NumPy, or a wrong answer."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from lengthwise.analysis.routing import blelloch_scan, hillis_steele_scan, path_to
+from lengthwise.automata.regex import dfa_from_regex
+from lengthwise.automata.state_elimination import regex_from_dfa
+from lengthwise.constructions.memorization.closed_form import companion_matrix, permutation, simplex
+from lengthwise.constructions.memorization.planar import planar
+from lengthwise.evaluation.interval import holm
+
+pytestmark = pytest.mark.unchecked  # the package itself is to refuse them, without beartype
+
+MACHINE = dfa_from_regex("(a|b)*b")
+STRINGS = r"^strings: expected a \[strings, length\] array of integers, got "
+WORD = r"^word: expected a Word, got '.*'; make it with parse_word$"
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: dfa_from_regex(5), "^pattern: expected a text, got 5; give one$"),
+        (lambda: dfa_from_regex("a", tokens="letters"), "^tokens: expected 'characters' or 'words', got 'letters'; "),
+        (lambda: MACHINE.count("3"), "^length: expected a number of symbols, 0 or more, got '3'; give a length"),
+        (lambda: MACHINE.count(1.5), "^length: expected a number of symbols, 0 or more, got 1.5; give a length"),
+        (lambda: MACHINE.accepts([[0]]), STRINGS + r"\[\[0\]\]; make it with np.array$"),
+        (lambda: MACHINE.accepts(None), STRINGS + "None; "),
+        (lambda: MACHINE.accepts(np.array([0, 1])), STRINGS + r"shape \(2,\) of int64; "),
+        (lambda: MACHINE.accepts(np.array(0)), STRINGS + r"shape \(\) of int64; "),
+        (lambda: MACHINE.accepts(np.array([[0.5]])), STRINGS + r"shape \(1, 1\) of float64; "),
+        (lambda: regex_from_dfa(None), "^dfa: expected a DFA, got None; give one$"),
+        (lambda: planar("01"), WORD),
+        (lambda: simplex("abc"), WORD),
+        (lambda: permutation("abc"), WORD),
+        (lambda: companion_matrix([]), r"^coefficients: expected numbers of which the first is 1, got \[\]; divide"),
+        (lambda: companion_matrix([2, 1]), r"^coefficients: expected .* got \[2, 1\]; divide by the coefficient of"),
+        (lambda: hillis_steele_scan(-3), "^length: expected at least 1 symbol, got -3; "),
+        (lambda: blelloch_scan(0), "^length: expected at least 1 symbol, got 0; "),
+        (lambda: path_to(hillis_steele_scan(4), 9), r"^position: expected a position in 0\.\.3, got 9; choose one"),
+        (lambda: path_to(hillis_steele_scan(4), -1), r"^position: expected a position in 0\.\.3, got -1; choose one"),
+        (lambda: holm([2, -1]), r"^p_values: expected numbers in \[0, 1\] or NaN, got 2; give probabilities$"),
+        (lambda: holm([0.5, -1]), r"^p_values: expected numbers in \[0, 1\] or NaN, got -1; give probabilities$"),
+    ],
+)
+def test_one_sentence_names_the_argument(call: Callable[[], object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        call()
+
+
+def test_arguments_at_the_ends_are_accepted() -> None:
+    assert MACHINE.accepts(np.array([[]])).tolist() == [False]
+    assert MACHINE.count(np.int64(2)) == 2
+    assert path_to(hillis_steele_scan(4), 0) == path_to([], 0) == []
+    assert hillis_steele_scan(1) == blelloch_scan(1) == []
+    assert holm([0, 1]) == [0, 1]
