@@ -104,11 +104,13 @@ def refusal(error: CycloptsError) -> str:
     words = [part for word in error.root_input_tokens or () for part in word.split("=", 1)]
     option = error.token.keyword or error.token.value.partition("=")[0]
     value = words[words.index(option) + 1] if option in words[:-1] else "VALUE"
+    name, arguments = option.removeprefix("--").replace("-", "_"), list(error.argument_collection or ())
+    if any(each.field_info.name == name and each.field_info.is_positional_only for each in arguments):
+        command = " ".join(error.command_chain or ())
+        return f"{option}: no such option; write {value} without it (`lengthwise {command} --help` shows where)"
     # A frequent mistake is to give a setting as an option of its own.
-    takes_settings = any("--set" in argument.names for argument in error.argument_collection or ())
-    if takes_settings and (section := _section_of(option.removeprefix("--").replace("-", "_"))):
-        setting = f"{section}.{option.removeprefix('--').replace('-', '_')}={value}"
-        return f"{option}: no such option; it is a setting, use --set {setting}"
+    if any("--set" in each.names for each in arguments) and (section := _section_of(name)):
+        return f"{option}: no such option; it is a setting, use --set {section}.{name}={value}"
     return str(error)
 
 

@@ -16,7 +16,9 @@ def whole_number(kind: Any, tokens: Sequence[Any]) -> int:
     text = tokens[0].value
     # Python itself rejects numbers of more than 4,300 digits, with a message about its limits.
     if not text.isdecimal() or len(text) > MAX_DIGITS:
-        raise ValueError(f"{tokens[0].keyword or 'argument'}: expected a whole number of at least 0, got {text}")
+        raise ValueError(
+            f"{tokens[0].keyword or 'argument'}: expected a whole number of at least 0, got {text}; give one"
+        )
     return int(text)
 
 
@@ -24,7 +26,9 @@ def count(kind: Any, tokens: Sequence[Any]) -> int:
     """Parse a whole number of at least 1."""
     text = tokens[0].value
     if not text.isdecimal() or len(text) > MAX_DIGITS or int(text) < 1:
-        raise ValueError(f"{tokens[0].keyword or 'argument'}: expected a whole number of at least 1, got {text}")
+        raise ValueError(
+            f"{tokens[0].keyword or 'argument'}: expected a whole number of at least 1, got {text}; give one"
+        )
     return int(text)
 
 

@@ -73,6 +73,10 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
         >>> certify(net, make_task("parity")).level
         'refuted'
     """
+    for name, part in (("embedding", embedding), ("head", head)):
+        if not isinstance(part, nn.Module):
+            raise ValueError(f"{name}: expected a torch module, got {type(part).__name__}; give an nn.Module")
+    _check_core(core)
     if isinstance(embedding, nn.Embedding):
         num_symbols = embedding.num_embeddings if num_symbols is None else num_symbols
         if embedding.max_norm is not None:
@@ -88,10 +92,6 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
         )
     known = embedding.num_embeddings if isinstance(embedding, nn.Embedding) else MAX_SYMBOLS
     num_symbols = whole_number("num_symbols", num_symbols, 1, known)
-    for name, part in (("embedding", embedding), ("head", head)):
-        if not isinstance(part, nn.Module):
-            raise ValueError(f"{name}: expected a torch module, got {type(part).__name__}; give an nn.Module")
-    _check_core(core)
     model = WrappedRNN(embedding, core, head, num_symbols)
     _check_parts(model)
     return model

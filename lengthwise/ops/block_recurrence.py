@@ -32,6 +32,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from lengthwise.conventions import Diverged
 from lengthwise.devices import in_full_precision
 from lengthwise.ops.scan import interleaved
+from lengthwise.validation import check_choice
 
 Form = Literal["sequential", "scan", "chunked"]
 
@@ -61,7 +62,7 @@ def recurrence(
     inputs: Tensor,
     initial: Tensor | None = None,
     *,
-    form: str | None = None,
+    form: Form | None = None,
     overflow: Overflow = "raise",
 ) -> Tensor:
     """Return all states, with the shape of `inputs`, by the given form or by the form that is likely the fastest.
@@ -81,8 +82,7 @@ def recurrence(
         return recurrence_by_definition(transitions, inputs, initial)
     initial = _initial(transitions, inputs, initial)
     form = form or fastest_form(transitions, inputs)
-    if form not in _FORMS:
-        raise ValueError(f"form: expected one of {', '.join(_FORMS)}, got {form!r}")
+    check_choice("form", form, _FORMS)
     states: Tensor = _Recurrence.apply(transitions, inputs, initial, form)  # type: ignore[no-untyped-call]
     if overflow == "raise":
         check_finite(states, transitions=transitions, inputs=inputs, initial=initial)
@@ -109,7 +109,7 @@ def fastest_form(transitions: Tensor, inputs: Tensor) -> Form:
 
 class _Recurrence(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: FunctionCtx, transitions: Tensor, inputs: Tensor, initial: Tensor, form: str) -> Tensor:
+    def forward(ctx: FunctionCtx, transitions: Tensor, inputs: Tensor, initial: Tensor, form: Form) -> Tensor:
         states = _FORMS[form](transitions, inputs, initial)
         # The products of a form are not kept: the gradient runs its own recurrence, which needs only the states.
         ctx.save_for_backward(transitions, initial, states)
@@ -133,7 +133,7 @@ def _outer(adjoints: Tensor, before: Tensor, transitions: Tensor) -> Tensor:
     return adjoints * before if transitions.ndim == before.ndim else adjoints[..., None] * before[..., None, :]
 
 
-def _adjoint_states(transitions: Tensor, gradient: Tensor, form: str) -> Tensor:
+def _adjoint_states(transitions: Tensor, gradient: Tensor, form: Form) -> Tensor:
     """Return the states of the recurrence backwards: l_t = g_t + A_{t+1}^H l_{t+1}."""
     last = gradient[:, -1]
     if gradient.shape[1] == 1:
@@ -221,7 +221,7 @@ def chunk_starts(transitions: Iterable[Tensor], inputs: Tensor, initial: Tensor)
     return starts
 
 
-_FORMS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+_FORMS: dict[Form, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
     "sequential": _sequential,
     "scan": _scan,
     "chunked": _chunked,

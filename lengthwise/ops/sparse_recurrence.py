@@ -35,6 +35,7 @@ from lengthwise.ops.block_recurrence import MAX_STEP_PRODUCTS, MIN_CHUNKED_STEPS
 from lengthwise.ops.column_norm import hard_columns
 from lengthwise.ops.complex_pairs import times_pairs
 from lengthwise.ops.scan import Elements, scan
+from lengthwise.validation import check_choice
 
 Form = Literal["scatter", "gather"]
 
@@ -317,10 +318,9 @@ def _check(
     values: Factors | None,
     rows: Int64[Tensor, "B T"],
     initial: State,
-    form: str,
+    form: Form,
 ) -> None:
-    if form not in OPPOSITE_FORM:
-        raise ValueError(f"form: expected one of {', '.join(OPPOSITE_FORM)}, got {form!r}")
+    check_choice("form", form, OPPOSITE_FORM)
     if not rows.shape[1]:
         raise ValueError("rows: expected at least 1 step, got 0; a string must not be empty")
     width, parts = dictionary.shape[-1], initial.shape[-1]

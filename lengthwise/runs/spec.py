@@ -192,7 +192,7 @@ def _misplaced(settings: Mapping[str, Any], seed: int) -> list[str]:
         f"{name}: not a section; give it apart from the settings" for name in ("seed", "preset") if name in settings
     ]
     if not 0 <= seed <= MAX_SEED:
-        problems.append(f"seed: expected an integer from 0 to {MAX_SEED:,}, got {truncate(str(seed))}")
+        problems.append(f"seed: expected an integer from 0 to {MAX_SEED:,}, got {truncate(str(seed))}; give one")
     return problems
 
 

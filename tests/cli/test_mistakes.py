@@ -39,7 +39,11 @@ def test_a_table_that_lacks_a_transition_is_refused(tmp_path: Path, capsys) -> N
         (["ab", "--to", "regular-gpt", "--chunk-size", "1"], "--chunk-size: expected 2 to 2,000, got 1"),
         (
             ["ab", "--to", "regular-gpt", "--chunk-size", "x"],
-            "--chunk-size: expected a whole number of at least 0, got x",
+            "--chunk-size: expected a whole number of at least 0, got x; give one",
+        ),
+        (
+            ["--pattern", "ab", "--to", "rnn"],
+            "--pattern: no such option; write ab without it (`lengthwise compile --help` shows where)",
         ),
         (["--task", "parity", "--alphabet", "ab", "--to", "rnn"], "--alphabet: expected none next to a task, got 'ab'"),
         (
@@ -100,6 +104,8 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         (["train", "parity", "gru", "--seeds", "0", "--seed", "3"], "--seed: not allowed with --seeds, got 3"),
         (["train", "parity", "gru", "--seeds", "1-2", "--seed", "0"], "--seed: not allowed with --seeds, got 0"),
         (["train", "parity", "gru", "--seed", "9" * 400], "seed: expected an integer from 0 to 1,000,000,000,000,000"),
+        (["train", "parity", "gru", "--seed", "9" * 20], f"000,000,000, got {'9' * 20}; give one"),
+        (["train", "parity", "--model", "gru"], "--model: no such option; write gru without it (`lengthwise train --h"),
         (["reproduce", "leaderboard", "--pages", ""], "--pages: expected a folder, got an empty name; write . for"),
         (["track", "runs/one", "--to", "tensorboard", "--out", ""], "--out: expected a folder, got an empty name"),
         (["train", "parity", "gru", "--runs", ""], "--runs: expected a folder, got an empty name; write . for"),
@@ -129,7 +135,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         ),
         (
             ["train", "parity", "regular-gpt", "--seed", "-1"],
-            "lengthwise: --seed: expected a whole number of at least 0, got -1",
+            "lengthwise: --seed: expected a whole number of at least 0, got -1; give one",
         ),
         (["train", "regex", "regular-gpt", "--set", "task.pattern=[ab]+"], "contains every string of one symbol"),
         (

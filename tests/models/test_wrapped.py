@@ -115,6 +115,12 @@ def test_other_embeddings_say_how_many_symbols_there_are() -> None:
         model(torch.tensor([[2]]))
 
 
+@pytest.mark.unchecked
+def test_parts_that_are_no_modules_are_named() -> None:
+    with pytest.raises(ValueError, match=r"^embedding: expected a torch module, got int; give an nn.Module$"):
+        wrap(1, 2, 3)
+
+
 class Neighbors(nn.Module):
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         return tokens[..., None].cumsum(1).float()

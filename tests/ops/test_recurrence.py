@@ -256,7 +256,9 @@ def test_bad_input_is_named(changes: dict, message: str) -> None:
     given = {"transitions": torch.zeros(2, 5, 3), "inputs": torch.zeros(2, 5, 3), "initial": torch.zeros(2, 3)}
     with pytest.raises(ValueError, match=message):
         recurrence(**given | changes)
-    with pytest.raises(ValueError, match="form: expected one of sequential, scan, chunked, got 'fast'"):
+    with pytest.raises(
+        ValueError, match="form: expected 'sequential' or 'scan' or 'chunked', got 'fast'; choose one of these"
+    ):
         recurrence(**given, form="fast")
 
 

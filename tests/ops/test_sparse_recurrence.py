@@ -77,7 +77,7 @@ def test_gradients_without_the_choice_are_derivatives() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"form": "rows"}, "form: expected one of scatter, gather, got 'rows'"),
+        ({"form": "rows"}, "form: expected 'scatter' or 'gather', got 'rows'; choose one of these"),
         ({"rows": torch.zeros(2, 0, dtype=torch.int64)}, "rows: expected at least 1 step, got 0"),
         ({"initial": torch.zeros(1, 5, 1)}, r"initial: expected shape \[2, 5, 1\], got \[1, 5, 1\]"),
         ({"values": torch.zeros(3, 4, 1)}, r"values: expected shape \[3, 5, 1\], got \[3, 4, 1\]"),

@@ -109,7 +109,7 @@ def check_max_dimension(max_dimension: int | None) -> None:
     if max_dimension is not None and max_dimension >= MAX_LENGTH:
         raise ValueError(
             f"max_dimension: expected at most {MAX_LENGTH - 1}, got {max_dimension}; a word of period p needs no more "
-            f"than p - 1 dimensions, and periods are at most {MAX_LENGTH:,}"
+            f"than p - 1 dimensions, and periods are at most {MAX_LENGTH:,}, so lower it or leave it out"
         )
 
 

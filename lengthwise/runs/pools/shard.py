@@ -34,5 +34,7 @@ def parse_shard(text: str) -> Shard:
     index, slash, count = text.partition("/")
     numbers = [int(part) if part.isdecimal() and len(part) < 10 else 0 for part in (index, count)]
     if not (slash and 1 <= numbers[0] <= numbers[1]):
-        raise ValueError(f"shard: expected I/N with I from 1 to N, such as 2/3, got {text[:40]!r}")
+        raise ValueError(
+            f"shard: expected I/N with I from 1 to N, got {text[:40]!r}; for the second of three shards, give 2/3"
+        )
     return Shard(*numbers)

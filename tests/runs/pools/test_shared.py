@@ -129,7 +129,10 @@ def test_drafts_of_two_machines_have_two_names(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--shard", "3/2"], "--shard: expected I/N with I from 1 to N, such as 2/3, got '3/2'"),
+        (
+            ["--shard", "3/2"],
+            "--shard: expected I/N with I from 1 to N, got '3/2'; for the second of three shards, give 2/3",
+        ),
         (["--shard", "0/2"], "--shard: expected I/N"),
         (["--shard", "1/2", "--page-only"], "--shard: not allowed with --page-only"),
         (["--pool", "slurm"], "slurm"),
