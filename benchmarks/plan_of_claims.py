@@ -205,8 +205,8 @@ def _cells_of(item: Item) -> tuple[str, ...]:
 
 def _command(item: Item) -> str:
     experiment, row, columns = item.cells
-    rows = f' --row "{row}"' if row else ""
-    column = f' --column "{columns[0]}"' if columns else ""
+    rows = f' --rows "{row}"' if row else ""
+    column = f' --columns "{columns[0]}"' if columns else ""
     return f"lengthwise reproduce {experiment} --scale paper{rows}{column}"
 
 

@@ -1,5 +1,6 @@
 """The contract of an experiment: cells of runs, the measurement of each run, and the paper's entry for each cell."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
@@ -154,16 +155,59 @@ class Experiment(NamedTuple):
             for spec, plan in zip(self.specs, plans, strict=True)
         ]
 
-    def select(self, row: str | None = None, column: str | None = None) -> "Experiment":
-        """Return the experiment with only the cells of a row, of a column, or of both; reject unknown names."""
+    def scale_notes(self, scale: Scale) -> list[str]:
+        """Return the notes on how this scale differs from the paper's; at scale `smoke`, a warning."""
+        return [_SMOKE] if scale == "smoke" else [note for note in self.notes if f"`{scale}`" in note]
+
+    def select(self, rows: str = "", columns: str = "") -> "Experiment":
+        """Return the experiment with only the cells in these rows and columns; without names, in all of them.
+
+        Names are separated by commas. A name may be typed in lower case, with a hyphen in place of any run of other
+        characters than letters and digits.
+
+        Raises:
+            ValueError: there is no row or column of this name, or no cell is in both.
+        """
         cells = list(self.cells)
-        for axis, name in (("row", row), ("column", column)):
-            known = list(dict.fromkeys(getattr(cell, axis) for cell in cells))
-            if name is not None and name not in known:
-                names = ", ".join(map(repr, known))
-                raise ValueError(f"{axis}: no cell is in {axis} {name!r}{nearest(name, known)} (known: {names})")
-            cells = [cell for cell in cells if name is None or getattr(cell, axis) == name]
+        for axis, text in (("row", rows), ("column", columns)):
+            named = _named(axis, text, dict.fromkeys(getattr(cell, axis) for cell in cells))
+            cells = [cell for cell in cells if not named or getattr(cell, axis) in named]
         return self._replace(cells=cells)
+
+
+def _named(axis: str, text: str, known: Iterable[str]) -> set[str]:
+    """Return the known names in a text of names that are separated by commas; a name may itself contain commas.
+
+    Example:
+        >>> sorted(_named("column", "LSTM,Transformer, rotary", ["LSTM", "Transformer", "Transformer, rotary"]))
+        ['LSTM', 'Transformer, rotary']
+    """
+    names = {**{_typed(name): name for name in known}, **{name: name for name in known}}
+    found: set[str] = set()
+    parts = [part for part in text.split(",") if part.strip()]
+    while parts:
+        # The longest name counts, because a part of it may be the name of another row.
+        candidates = [(",".join(parts[:end]).strip(), end) for end in range(len(parts), 0, -1)]
+        matches = ((names.get(name) or names.get(_typed(name)), end) for name, end in candidates)
+        name, end = next(((name, end) for name, end in matches if name), (None, 0))
+        if name is None:
+            wrong, choices = parts[0].strip(), ", ".join(map(repr, known))
+            raise ValueError(
+                f"{axis}s: expected names of {axis}s, got {wrong!r}{nearest(wrong, known)} (known: {choices})"
+            )
+        found.add(name)
+        parts = parts[end:]
+    return found
+
+
+def _typed(name: str) -> str:
+    """Return the form of a row's or column's name that users type.
+
+    Example:
+        >>> _typed("Arithmetic, = at the end")
+        'arithmetic-at-the-end'
+    """
+    return re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 _SMOKE = (

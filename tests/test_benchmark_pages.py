@@ -55,4 +55,4 @@ def test_the_plan_counts_runs_of_the_papers_size_and_shared_runs_once(monkeypatc
     assert [claim for claim, _ in made.undecided] == ["1: 2", "1: 3"]
     page = plan.plan_page(made, {"date": "today"})
     assert "would decide 2 of the [open claims]" in page
-    assert '--scale paper --row "Even Pairs" --column "RNN"' in page
+    assert '--scale paper --rows "Even Pairs" --columns "RNN"' in page

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from lengthwise.cli.devices import check_alone, workers_on
 from lengthwise.cli.experimenting import Page, print_outcomes
-from lengthwise.cli.options import Device, Root, Workers, folder, whole_number
+from lengthwise.cli.options import ColumnNames, Device, Root, RowNames, Workers, folder, whole_number
 from lengthwise.cli.outputs import check_writable
 from lengthwise.cli.streams import Output
 from lengthwise.display import counted
@@ -60,7 +60,8 @@ def bench(
         str | None,
         Parameter(help="Your model: a registered name, or a Python file that registers models."),
     ] = None,
-    rows: Annotated[str, Parameter(help="Run only these tasks, as in parity,even-pairs.")] = "",
+    rows: RowNames = "",
+    columns: ColumnNames = "",
     scale: Annotated[
         str,
         Parameter(
@@ -106,7 +107,7 @@ def bench(
         check_writable(file)
     entrants = [] if model is None else _entrants(_models_of(model), benchmark)
     command = shlex.join(["lengthwise", "bench", name, *(["--model", model] if model else [])])
-    request = _Request(benchmark, size, [row for row in rows.split(",") if row.strip()], pages, command)
+    request = _Request(benchmark, size, rows, columns, pages, command)
     report, code = _measure(request, entrants, _Sweep(options, _Budget(options.budget, options.runs)), console)
     for file in out:
         write_benchmark(report, file)
@@ -115,19 +116,18 @@ def bench(
 
 
 class _Request(NamedTuple):
-    """A benchmark, its scale, the names of rows (none means all rows), the folder of the page, and the command."""
+    """A benchmark, its scale, names of rows and columns (`Experiment.select`), the folder of the page, the command."""
 
     benchmark: "Benchmark"
     scale: "Scale"
-    rows: Sequence[str]
+    rows: str
+    columns: str
     pages: Path
     command: str
 
     def experiment(self, entrants: "Sequence[Entrant]") -> "Experiment":
-        """Return the requested rows for these models or, without models, for our own models."""
-        from lengthwise.studies.benchmarks.benchmark import select_rows
-
-        return select_rows(self.benchmark.make(entrants or self.benchmark.entrants, self.scale), self.rows)
+        """Return the requested cells of these models or, without models, of our own models."""
+        return self.benchmark.make(entrants or self.benchmark.entrants, self.scale).select(self.rows, self.columns)
 
     def records(self) -> "tuple[Path, list[RunResult]]":
         """Return the file of the benchmark's records, and its results; without the file, an empty list."""
@@ -147,6 +147,7 @@ def _measure(
     benchmark, scale = request.benchmark, request.scale
     # A wrong row or setting ends the command here, before the first run trains.
     planned = request.experiment(entrants)
+    entrants = [each for each in entrants if each.column in {cell.column for cell in planned.cells}]
     records, before = request.records()
     with workers_on(sweep.options.device):
         _announce(planned, benchmark.make([*benchmark.entrants, *entrants], scale), records, before, console)
@@ -279,7 +280,7 @@ def _recorded(request: _Request, before: "list[RunResult]") -> "Measured":
     from lengthwise.runs.pools.outcome import Outcome
 
     results = {result.run_id: result for result in before}
-    experiment = request.experiment([])
+    experiment = request._replace(columns="").experiment([])
     outcomes = [Outcome(spec, results.get(spec.id)) for spec in experiment.specs]
     return Measured(experiment, outcomes, f"recorded, scale {request.scale}")
 
@@ -290,13 +291,13 @@ def _report(request: _Request, measured: "Sequence[Measured]") -> "BenchmarkRepo
 
     benchmark = request.benchmark
     score = max if benchmark.score == "best" else fmean
-    rows = ["--rows", ",".join(request.rows)] if request.rows else []
+    options = {"--rows": request.rows, "--columns": request.columns, "--scale": request.scale}
     tables, notes = benchmark_tables(measured, benchmark.published, score, benchmark.published_part)
     return BenchmarkReport(
         title=benchmark.title,
         source=benchmark.source,
         scale=request.scale,
-        command=f"{request.command} {shlex.join([*rows, '--scale', request.scale])}",
+        command=f"{request.command} {shlex.join(word for option in options.items() if option[1] for word in option)}",
         tables=tables,
         notes=notes,
         protocol=benchmark.protocol,
@@ -322,7 +323,7 @@ def _entrants(names: Sequence[str], benchmark: "Benchmark") -> "list[Entrant]":
         if name in columns:
             raise ValueError(
                 f"model: expected a model that is not in the benchmark, got {name}, the column {columns[name]!r}; "
-                f"`lengthwise reproduce {benchmark.experiment} --column {columns[name]!r}` runs its cells"
+                f"`lengthwise reproduce {benchmark.experiment} --columns {columns[name]!r}` runs its cells"
             )
         if name in taken:
             raise ValueError(

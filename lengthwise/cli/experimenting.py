@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from cyclopts import Parameter
 
 from lengthwise.cli.devices import VARIABLE, check_alone, workers_on
-from lengthwise.cli.options import Device, Root, Workers, folder
+from lengthwise.cli.options import ColumnNames, Device, Root, RowNames, Workers, folder
 from lengthwise.cli.outputs import AsJSON, check_writable, write_object
 from lengthwise.cli.streams import Output
 from lengthwise.files import check_suffix
@@ -86,8 +86,8 @@ def reproduce(
         Parameter(negative=(), help="Count recorded runs as finished: records next to the page, else in the package."),
     ] = False,
     page_only: Annotated[bool, Parameter(negative=(), help="Do not train; write the page from finished runs.")] = False,
-    row: Annotated[str | None, Parameter(help="Run only this row's cells, and write no page.")] = None,
-    column: Annotated[str | None, Parameter(help="Run only this column's cells, and write no page.")] = None,
+    rows: RowNames = "",
+    columns: ColumnNames = "",
     out: Annotated[Path | None, Parameter(help="Also write the printed tables: .tex, .md or .csv.")] = None,
     sweep: Sweep = ONE_MACHINE,
     as_json: AsJSON = False,
@@ -95,7 +95,8 @@ def reproduce(
     """Run an experiment and write its page: our numbers next to the paper's.
 
     Finished runs are not repeated; after an interruption the same command continues. While runs execute, the page is
-    written every quarter of an hour. The folder records/ next to the page keeps all results.
+    written every quarter of an hour. The folder records/ next to the page keeps all results. With --rows or --columns,
+    no page is written.
     """
     from lengthwise.cli.progress import page_updates, run_all
     from lengthwise.experiment import EXPERIMENTS, parse_scale
@@ -107,10 +108,10 @@ def reproduce(
     _check_page_only(page_only, **vars(sweep))
     _check_output(out, sweep.shard, as_json)
     console = Output(is_error=as_json)
-    experiment = EXPERIMENTS[name](parse_scale(scale)).select(row, column)
+    experiment = EXPERIMENTS[name](parse_scale(scale)).select(rows, columns)
     _announce(experiment, console, runs_anything=not page_only, takes_records=recorded)
     before = _on_record(pages, file_stem(name, scale), runs, console, counts=recorded)
-    page = Page(name, scale, experiment, runs, pages, before) if row is None and column is None else None
+    page = Page(name, scale, experiment, runs, pages, before) if not (rows or columns) else None
     if page_only:
         outcomes = finished(experiment.specs, runs, experiment.plans)
     else:
@@ -123,6 +124,9 @@ def reproduce(
             outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, sweep.pool, also)
     tables = outcome_tables(experiment, outcomes)
     code = print_outcomes(experiment, outcomes, console, tables)
+    # The page contains the notes, so they are printed only without a page.
+    for note in [] if page else experiment.scale_notes(parse_scale(scale)):
+        console.print_line(f"  {note}")
     files = _write_files(page, outcomes, tables, out)
     for path in files:
         console.print_line(f"wrote {path}")
@@ -170,7 +174,7 @@ def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool,
         )
     needs, lacks = experiment.requires.needs, experiment.requires.lacks
     if needs:
-        needs += " See --device, and --column and --shard for a part of them."
+        needs += " See --device, and --columns and --shard for a part of them."
     if lacks:
         raise ValueError(f"{lacks}. {needs}" if needs else lacks)
     if needs and runs_anything:

@@ -116,9 +116,7 @@ def test_a_part_of_the_cells_is_run_and_shown(mine: Path, tmp_path: Path, monkey
     own = ("--model", str(mine), "--scale", "smoke", "--workers", "1")
     own = (*own, "--runs", str(tmp_path / "runs"), "--pages", str(tmp_path / "pages"))
     assert exit_code("bench", "leaderboard", *own, "--rows", "party") == 2
-    assert "--rows: expected rows of 'Leaderboard: regular tasks by one protocol', got 'party'; did you mean" in (
-        capsys.readouterr().err
-    )
+    assert "--rows: expected names of rows, got 'party'; did you mean" in (capsys.readouterr().err)
     assert not (tmp_path / "runs").exists()
     assert exit_code("bench", "leaderboard", *own, "--rows", "parity") != 0
     assert "has no records of other models" in capsys.readouterr().out
@@ -260,6 +258,7 @@ def test_the_model_of_the_page_is_measured_within_a_budget_and_written(tmp_path:
     monkeypatch.setattr(leaderboard, "RATES", (1e-2,))
     table, papers, text = (tmp_path / each for each in ("table.csv", "papers.bib", "table.md"))
     own = ("bench", "pd-ssm", "--model", str(file), "--rows", "parity", "--scale", "smoke", "--workers", "1")
+    own = (*own, "--columns", name)
     own = (*own, "--runs", str(tmp_path / "runs"), "--pages", str(tmp_path / "pages"))
     try:
         assert exit_code(*own, "--budget", "0") == 1
@@ -271,7 +270,9 @@ def test_the_model_of_the_page_is_measured_within_a_budget_and_written(tmp_path:
         assert [(line["model"], line["Parity"]) for line in lines if line["from"] == "[1]"][-1] == ("PD-SSM", "99.9")
         assert (lines[-1]["model"], lines[-1]["runs"], lines[-1]["from"]) == (name, "1", "scale smoke")
         assert papers.read_text().startswith("@inproceedings{terzic2025structured,")
-        assert f"lengthwise bench pd-ssm --model {file} --rows parity --scale smoke\n" in text.read_text()
+        assert (
+            f"lengthwise bench pd-ssm --model {file} --rows parity --columns {name} --scale smoke\n" in text.read_text()
+        )
         (result,) = read_records(tmp_path / "pages/records/bench-pd-ssm-smoke.jsonl.gz")
         assert _Budget(1, tmp_path / "runs")._recorded(result.run_id) == result.training.cpu_seconds > 0
         assert not _Budget(None, tmp_path).is_spent()
@@ -287,6 +288,7 @@ def test_benchmarks_are_listed_and_a_faulty_request_is_one_sentence(tmp_path: Pa
         (("pd-ssm", "--out", str(tmp_path / "x.xls")), "--out: expected a name that ends in .md, "),
         (("pd-ssm", "--scale", "large"), "--scale: expected one of smoke, small, paper, got 'large'"),
         (("leaderboard", "--scale", "paper"), "--scale: expected small or smoke, got paper"),
+        (("leaderboard", "--columns", "GUR"), "--columns: expected names of columns, got 'GUR'; did you mean 'GRU'?"),
     ):
         assert exit_code("bench", *given, "--pages", str(tmp_path)) == 2
         assert sentence in capsys.readouterr().err

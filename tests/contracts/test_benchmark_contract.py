@@ -7,7 +7,7 @@ import pytest
 
 from lengthwise.experiment import EXPERIMENTS
 from lengthwise.models.base import MODELS
-from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, Benchmark, select_rows
+from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, Benchmark
 from lengthwise.studies.leaderboard.experiments.leaderboard import Entrant
 
 MINE = Entrant("mine", "gru", {}, 1e-3)
@@ -57,8 +57,8 @@ def test_a_further_model_gets_a_column_of_its_own_and_changes_no_other(name: str
     benchmark = benchmark_of(name)
     ours = benchmark.make(benchmark.entrants, "smoke")
     both = benchmark.make([*benchmark.entrants, MINE], "smoke")
-    assert both.select(column=MINE.column).specs == benchmark.make([MINE], "smoke").specs
-    assert {cell.row for cell in both.select(column=MINE.column).cells} == {cell.row for cell in ours.cells}
+    assert both.select(columns=MINE.column).specs == benchmark.make([MINE], "smoke").specs
+    assert {cell.row for cell in both.select(columns=MINE.column).cells} == {cell.row for cell in ours.cells}
     assert [cell for cell in both.cells if cell.column != MINE.column] == list(ours.cells)
     assert both.plan == ours.plan
     assert {cell.column for cell in ours.cells} == {entrant.column for entrant in benchmark.entrants}
@@ -83,10 +83,10 @@ def test_rows_are_selected_as_they_are_typed(name: str) -> None:
     rows = list(dict.fromkeys(cell.row for cell in experiment.cells))
     for row in rows:
         for typed in (row, row.lower(), re.sub(r"[^a-z0-9]+", "-", row.lower()).strip("-")):
-            assert {cell.row for cell in select_rows(experiment, [typed]).cells} == {row}
-    assert select_rows(experiment, []).specs == experiment.specs
-    with pytest.raises(ValueError, match=r"^rows: expected rows of .*, got 'none of these'"):
-        select_rows(experiment, ["none of these"])
+            assert {cell.row for cell in experiment.select(typed).cells} == {row}
+    assert {cell.row for cell in experiment.select(",".join(rows)).cells} == {*rows}
+    with pytest.raises(ValueError, match=r"^rows: expected names of rows, got 'none of these'"):
+        experiment.select("none of these")
 
 
 def test_a_search_for_rates_trains_only_the_given_models(name: str) -> None:

@@ -99,14 +99,14 @@ def test_runs_at_smoke_scale_and_writes_its_page(name: str, runs: Path, tmp_path
     assert "## Without a result" not in page
 
 
-def test_a_cell_is_selected_by_row_and_column(name: str) -> None:
+def test_cells_are_selected_by_row_and_column(name: str) -> None:
     experiment = made(name, "smoke")
     assert experiment.select().specs == experiment.specs
     for cell in experiment.cells:
-        assert cell in experiment.select(row=cell.row).cells
+        assert cell in experiment.select(rows=cell.row).cells
         selected = experiment.select(cell.row, cell.column).cells
         assert cell in selected
         assert {(other.row, other.column) for other in selected} == {(cell.row, cell.column)}
-    for axis in ("row", "column"):
-        with pytest.raises(ValueError, match=rf"^{axis}: no cell is in {axis} 'none of these'"):
+    for axis in ("rows", "columns"):
+        with pytest.raises(ValueError, match=rf"^{axis}: expected names of {axis}, got 'none of these'"):
             experiment.select(**{axis: "none of these"})

@@ -123,7 +123,7 @@ def command_line(chance: random.Random) -> list[str]:
         picked += options_of(chance, {"--preset": [*PRESETS, *ODD], "--workers": [*HUGE, *ODD]}, 0.05)
         changes = [word for _ in range(chance.randrange(3)) for word in own_assignment(chance, task, model)]
         return ["train", *pair, *SMALL, *picked, *changes, *STEPS]
-    names = ["--out", "--check", "--scale", "--workers", "--row", "--column", "--pages", "--length", "--to", "--seed"]
+    names = ["--out", "--check", "--scale", "--workers", "--rows", "--columns", "--pages", "--length", "--to", "--seed"]
     picked = options_of(chance, {name: [*ODD, "finished", "smoky"] for name in names}, 0.3)
     scale = ["--scale", "smoky"] if command in ("demo", "reproduce") else []
     return [command, chance.choice(["nowhere", *TASKS, *MODELS, *EXPERIMENTS, *ODD]), *picked, *scale]

@@ -79,7 +79,7 @@ def first_lines(stem: str) -> str:
 def test_what_a_page_says_first_of_a_table_is_what_its_claims_say() -> None:
     table_1 = EXPERIMENTS["regular-gpt/table-1"]("small")
     for column in ("C=2", "C=3"):
-        printed = [cell.row for cell in table_1.select(column=column).cells if cell.published]
+        printed = [cell.row for cell in table_1.select(columns=column).cells if cell.published]
         of_column = Counter(
             line_of(
                 Entry(
@@ -274,7 +274,10 @@ def test_columns_are_compared_over_rows_and_runs(docs: Path) -> None:
 @pytest.mark.parametrize(
     ("evidence", "message"),
     [
-        (Entry("looped/table-2", "depth 3", "timestep, R=5", ("error",)), "row: no cell is in row 'depth 3'"),
+        (
+            Entry("looped/table-2", "depth 3", "timestep, R=5", ("error",)),
+            "rows: expected names of rows, got 'depth 3'",
+        ),
         (Entry("looped/table-2", TREES, "timestep, R=5", ("mean",)), "looped/table-2: no column 'mean'"),
         (Entry("looped/table-30", "", ""), "unknown experiment 'looped/table-30'"),
         (Entry("looped/table-2", TREES, "control, R=5", ("error",)), "expected: .* has no entry of the paper"),

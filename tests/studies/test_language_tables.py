@@ -81,5 +81,5 @@ def test_what_runs_take_is_said_before_they_start(tmp_path: Path, monkeypatch, c
 
     monkeypatch.setitem(EXPERIMENTS._members, "ours", made)
     folders = ["--runs", str(tmp_path / "runs"), "--pages", str(tmp_path / "pages"), "--workers", "1"]
-    assert exit_code("reproduce", "ours", "--scale", "smoke", "--row", "Even Pairs", *folders) == 0
+    assert exit_code("reproduce", "ours", "--scale", "smoke", "--rows", "Even Pairs", *folders) == 0
     assert capsys.readouterr().out.startswith("This takes a moment.")

@@ -10,8 +10,26 @@ from lengthwise.registry import UnknownName
 
 
 def test_a_misspelled_row_is_met_with_the_nearest() -> None:
-    with pytest.raises(ValueError, match=r"row: no cell is in row 'Paritty'; did you mean 'Parity'\? \(known: 'Even"):
-        EXPERIMENTS["regular-gpt/ours"]("smoke").select(row="Paritty")
+    with pytest.raises(
+        ValueError, match=r"rows: expected names of rows, got 'Paritty'; did you mean 'Parity'\? \(known: 'Even"
+    ):
+        EXPERIMENTS["regular-gpt/ours"]("smoke").select(rows="Paritty")
+
+
+def test_names_of_rows_and_columns_are_separated_by_commas() -> None:
+    experiment = EXPERIMENTS["leaderboard"]("smoke")
+    typed = experiment.select("parity, tomita-2", "gru,Transformer, rotary,mamba-1-1").cells
+    assert {cell.row for cell in typed} == {"Parity", "Tomita 2"}
+    assert {cell.column for cell in typed} == {"GRU", "Transformer, rotary", "Mamba [-1, 1]"}
+    with pytest.raises(ValueError, match=r"^columns: expected names of columns, got 'rotary' \(known: 'RNN', 'GRU'"):
+        experiment.select(columns="GRU,rotary")
+
+
+def test_notes_on_a_scale_name_it() -> None:
+    small, smoke = (EXPERIMENTS["regular-gpt/table-1"](scale) for scale in ("small", "smoke"))
+    assert any("Scale `small` has smaller nets and fewer steps" in note for note in small.scale_notes("small"))
+    assert len(small.scale_notes("small")) < len(small.notes)
+    assert "Its numbers mean nothing" in smoke.scale_notes("smoke")[0]
 
 
 def reproduce(folder: Path, *words: str) -> int:
@@ -35,14 +53,15 @@ def times(folder: Path) -> dict[Path, int]:
 
 def test_one_cell_is_run_alone_and_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (cell, *_) = EXPERIMENTS["regular-gpt/table-2"]("smoke").cells
-    assert reproduce(tmp_path, "--row", cell.row, "--column", cell.column) == 0
+    assert reproduce(tmp_path, "--rows", cell.row, "--columns", cell.column) == 0
     assert [path.name for path in tmp_path.glob("runs/*")] == [spec.id for spec in cell.specs]
     assert not list(tmp_path.glob("*.md"))
     printed = capsys.readouterr().out
     assert "  seeds: 0\n  lengths scored: 1-40\n  commits: " in printed
     assert "\n  dense range: One pass: 4 random strings" in printed
+    assert "\n  A trial at scale `smoke`: one seed" in printed
     before = times(tmp_path)
-    assert reproduce(tmp_path, "--row", cell.row, "--column", cell.column) == 0
+    assert reproduce(tmp_path, "--rows", cell.row, "--columns", cell.column) == 0
     assert times(tmp_path) == before
 
 
@@ -50,7 +69,7 @@ def test_one_cell_is_run_alone_and_once(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.slow
 def test_a_table_after_one_of_its_cells_is_made_once(tmp_path: Path) -> None:
     (cell, *_) = EXPERIMENTS["regular-gpt/table-2"]("smoke").cells
-    assert reproduce(tmp_path, "--row", cell.row, "--column", cell.column) == 0
+    assert reproduce(tmp_path, "--rows", cell.row, "--columns", cell.column) == 0
     assert reproduce(tmp_path) == 0
     page = (tmp_path / "regular-gpt-table-2-smoke.md").read_text()
     before = times(tmp_path)

@@ -1,6 +1,5 @@
 """The contract of a benchmark, and the reader of published tables."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -8,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, PositiveInt
 
 from lengthwise.experiment import Experiment, Printed, Scale, ScaledSpecs
-from lengthwise.registry import Registry, nearest
+from lengthwise.registry import Registry
 from lengthwise.runs.spec import RunSpec, Settings, merge, read_settings
 from lengthwise.studies.languages import Language
 from lengthwise.studies.leaderboard.experiments.leaderboard import ENTRANTS, LIKELIHOOD, Entrant
@@ -146,33 +145,3 @@ def protocol_specs(
     usual: Settings = {"optimizer": optimizer, "lengths": "legal", "length_sampling": "uniform"}
     given = {**model, "train": merge(usual, train)}
     return specs(language.task, given, preset="recurrent")
-
-
-def select_rows(experiment: Experiment, names: Sequence[str]) -> Experiment:
-    """Return the experiment with only the cells of the named rows; without names, all cells.
-
-    A row's name may be typed in lower case, with a hyphen in place of any run of other characters than letters and
-    digits.
-
-    Raises:
-        ValueError: a name is not a row of the experiment.
-    """
-    rows = {_typed(cell.row): cell.row for cell in experiment.cells}
-    for name in names:
-        if _typed(name) not in rows:
-            raise ValueError(
-                f"rows: expected rows of {experiment.title!r}, got {name!r}{nearest(_typed(name), rows)}; known: "
-                f"{', '.join(rows)}"
-            )
-    kept = {rows[_typed(name)] for name in names} or {*rows.values()}
-    return experiment._replace(cells=[cell for cell in experiment.cells if cell.row in kept])
-
-
-def _typed(row: str) -> str:
-    """Return the form of a row's name that users type.
-
-    Example:
-        >>> _typed("Arithmetic, = at the end")
-        'arithmetic-at-the-end'
-    """
-    return re.sub("[^a-z0-9]+", "-", row.lower()).strip("-")

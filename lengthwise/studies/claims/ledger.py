@@ -226,9 +226,7 @@ class Ledger:
             raise ValueError(f"{page}: expected a page below {self.docs}, got none; name the folder docs of a checkout")
 
 
-def _by_equal_steps(
-    evaluated: Evaluated, experiment: Experiment, columns: Contrast | Rows, row: str | None = None
-) -> Evaluated:
+def _by_equal_steps(evaluated: Evaluated, experiment: Experiment, columns: Contrast | Rows, row: str = "") -> Evaluated:
     """Return the evaluation, but undecided if the second column is behind after fewer steps."""
     first, second = (
         max(spec.recipe.steps for spec in experiment.select(row, name).specs)

@@ -42,7 +42,7 @@ _HEADLINE = (
 @EXPERIMENTS.register("regular-gpt/inside")
 def inside(scale: Scale = "small") -> Experiment:
     """Figures 3 and 4a: cluster the states of trained nets and measure how far their gradients reach."""
-    experiment = ours(scale).select(column="C=2")
+    experiment = ours(scale).select(columns="C=2")
     cells = [
         cell._replace(specs=cell.specs[:1], column=OURS) for cell in experiment.cells if cell.row in ROWS
     ] + _published_layers(scale)
