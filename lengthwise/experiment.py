@@ -155,7 +155,7 @@ class Experiment(NamedTuple):
             for spec, plan in zip(self.specs, plans, strict=True)
         ]
 
-    def scale_notes(self, scale: Scale) -> list[str]:
+    def scale_notes(self, scale: str) -> list[str]:
         """Return the notes on how this scale differs from the paper's; at scale `smoke`, a warning."""
         return [_SMOKE] if scale == "smoke" else [note for note in self.notes if f"`{scale}`" in note]
 
@@ -183,7 +183,7 @@ def _named(axis: str, text: str, known: Iterable[str]) -> set[str]:
         ['LSTM', 'Transformer, rotary']
     """
     names = {**{_typed(name): name for name in known}, **{name: name for name in known}}
-    found: set[str] = set()
+    chosen: set[str] = set()
     parts = [part for part in text.split(",") if part.strip()]
     while parts:
         # The longest name counts, because a part of it may be the name of another row.
@@ -195,9 +195,9 @@ def _named(axis: str, text: str, known: Iterable[str]) -> set[str]:
             raise ValueError(
                 f"{axis}s: expected names of {axis}s, got {wrong!r}{nearest(wrong, known)} (known: {choices})"
             )
-        found.add(name)
+        chosen.add(name)
         parts = parts[end:]
-    return found
+    return chosen
 
 
 def _typed(name: str) -> str:

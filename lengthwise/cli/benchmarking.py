@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from lengthwise.cli.devices import check_alone, workers_on
 from lengthwise.cli.experimenting import Page, print_outcomes
-from lengthwise.cli.options import ColumnNames, Device, Root, RowNames, Workers, folder, whole_number
+from lengthwise.cli.options import Device, Root, Workers, folder, whole_number
 from lengthwise.cli.outputs import check_writable
 from lengthwise.cli.streams import Output
 from lengthwise.display import counted
@@ -60,13 +60,10 @@ def bench(
         str | None,
         Parameter(help="Your model: a registered name, or a Python file that registers models."),
     ] = None,
-    rows: RowNames = "",
-    columns: ColumnNames = "",
+    rows: Annotated[str, Parameter(help="Run only these tasks, as in parity,even-pairs.")] = "",
+    columns: Annotated[str, Parameter(help="Run only these models' columns, as in gru,lstm.")] = "",
     scale: Annotated[
-        str,
-        Parameter(
-            help="smoke (a trial of seconds), small (a laptop) or paper (the published steps, if there are any)."
-        ),
+        str, Parameter(help="smoke (seconds), small (a laptop) or paper (the published steps, if there are any).")
     ] = "small",
     out: Annotated[
         tuple[Path, ...],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from cyclopts import Parameter
 
 from lengthwise.cli.devices import VARIABLE, check_alone, workers_on
-from lengthwise.cli.options import ColumnNames, Device, Root, RowNames, Workers, folder
+from lengthwise.cli.options import Device, Root, Workers, folder
 from lengthwise.cli.outputs import AsJSON, check_writable, write_object
 from lengthwise.cli.streams import Output
 from lengthwise.files import check_suffix
@@ -86,8 +86,8 @@ def reproduce(
         Parameter(negative=(), help="Count recorded runs as finished: records next to the page, else in the package."),
     ] = False,
     page_only: Annotated[bool, Parameter(negative=(), help="Do not train; write the page from finished runs.")] = False,
-    rows: RowNames = "",
-    columns: ColumnNames = "",
+    rows: Annotated[str, Parameter(help="Run only these rows, as in parity,even-pairs; write no page.")] = "",
+    columns: Annotated[str, Parameter(help="Run only these columns, as in gru,lstm; write no page.")] = "",
     out: Annotated[Path | None, Parameter(help="Also write the printed tables: .tex, .md or .csv.")] = None,
     sweep: Sweep = ONE_MACHINE,
     as_json: AsJSON = False,
@@ -95,8 +95,7 @@ def reproduce(
     """Run an experiment and write its page: our numbers next to the paper's.
 
     Finished runs are not repeated; after an interruption the same command continues. While runs execute, the page is
-    written every quarter of an hour. The folder records/ next to the page keeps all results. With --rows or --columns,
-    no page is written.
+    written every quarter of an hour. The folder records/ next to the page keeps all results.
     """
     from lengthwise.cli.progress import page_updates, run_all
     from lengthwise.experiment import EXPERIMENTS, parse_scale
@@ -124,15 +123,20 @@ def reproduce(
             outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, sweep.pool, also)
     tables = outcome_tables(experiment, outcomes)
     code = print_outcomes(experiment, outcomes, console, tables)
-    # The page contains the notes, so they are printed only without a page.
-    for note in [] if page else experiment.scale_notes(parse_scale(scale)):
-        console.print_line(f"  {note}")
+    if page is None:
+        _print_scale_notes(experiment, scale, console)
     files = _write_files(page, outcomes, tables, out)
     for path in files:
         console.print_line(f"wrote {path}")
     if as_json:
         _write_object(tables, outcomes, files)
     return code
+
+
+def _print_scale_notes(experiment: "Experiment", scale: str, console: Output) -> None:
+    """Print the notes on the scale, which a page would contain."""
+    for note in experiment.scale_notes(scale):
+        console.print_line(f"  {note}")
 
 
 def _write_files(

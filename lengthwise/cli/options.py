@@ -56,8 +56,6 @@ Seed = Annotated[
     int | None, Parameter(converter=whole_number, help="Seed of parameters, data and noise; 0 if not given.")
 ]
 StringSeed = Annotated[int, Parameter(converter=whole_number, help="Seed of the strings.")]
-RowNames = Annotated[str, Parameter(help="Run only the cells in these rows, as in parity,even-pairs.")]
-ColumnNames = Annotated[str, Parameter(help="Run only the cells in these columns, as in gru,lstm.")]
 Longest = Annotated[int, Parameter(converter=whole_number, help="Measure up to this length.")]
 Workers = Annotated[int, Parameter(converter=count, help="Number of runs at a time, one core each.")]
 Device = Annotated[
