@@ -1,5 +1,7 @@
 """Members of one file keep the promises of every contract, without another edit."""
 
+import ast
+import builtins
 import os
 import re
 import subprocess
@@ -25,10 +27,38 @@ PYTEST = (
 )
 
 
-def page_code() -> str:
+def page_blocks() -> list[str]:
     """Return the Python of the page about extending, which registers a member of nearly every family."""
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    return "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
+    return re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+
+
+def page_code() -> str:
+    return "\n".join(page_blocks())
+
+
+def test_files_of_the_page_could_be_files_of_the_package() -> None:
+    """They need no block above them, and import no name from the top level, which files of the package may not do."""
+    files = [block for block in page_blocks() if block.startswith('"""')]
+    assert [re.findall(r"@(\w+)\.register", file) for file in files] == [
+        [registry] for registry in ("TASKS", "MODELS", "POSITIONS", "PRESETS", "EXPERIMENTS")
+    ]
+    for file in files:
+        assert "from lengthwise import" not in file
+        assert not free_names(file)
+
+
+def free_names(code: str) -> set[str]:
+    """Return the names that a file uses without a definition or an import."""
+    bound, used = {*dir(builtins)}, set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef | ast.alias):
+            bound.add(getattr(node, "asname", None) or node.name)
+    return used - bound
 
 
 @pytest.mark.slow

@@ -6,6 +6,8 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parents[2] / "lengthwise"
 
 FLOORS = [
@@ -48,10 +50,13 @@ GROUND = {
 LEVEL = {package: level for level, packages in enumerate(FLOORS) for package in packages}
 
 
-def imported_packages(file: Path) -> set[str]:
-    """The rooms of all that a file imports, for annotations, too."""
-    names = imported_names(ast.parse(file.read_text(encoding="utf-8")))
-    return {name.split(".")[1] for name in names if name.startswith("lengthwise.")}
+def imported_packages(text: str, file: Path = PACKAGE) -> set[str]:
+    """The rooms of all that a file with this text imports, for annotations, too."""
+    names = imported_names(ast.parse(text))
+    packages = {name.split(".")[1] for name in names if name.startswith("lengthwise.")}
+    unknown = packages - LEVEL.keys()
+    assert not unknown, f"{file}: import {min(unknown)} from its own module; `from lengthwise import` is for users"
+    return packages
 
 
 def imported_names(tree: ast.Module) -> set[str]:
@@ -74,10 +79,16 @@ def test_imports_point_down() -> None:
             continue
         upward += [
             f"{file.relative_to(PACKAGE)} imports {other}"
-            for other in imported_packages(file) - {package}
+            for other in imported_packages(file.read_text(encoding="utf-8"), file) - {package}
             if LEVEL[other] <= LEVEL[package] and not {package, other} <= GROUND
         ]
     assert not upward
+
+
+def test_names_of_the_top_level_are_imported_from_their_own_module() -> None:
+    with pytest.raises(AssertionError, match="import length_curve from its own module"):
+        imported_packages("from lengthwise import length_curve")
+    assert imported_packages("from lengthwise.evaluation.length_curve import length_curve") == {"evaluation"}
 
 
 def test_no_module_imports_itself_through_others() -> None:
