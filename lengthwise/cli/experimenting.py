@@ -82,8 +82,7 @@ def reproduce(
     runs: Root = Path("runs"),
     pages: Annotated[Path, Parameter(converter=folder, help="Folder for the page of results.")] = Path("docs/results"),
     recorded: Annotated[
-        bool,
-        Parameter(negative=(), help="Count recorded runs as finished: records next to the page, else in the package."),
+        bool, Parameter(negative=(), help="Count runs as finished if recorded next to the page, else in the package.")
     ] = False,
     page_only: Annotated[bool, Parameter(negative=(), help="Do not train; write the page from finished runs.")] = False,
     rows: Annotated[str, Parameter(help="Run only these rows, as in parity,even-pairs; write no page.")] = "",
