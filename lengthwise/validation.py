@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError, model_validator
 
@@ -136,7 +136,7 @@ class Description(FrozenRecord, metaclass=_OneLineErrors, allow_inf_nan=False):
         return settings.get(other, cls.model_fields[other].default) in values
 
     @model_validator(mode="after")
-    def _all_is_used(self) -> Self:
+    def _all_is_used(self) -> "Description":
         settings = dict(self)
         for name, (other, values) in self.used_with.items():
             default = type(self).model_fields[name].default
