@@ -79,7 +79,7 @@ def layouts(numbers: Tensor) -> Iterator[Tensor]:
 
 
 class Products(NamedTuple):
-    """Vectors, rows of a matrix, biases, the sums of their products, and the sums of absolute values."""
+    """Vectors x, rows of a matrix W and biases b, with the sums x W^T + b and the sizes |x| |W|^T + |b|."""
 
     vectors: Tensor
     rows: Tensor

@@ -20,7 +20,7 @@ from lengthwise.registry import Registry
 
 
 class Unproved(ValueError):
-    """The reason why these classes give no proof about the model; other classes may give one."""
+    """The reason why one set of classes gives no proof about the model; another set of classes may give one."""
 
 
 class Prover(ABC):
@@ -43,7 +43,7 @@ class Prover(ABC):
     """The number of times that `candidates` halves the radius of the classes."""
 
     sets: Mapping[str, Tensor] = MappingProxyType({})
-    """The sets of states of the proof, which `prove` fills in. The checker needs them, the weights and the machine."""
+    """The proof's sets of states, which `prove` fills in. The checker also needs the weights and the machine."""
 
     @classmethod
     def applies_to(cls, model: Any) -> bool:
@@ -69,7 +69,7 @@ class Prover(ABC):
         """Return the evidence.
 
         Raises:
-            Unproved: these classes do not give a proof; the next candidates may.
+            Unproved: the extraction's classes give no proof; the classes of the next candidates may give one.
             ValueError: the method has no formula for a part of the model, or the extraction is too large for it.
         """
 
@@ -121,5 +121,5 @@ def finer_extractions(
 
 
 def finite_or_none(number: float) -> float | None:
-    """Return the number, or None if it is infinite: the distance to something that does not exist."""
+    """Return the number, or None if it is infinite, which means that there was nothing to measure."""
     return number if math.isfinite(number) else None

@@ -26,7 +26,7 @@ class Blocks(NamedTuple):
 
 
 class Masses(NamedTuple):
-    """Bounds on masses: block of lengths, pair of last symbol and state, head, kind of position.
+    """Bounds on masses. The axes are the block of lengths, pair of last symbol and state, head, and kind of position.
 
     `exists` is False if no string of the block's lengths ends in the pair; its bounds then mean nothing.
     """
@@ -54,9 +54,9 @@ class Pairs(NamedTuple):
 class Paths(NamedTuple):
     """The exponentials of a layer's scores along the paths of a machine, for strings that end in each pair.
 
-    `weights` bounds e^s: pair, head, kind of the mass, side, kind of the key, distance. Side 0 is the mass of the kind,
-    and side 1 the mass of all others. `counts` is True for key kinds that count for a mass. Their bounds are upper
-    ends, and all other bounds are lower ends.
+    `weights` bounds e^s. Its axes are the pair, head, kind of the mass, side, kind of the key, and distance. Side 0 is
+    the mass of the kind, and side 1 the mass of all others. `counts` is True for key kinds that count for a mass. Their
+    bounds are upper ends, and all other bounds are lower ends.
     """
 
     pairs: Pairs
@@ -111,8 +111,8 @@ def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
         exceeded = largest > 0
         if not exceeded.any():
             break
-        # The step is exact for the path that exceeds the threshold most. The factor keeps rounding from stopping a step
-        # short.
+        # The step is exact for the path that exceeds the threshold most. Without the factor, rounding could leave the
+        # threshold just below the mass of this path.
         step = np.divide(largest, weight, out=np.ones(shape), where=exceeded & (weight > 0))
         threshold = np.where(exceeded, np.minimum((threshold + step) * (1 + 1e-9), 1.0), threshold)
         largest, weight = max_path_sums(paths, blocks, threshold)

@@ -19,7 +19,7 @@ from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.intervals import LARGEST, Intervals, binary_digits, is_size_exact
 
 MAX_NUMBERS = 1 << 20
-"""The largest number of hidden units of the merges in a chunk: 8 MB, which stay in a processor's cache."""
+"""The largest number of hidden activations in a chunk of merges. They take 8 MB and stay in a processor's cache."""
 
 
 class ExactMap:
@@ -64,8 +64,8 @@ class ExactMerges:
     """The float32 merges of windows of given states, oldest first, for layers that merge without error.
 
     If all keys are 0, the scores are the biases r[h, j] of positions. If one position leads by more than the
-    exponential can represent, its weight is 1 and the other weights are 0. Then the head copies that part. The rest of
-    the layer consists of exact maps (`ExactMap`) and ReLU.
+    exponential can represent, its weight is 1 and the other weights are 0. Then the head copies the value at this
+    position. The rest of the layer consists of exact maps (`ExactMap`) and ReLU.
 
     Raises:
         Unproved: a key is not 0, no position leads by that much, or a sum is rounded, possibly in a later call.
