@@ -56,8 +56,8 @@ class StepRecord(NamedTuple):
     """The report of one step: steps done, loss, length before padding, norm of the gradient, learning rate of Adam.
 
     The loss is the minimized loss. It contains the loss of the answers, and the losses that the recipe adds: for
-    inconsistent states, for the effect of pieces of strings on states (`StatesRecipe`), and for states that do not
-    contract. The learning rate is 0 for Baum-Welch, whose steps have no rate.
+    inconsistent states, for supervision by states (`StatesRecipe`), and for states that do not contract. The learning
+    rate is 0 for Baum-Welch, whose steps have no rate.
     """
 
     step: int
@@ -86,9 +86,9 @@ class TrainingState:
     """Everything that training changes: weights, their average, the optimizers' moments, lengths reached, steps done.
 
     `gradient_norm` is the running mean of the norms of gradients after clipping. `loss` is the running mean of the loss
-    of the answers, plus the loss of the effect of pieces of strings (`StatesRecipe`). `solved_at` is the step after
-    which `loss` was low enough. Whenever `loss` falls a tenth below `best_loss`, it becomes the new `best_loss`, and
-    `best_at` is the number of steps done (`PaceRecipe`).
+    of the answers, plus the loss of supervision by states (`StatesRecipe`). `solved_at` is the step after which `loss`
+    was low enough. Whenever `loss` falls a tenth below `best_loss`, it becomes the new `best_loss`, and `best_at` is
+    the number of steps done (`PaceRecipe`).
     """
 
     def __init__(self, model: SequenceModel, recipe: Recipe, task: Task | None = None, ranks: Ranks = ALONE) -> None:

@@ -34,7 +34,7 @@ from lengthwise.training.state_supervision import StateHead, combine, draw_piece
 
 
 class StepLoss(NamedTuple):
-    """The loss that a step minimizes, and its part without penalties: the loss of answers and of pieces of strings."""
+    """The loss that a step minimizes, and its part without penalties: losses of answers and supervision by states."""
 
     minimized: Float[Tensor, ""]
     learned: Float[Tensor, ""]

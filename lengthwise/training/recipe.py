@@ -186,7 +186,7 @@ class PaceRecipe(Description):
     """Training that depends on its own loss: it learns until the loss is low, and then runs the rest of the schedule.
 
     The schedule up to the fraction `contract_after` is for learning. It is stretched over all steps except the last
-    `contract_steps`. The running loss is the sum of the loss of the answers and the loss of the effect of pieces
+    `contract_steps`. The running loss is the sum of the loss of the answers and the loss of supervision by states
     (`StatesRecipe`), each with its weight. When the running loss is below `solved_loss` (at all lengths, if lengths
     grow), training runs through the rest of the schedule in `contract_steps` steps. In this part, temperatures fall and
     noise grows.
