@@ -99,10 +99,10 @@ def family_lines(members: Mapping[str, Member], width: int | None) -> list[str]:
 
 
 def description(index: FamilyIndex, name: str, width: int) -> list[str]:
-    """Return the descriptions of all members with a name, family by family, in lines of at most `width` characters.
+    """Return the descriptions of all members that have this name, by family, in lines of at most `width` characters.
 
     Raises:
-        ValueError: no member has the name.
+        ValueError: no member has this name.
     """
     paragraphs = [part for members in index.values() if name in members for part in members[name].paragraphs]
     # An unknown name is usually a typing error, so the nearest name is shown.

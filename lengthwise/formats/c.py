@@ -48,7 +48,7 @@ static const {answer_type} {name}_answers[{num_states}] = {{
 /* The name of a symbol, a number below NUM_SYMBOLS. */
 static inline const char *{name}_symbol_name(uint8_t symbol) {{ return {name}_symbols[symbol]; }}
 
-/* The symbol with a name, or NO_SYMBOL. */
+/* The symbol that has this name, or NO_SYMBOL. */
 static inline int {name}_symbol_of(const char *name)
 {{
     for (int symbol = 0; symbol < {upper}_NUM_SYMBOLS; symbol++)

@@ -122,7 +122,7 @@ def _check_symbol(symbol: str, label: str) -> None:
 
 
 def symbols_of_edge(edge: Edge) -> tuple[str, ...]:
-    """Return `symbols_of_label` of an edge; errors name its line."""
+    """Return an edge's symbols, as `symbols_of_label` does; an error names the edge's line."""
     label = edge_label(edge)
     if not label.strip():
         raise ValueError(f"expected a symbol on each edge, got none from state {edge.source!r}; give it one")
@@ -133,7 +133,7 @@ def symbols_of_edge(edge: Edge) -> tuple[str, ...]:
 
 
 def pairs_of_edge(edge: Edge) -> tuple[tuple[str, str], ...]:
-    """Return `pairs_of_label` of an edge; errors name its line."""
+    """Return an edge's symbols with their outputs, as `pairs_of_label` does; an error names the edge's line."""
     try:
         return pairs_of_label(edge_label(edge))
     except ValueError as problem:

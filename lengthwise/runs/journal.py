@@ -47,7 +47,7 @@ class Journal(Generic[E]):
     kind: Callable[..., E]
 
     def read(self) -> list[E]:
-        """Return all entries without a last line that a crash cut short; other damage raises a ValueError."""
+        """Return all entries, except a last line that a crash cut short; other damage raises a ValueError."""
         try:
             lines = read_file(self.path).splitlines()
         except FileNotFoundError:

@@ -174,7 +174,7 @@ def _first(word: Word, search: _Search) -> Frequencies:
 def _widest(
     word: Word, first: Frequencies, search: _Search, dimensions: Iterable[int]
 ) -> tuple[Frequencies, WidestMargin]:
-    """Return the widest margin of `first`, which can be read out, and of all sets of these dimensions."""
+    """Return the widest margin, and its set, among `first` (which can be read out) and all sets of these dimensions."""
     frequencies, best = first, _widest_margin(word, first)
     assert best is not None, "a read-out of the first set was found"
     search.count(best.programs)

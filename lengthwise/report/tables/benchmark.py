@@ -47,8 +47,8 @@ def benchmark_tables(
 ) -> tuple[dict[str, Table], list[str]]:
     """Return a table for each part of a benchmark, and the notes to which its column `from` refers.
 
-    Published models come first, then the measured models with a result. A task has a column if there are at most
-    `MAX_ROWS` tasks. `score` combines the accuracies of a cell's runs.
+    Published models come first, then the measured models with a result. Each task has its own column, unless there
+    are more than `MAX_ROWS` tasks. `score` combines the accuracies of a cell's runs.
     """
     cells = [cell for each in measured for cell in each.experiment.cells]
     rows = list(dict.fromkeys(cell.row for cell in cells))

@@ -68,7 +68,7 @@ def read_language(folder: Path, name: str) -> DFA:
     """Return the smallest automaton of a language, over its whole alphabet of 4, 16 or 64 symbols.
 
     Raises:
-        ValueError: the name is not of this form, or the file is missing or is not an automaton.
+        ValueError: `language_class` rejects the name, or the file is missing or is not an automaton.
     """
     kind = language_class(name)
     alphabet = SYMBOLS[: int(name[:2])]

@@ -131,7 +131,7 @@ def _specs(scale: Scale, size: _Size, model: str, sizes: Settings, curriculum: s
 
 
 def tree_errors(root: Path, cells: Sequence[Cell], num_prompts: int) -> TreeErrors:
-    """Return the errors of the runs in a folder, from their results, and of simple learners on equally many prompts."""
+    """Return the errors in the results of a folder's runs, and the errors of simple learners on as many prompts."""
     runs: dict[str, list[ErrorCurve]] = {}
     for cell in cells:
         results = [RunFolder(root / spec.id).read_result() for spec in cell.specs]
