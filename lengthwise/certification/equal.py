@@ -196,8 +196,8 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
     sets = [named for net in nets if (named := classes_of(net)) is not None]
     if len(set(sets)) > 1:
         raise ValueError(
-            f"other: expected the sets of net ({'; '.join(sets[0])}), got other sets ({'; '.join(sets[1])}); make both "
-            "SetAnswers for one task"
+            f"other: expected a model that answers with the sets of symbols of net ({'; '.join(sets[0])}), got a model "
+            f"with other sets ({'; '.join(sets[1])}); make the SetAnswers of both for the same task"
         )
     sizes = [sizes_of(argument, net) for argument, net in zip(("net", "other"), nets, strict=True)]
     counts = [num_symbols for num_symbols, _ in sizes if num_symbols is not None]

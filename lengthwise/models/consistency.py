@@ -165,8 +165,8 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
         raise _error_in(model, "last", problem) from problem
     if (named := classes_of(model)) is not None and named != task.classes:
         raise ValueError(
-            f"model: expected a model for the sets of the task ({'; '.join(task.classes)}), got one for other sets "
-            f"({'; '.join(named)}); make its SetAnswers for this task"
+            f"model: expected a model that answers with the task's sets of symbols ({'; '.join(task.classes)}), got a "
+            f"model with other sets ({'; '.join(named)}); make the model's SetAnswers for this task"
         )
     num_answers = _tensor(model, "last", logits, (2, -1), "logits [B, Y]").shape[1]
     if num_answers != num_classes:

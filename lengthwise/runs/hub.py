@@ -194,7 +194,7 @@ def read_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
         weights = load(read_file(folder / WEIGHTS))
     except FileNotFoundError:
         raise ValueError(
-            f"{folder}: expected {WEIGHTS} in it, got none, as after an export that was cut off; {_WAY_OUT}"
+            f"{folder}: expected {WEIGHTS} in it, got none; perhaps an export was interrupted; {_WAY_OUT}"
         ) from None
     except (SafetensorError, KeyError) as problem:  # KeyError: a number type that torch lacks
         raise ValueError(f"{folder / WEIGHTS}: expected safetensors, got something else ({problem})") from None

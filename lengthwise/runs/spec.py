@@ -363,7 +363,7 @@ def parse_assignments(assignments: Iterable[str]) -> Settings:
         keys = path.strip().split(".")
         if not equals or len(keys) < 2 or not all(keys):
             raise ValueError(
-                f"assignments: expected section.key=value, got {truncate(repr(assignment))}; for one, train.steps=500"
+                f"assignments: expected section.key=value, such as train.steps=500, got {truncate(repr(assignment))}"
             )
         try:
             nested: Any = _parse_value(text.strip())
@@ -386,6 +386,6 @@ def _section(settings: Mapping[str, Any], section: str) -> Mapping[str, Any]:
     content = settings.get(section, {})
     if not isinstance(content, Mapping):
         raise ValueError(
-            f"{section}: expected a section of settings, got {truncate(repr(content))}; for one, {section}.key = value"
+            f"{section}: expected a section of settings, got {truncate(repr(content))}; write {section}.key = value"
         )
     return content

@@ -91,7 +91,9 @@ def test_a_net_for_other_sets_is_refused() -> None:
     net = wrap_module(lambda ids: torch.zeros(*ids.shape, 3), answers=SetAnswers(ends, above=0.0), num_symbols=2)
     assert attack(net, ends, budget=0.1).is_refuted
     sets = task_of("ab(a|b)?")
-    with pytest.raises(ValueError, match=r"expected a model for the sets of the task \(.*\), got one for other sets"):
+    with pytest.raises(
+        ValueError, match=r"the task's sets of symbols \(.*\), got a model with other sets \(.*\); make"
+    ):
         attack(net, sets, budget=0.1)
     # The sets of these two languages are equal, so the net's answers fit both.
     assert ends.classes == other.classes
