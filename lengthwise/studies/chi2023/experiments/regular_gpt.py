@@ -164,7 +164,7 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
         headline=(
             "Larger chunks lose little by this protocol: {cells[Parity][*][solved]} nets of parity with C=2, 3 or 4 "
             "make no error.\n"
-            "On cycle navigation {cells[Cycle Navigation][C=2 | C=3][solved]} nets with C=2 or 3 make none, and "
+            "On cycle navigation {cells[Cycle Navigation][C=2 | C=3][solved]} nets with C=2 or 3 make no error, and "
             "{cells[Cycle Navigation][C=4][solved]} with C=4 ({cells[Cycle Navigation][C=4][lowest]} at the lowest up "
             "to 500).\n"
             "The paper's entries with C=3 are {cells[Parity][C=3][paper]} and {cells[Cycle Navigation][C=3][paper]}."

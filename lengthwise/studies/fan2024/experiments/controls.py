@@ -77,9 +77,9 @@ def controls(scale: Scale = "small") -> Experiment:
 
 _LAYERS_HEADLINE = (
     "With blocks of 4 x 4, {share[b=4, layers: *][*][fits][yes]} nets fit 40 symbols, with any number of layers.\n"
-    "With blocks of 2 x 2, {share[b=2, layers: 1][*][fits][yes]} nets of one layer fit, and {share[b=2, layers: 2 | "
-    "b=2, layers: 4][*][fits][yes]} of several layers.\n"
-    "{cells[*][*][solved]} nets make no error at 41-500."
+    "With blocks of 2 x 2, {share[b=2, layers: 1][*][fits][yes]} nets with one layer fit, and {share[b=2, layers: 2 | "
+    "b=2, layers: 4][*][fits][yes]} nets with several layers.\n"
+    "{cells[*][*][solved]} nets are right on all measured strings of 41-500 symbols."
 )
 
 
@@ -105,8 +105,8 @@ def layers(scale: Scale = "small") -> Experiment:
             "limitation c)."
         ),
         notes=(
-            "Nets of width 64 learn Sum(5) by 1, 2 and 4 layers of blocks of 2 x 2 and 4 x 4. This is only a first "
-            "test: nets take 500 steps at a rate of 0.001, with one seed.",
+            "Nets of width 64 are trained on Sum(5), with 1, 2 or 4 layers and with blocks of 2 x 2 or 4 x 4. This is "
+            "only a first test: nets take 500 steps at a rate of 0.001, with one seed.",
             "A rotation by a fifth of a turn needs two dimensions, but 2 x 2 blocks cannot represent it, neither in "
             "the code's form nor in the form of eq. (5)-(6). The code subtracts the mean from columns, so such a block "
             "has rank 1. In the other form, a block with columns of p-norm 1 can turn by this angle only if it also "
