@@ -18,7 +18,7 @@ COLUMNS = {
     "CPU s, median": "CPU seconds of all attempts of a run, with their certificates: the median over runs",
     "CPU s, max": "the CPU seconds of the run that took the longest",
     "attempts": "the number of nets that a run trained; the last net is the result",
-    "restarts": "attempts, over all runs, that a certificate below the level ended; other attempts ended by their loss",
+    "restarts": "attempts in all runs that ended with a certificate below the level; others ended by their loss",
     "sizes": "the smallest and the largest size of the model in the last attempts",
     "steps": "training steps of all attempts of a run",
     "states": "states of the minimal machine read off the last net",

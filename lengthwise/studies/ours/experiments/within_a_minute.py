@@ -63,15 +63,15 @@ def tasks(scale: Scale = "small") -> Experiment:
             "of an answer, given the answers before it. Ten steps after its running mean is below 0.0002, the columns "
             "become one-hot vectors. An attempt is stopped if the loss has not fallen by a tenth for 150 steps, or "
             "after 2,000.",
-            "The training loss decides. A net is certified only if the loss of its answers, without the right answers "
-            "before them, is below 0.0002 when its columns are one-hot vectors. Before that, it answers no string "
-            "other than training strings.",
+            "The training loss decides. When the columns are one-hot vectors, the loss is measured again, this time "
+            "without conditioning on the earlier answers. A net is certified only if this loss is below 0.0002. Before "
+            "that, it answers no string other than training strings.",
             "A certificate below *proved* ends the attempt, and another begins. A certificate knows the task at every "
             "length, so such a restart uses more information than the training strings contain. The column *restarts* "
             "counts these restarts. A restart uses no accuracy and no string of the measurement.",
             "Selection: lengths, thresholds and sizes were chosen by trials on some of these tasks, with these and "
             "other seeds. No setting differs between tasks.",
-            "The budget decides only whether another attempt begins; attempts depend on their steps alone.",
+            "The budget decides only whether another attempt begins. It changes nothing within an attempt.",
         ),
         cells=[
             Cell(row, "", specs(task, {"task": fields}, preset="likelihood")) for row, (task, fields) in _TASKS.items()
