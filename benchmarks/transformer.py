@@ -207,9 +207,9 @@ def _page(costs: dict[Size, dict[str, tuple[float, float]]], where: dict[str, st
         markdown_table(header, rows),
         f"Entries are CPU times of a training step with {first.num_layers} layers, D={first.d_model}, "
         f"{first.num_heads} heads and one torch thread. They are medians of 15 steps; the nets took turns. *Ratio*: "
-        "the median over turns of the ratio to torch's encoder. That encoder is in the first row, between the same "
-        "embeddings and read-out, without positions. Before the measurement, our net without positions was checked to "
-        "have its values and gradients.",
+        "the median over turns of the ratio to torch's encoder. The first row is torch's encoder without positions, "
+        "with the same embeddings and read-out as our nets. Before the measurement, our net without positions was "
+        "checked to have the same values and gradients as this net.",
         "```console\npython benchmarks/transformer.py --save\n```",
         "On long strings, biases with learned numbers cost more, because torch computes their gradients from all T² "
         "scores of every string. ALiBi learns no numbers.",

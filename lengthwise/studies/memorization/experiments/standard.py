@@ -79,7 +79,7 @@ def standard(scale: Scale = "small") -> Experiment:
         title="Learning to repeat words: standard RNNs next to linear RNNs",
         about=(
             "The note begins with an RNN that was trained on one string for so long that it generates nothing else. "
-            "Here standard RNNs, with tanh, are next to linear RNNs."
+            "Here standard RNNs, with tanh, are compared with linear RNNs."
         ),
         study=lambda root: study(size),
     )
