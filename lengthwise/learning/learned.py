@@ -246,8 +246,8 @@ def learn(
     """Learn the machine behind labeled strings, and prove that a net is that machine at every length.
 
     The longest examples (up to a fifth; none if all have one length) and a tenth of the others are held out. The search
-    uses the remaining examples: it merges states, and trains models only if no merged machine is sure (`search`). The
-    result is the machine with the shortest description, wrong labels included. A net is compiled from this machine
+    uses the remaining examples: it merges states, and trains models only if no merged machine is trusted (`search`).
+    The result is the machine with the shortest description, wrong labels included. A net is compiled from this machine
     unless training gave such a net. RPNI's machine is also a candidate. With `exact` labels, machines without a
     contradicted label come first.
 

@@ -1,4 +1,4 @@
-"""Machines by state merging and repair under several settings, until one is sure."""
+"""Machines by state merging and repair under several settings, until one is trusted."""
 
 import time
 from collections.abc import Iterator

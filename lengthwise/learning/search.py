@@ -30,10 +30,10 @@ MIN_ALIKE = {True: 2, False: 4}
 """The number of models with different seeds that must learn the best machine, by whether it is free of errors."""
 
 MIN_MERGED_ALIKE = {True: 1, False: 2}
-"""The number of settings of state merging that must give a sure machine, by whether it is free of errors."""
+"""The number of settings of state merging that must give a trusted machine, by whether it is free of errors."""
 
-MAX_SURE_SHARE = 0.9
-"""The largest description length of a sure machine, as a share of the most frequent answer's description length."""
+MAX_TRUSTED_SHARE = 0.9
+"""The largest description length of a trusted machine, as a share of the most frequent answer's description length."""
 
 MAX_ROUNDS = 8
 """The number of times that all sizes are tried, each time with other seeds."""
@@ -107,16 +107,17 @@ def search(
     report: Callable[[Attempt], None] = lambda attempt: None,
     keep: Callable[[BlockLinearRNN, Transducer], None] = lambda model, machine: None,
 ) -> SearchResult:
-    """Merge states under several settings; unless one machine is sure, also train models of 8, 16, ... states.
+    """Merge states under several settings; unless one machine is trusted, also train models of 8, 16, ... states.
 
     The best machine has the shortest description, which includes its errors. A small machine with few errors may
-    therefore be preferred to a larger machine without errors, unless labels are `exact`. Only these examples are read.
-    The first setting is tried whatever the `budget`, which is in CPU seconds.
+    therefore be preferred to a larger machine without errors, unless labels are `exact`. The search reads only
+    `examples`, so callers can hold out other examples. The first setting is tried whatever the `budget`, which is in
+    CPU seconds.
 
-    A merged machine is sure if its description is clearly shorter than the description of the most frequent answer. It
-    must also make no error, or be the result of two settings. If no machine is sure, models are trained until several
-    with different initial weights have learned the best machine. `keep` is called with each model and machine that is
-    better than all before, so that a search can be interrupted.
+    A merged machine is trusted if its description is clearly shorter than the description of the most frequent answer.
+    It must also make no error, or be the result of two settings. If no machine is trusted, models are trained until
+    several with different initial weights have learned the best machine. `keep` is called with each model and machine
+    that is better than all before, so that a search can be interrupted.
 
     Raises:
         ValueError: no model became a machine; a string is longer than training allows.
@@ -131,7 +132,7 @@ def search(
         best = _best(candidates, exact)
         if best is candidate:
             keep(candidate.model or compiled_model(candidate.machine, examples), candidate.machine)
-        if _is_sure(candidates, best, examples, exact):
+        if _is_trusted(candidates, best, examples, exact):
             break
     if not candidates:
         raise ValueError(
@@ -205,8 +206,8 @@ def compiled_model(machine: Transducer, examples: Examples) -> BlockLinearRNN:
     return model
 
 
-def _is_sure(candidates: list[_Candidate], best: _Candidate, examples: Examples, exact: bool) -> bool:
-    """Return whether the best machine is sure, so that the search can end."""
+def _is_trusted(candidates: list[_Candidate], best: _Candidate, examples: Examples, exact: bool) -> bool:
+    """Return whether the best machine is trusted, so that the search can end."""
     errors, bits = best.attempt.num_errors, best.attempt.num_bits
     if exact and errors:
         return False
@@ -214,7 +215,7 @@ def _is_sure(candidates: list[_Candidate], best: _Candidate, examples: Examples,
     if len(alike) >= MIN_ALIKE[not errors]:
         return True
     merged = sum(one.model is None for one in alike)
-    is_short = bits < MAX_SURE_SHARE * constant_description_length(examples)
+    is_short = bits < MAX_TRUSTED_SHARE * constant_description_length(examples)
     return is_short and merged >= MIN_MERGED_ALIKE[not errors]
 
 

@@ -65,7 +65,7 @@ def test_a_machine_is_recovered_and_proved(tmp_path: Path) -> None:
     learned = learn(pairs_of(random_machine(6, 3), 1_000, 20))
     assert same(learned, random_machine(6, 3))
     assert learned.certificate.level == "proved"
-    assert learned.search.num_alike == 1  # without errors, one setting of state merging is sure
+    assert learned.search.num_alike == 1  # without errors, one setting of state merging is trusted
     assert not learned.contradictions
     for part in ("trained on", "longest", "at random"):
         scores = learned.accuracies[part]
