@@ -41,24 +41,24 @@ class Gate:
     """One function inside a cell, and the settings that pass its result to the output.
 
     `index` is the gate that the argument enters, or None if the argument is the state. `biases` maps other gates to
-    their biases. `state` is the state before the step. With `content` the result is an LSTM's content, not its output.
-    `factor` is the number that a reset gate scales, before a tanh.
+    their biases. `state` is the state before the step. If `is_cell_state` is True, the result is the cell state of an
+    LSTM, not its output. `factor` is the number that a reset gate scales, before a tanh.
     """
 
     function: Literal["sigmoid", "tanh"]
     index: int | None
     biases: Mapping[int, float]
     state: float = 0.0
-    content: bool = False
+    is_cell_state: bool = False
     factor: float | None = None
 
 
 GATES: Mapping[Kind, tuple[Gate, ...]] = MappingProxyType(
     {
         "LSTM": (
-            Gate("sigmoid", 0, {1: CLOSED_BIAS, 2: OPEN_BIAS}, content=True),
-            Gate("sigmoid", 1, {0: CLOSED_BIAS}, state=1.0, content=True),
-            Gate("tanh", 2, {0: OPEN_BIAS, 1: CLOSED_BIAS}, content=True),
+            Gate("sigmoid", 0, {1: CLOSED_BIAS, 2: OPEN_BIAS}, is_cell_state=True),
+            Gate("sigmoid", 1, {0: CLOSED_BIAS}, state=1.0, is_cell_state=True),
+            Gate("tanh", 2, {0: OPEN_BIAS, 1: CLOSED_BIAS}, is_cell_state=True),
             Gate("sigmoid", 3, {0: CLOSED_BIAS, 1: OPEN_BIAS}, state=100.0),
             Gate("tanh", None, {0: CLOSED_BIAS, 1: OPEN_BIAS, 3: OPEN_BIAS}),
         ),
@@ -132,12 +132,12 @@ def _results(
     inputs = numbers[:, None].repeat(1, length, 1)
     inputs[:, :-1] = OPEN_BIAS
     if isinstance(cell, nn.LSTM):
-        outputs, (_, content) = cell(inputs, (torch.zeros_like(state)[None], state[None]))
+        outputs, (_, cell_state) = cell(inputs, (torch.zeros_like(state)[None], state[None]))
     else:
         outputs, _ = cell(inputs, state[None])
-        content = outputs.mT
+        cell_state = outputs.mT
     for gate, part in zip(gates, slices, strict=True):
-        yield (content[0] if gate.content else outputs[:, -1])[:, part]
+        yield (cell_state[0] if gate.is_cell_state else outputs[:, -1])[:, part]
 
 
 def sum_errors(kind: Kind, dtype: torch.dtype) -> Iterator[MeasuredError]:
@@ -155,5 +155,5 @@ def sum_errors(kind: Kind, dtype: torch.dtype) -> Iterator[MeasuredError]:
         inputs, hidden = products.vectors.split(width, 1)
         states = (hidden[None], torch.zeros_like(hidden)[None]) if kind == "LSTM" else hidden[None]
         outputs, after = cell(inputs[:, None], states)
-        result = after[1][0] if gate.content else outputs[:, 0]
+        result = after[1][0] if gate.is_cell_state else outputs[:, 0]
         yield MeasuredError(error(result, np.tanh(products.sums), products.sizes), products.assumed)
