@@ -33,13 +33,13 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     1. The model answers strings. A wrong answer ends this step and leads to level ``refuted``. First come all strings
        of each length that has at most 4,096 strings. Then come 1,000 strings each of 40, 500 and 10,000 symbols; some
        are structured, and some have rare answers. Models without a reader answer fewer of the longest strings, and
-       models with a largest length answer no longer strings. Some strings are read again: alone, and with answers to
+       models with a largest length cannot answer longer ones. Some strings are read again: alone, and with answers to
        all prefixes at once (`searches`). Last come the strings that distinguish the task's transducer from other
        machines (`automata.conformance`).
     2. The reader of the model's kind (`extraction.base.READERS`) sorts the model's states into finitely many classes,
        which are the states of a machine. It tries a few radii of classes, the largest first, until all states along the
-       strings of step 1 are in the classes that the machine names. For tree models, states along powers of words, which
-       are far longer, are also compared.
+       strings of step 1 are in the classes that the machine predicts. For tree models, states along powers of words,
+       which are far longer, are also compared.
     3. The machine is compared with the task's transducer for all lengths. If they differ, the model is run on the
        shortest string on which they differ, and a wrong answer gives ``refuted``. If they agree, the level is
        ``extracted``.

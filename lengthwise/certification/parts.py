@@ -106,7 +106,7 @@ class Tested(Part):
 
 
 class TraceAgreement(Part):
-    """Counts of a model's states along strings of one length, compared with the classes that the machine names.
+    """Counts of a model's states along strings of one length, compared with the classes that the machine predicts.
 
     `num_nodes` counts the states: one for each symbol, merge of a tree, or cell of a grid. `max_distance` is the
     largest distance of a state from the prototype of its class.

@@ -236,7 +236,7 @@ def traced_strings(
 
 
 def compare(strings: AllStrings, extraction: Extraction) -> tuple[TraceAgreement, ...]:
-    """Check that all states of the model are in the classes that the extracted machine names, and return the counts.
+    """Check that every state of the model is in the class that the extracted machine predicts, and return the counts.
 
     Raises:
         Unproved: a state is in another class.

@@ -84,7 +84,7 @@ def extraction_of(
 
 
 class TraceCount(NamedTuple):
-    """Counts of a model's states along strings, and of the states that are not in the class that the machine names.
+    """Counts of a model's states along strings, and of the states outside the class that the machine predicts.
 
     `max_distance` is the largest distance of a state from the prototype of its class. A state counts as a disagreement
     if it is not finite, or if no prototype gives its answer.
@@ -115,7 +115,7 @@ class Traces(ABC):
 
     @abstractmethod
     def compare(self, extraction: Extraction) -> TraceCount:
-        """Compare the classes of all states with the classes that the extracted machine names for them."""
+        """Compare the classes of all states with the classes that the extracted machine predicts for them."""
 
     def answers(self) -> Int64[Tensor, " B"] | None:
         """Return the model's final answers if the traces contain them, which is faster than the model; else None."""
