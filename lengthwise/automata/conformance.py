@@ -160,7 +160,7 @@ def _separating_suffixes(machine: Transducer, states: list[int]) -> Iterator[Str
     """Yield suffixes after which any two of the states differ in some answer, from the empty suffix to longer ones.
 
     A new suffix is a symbol followed by a known suffix. If no such suffix splits a block of the partition of states,
-    the partition is stable, and by Moore's theorem no longer suffix splits a block.
+    the partition is stable, and by Moore's theorem longer suffixes also split no block.
     """
     table, outputs = machine.semiautomaton.table, numbered(machine.outputs)
     suffixes: list[String] = [()]

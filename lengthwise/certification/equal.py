@@ -173,8 +173,8 @@ def _shrunk_difference(pair: Pair, string: String) -> Difference | None:
 
 @torch.no_grad()
 def _difference(pair: Pair, string: String, shortest: Shortest) -> Difference | None:
-    """Return the answers to a string that each net reads alone, as users run it, or None if they are equal."""
-    with denormals_kept():
+    """Return both nets' answers to a string, or None if the answers are equal; each net reads the string alone."""
+    with denormals_kept():  # as users run the nets
         logits = [net.last(string[None])[0] for net in pair.nets]
     answers = [int(answers_of(one)) for one in logits]
     if answers[0] == answers[1]:

@@ -35,7 +35,10 @@ MAX_SYMBOLS_IN_CERTIFY = 300_000
 
 
 class Family(NamedTuple):
-    """A family of strings, and its name in reports; `batches` may read the answers to a batch before the next one."""
+    """A family of strings, and its name in reports.
+
+    `batches` yields the strings in batches. Before it makes the next batch, it may read the answers to the last batch.
+    """
 
     name: str
     batches: Callable[[Board], Iterator[Batch]]
@@ -133,7 +136,7 @@ def attack(
         model: any model of this package, or a wrapped net.
         task: a regular task.
         budget: CPU seconds; a batch that has begun is always finished.
-        max_length: the largest length in symbols; a model with a largest length reads no longer strings.
+        max_length: the largest length in symbols, or the largest length that the model reads, if it is smaller.
         seed: determines the strings with which hill climbing begins, and its changes.
 
     Raises:

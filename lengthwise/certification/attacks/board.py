@@ -103,7 +103,7 @@ class Board:
     def length_before(self, tail_length: int) -> int:
         """Return the length of strings for which every prefix of up to `max_length` symbols can be followed by tails.
 
-        A model with a largest length reads no longer strings, so only shorter prefixes get tails.
+        A model with a largest length cannot read longer strings, so only shorter prefixes get tails.
         """
         longest = self.max_length + tail_length
         return min(longest, self.model.max_length or longest)

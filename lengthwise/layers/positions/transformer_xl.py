@@ -48,7 +48,10 @@ class TransformerXLPositions(PositionEncoding):
 
 
 class XLAttention(CausalAttention):
-    """Attention with Transformer-XL's scores; `falling` has W_R R of the distances T - 1 ... 0, head by head."""
+    """Attention with Transformer-XL's scores.
+
+    `falling` contains the vector W_R R_d of each head for the distances d = T - 1, ..., 1, 0, in this order.
+    """
 
     def __init__(self, u: Float[Tensor, "H E"], v: Float[Tensor, "H E"], falling: Float[Tensor, "H T E"]) -> None:
         self.u = u[:, None]
