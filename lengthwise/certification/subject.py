@@ -215,8 +215,8 @@ def _check_unchanged(model: SequenceModel, task: MachineTask, before: _Snapshot)
     for what, is_changed in changed.items():
         if is_changed:
             raise ValueError(
-                f"model: expected {what} that do not change while it reads strings, but the tests changed them; let it "
-                "keep nothing from one call to the next"
+                f"model: expected {what} that do not change while the model reads strings, but the tests changed them; "
+                "make sure that a call stores nothing for the next call"
             )
 
 

@@ -143,8 +143,8 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[CertificateFact
         raise ValueError(f"{source}: expected a certificate of level proved, got {level}; use `lengthwise certify`")
     if evidence.method != "intervals":
         raise ValueError(
-            f"{source}: expected a proof by intervals, got method {evidence.method!r}, whose sets of states are not "
-            "enclosures, which VNN-LIB needs; check its proof with the separate checker"
+            f"{source}: expected a proof by intervals, because VNN-LIB needs boxes of states, got method "
+            f"{evidence.method!r}; check its proof with the separate checker"
         )
     assert isinstance(stored.task, MachineTask), "no other task has a certificate of level proved"
     with one_thread():

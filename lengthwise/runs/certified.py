@@ -87,11 +87,11 @@ def compare_nets(first: Path, second: Path, seed: int = 0) -> tuple[Equality, st
     """Compare the models of two runs, compiled machines or TOML files on all strings (`equal`).
 
     Symbols are matched by name, and answers by name or, if the names differ, in their order. Names that mean accepted
-    and rejected (`acceptor_index`) must have one order. The second value is a sentence about answers that are matched
-    in order, or "".
+    and rejected (`acceptor_index`) must be in the same order in both models. The second value is a sentence about
+    answers that are matched in order, or "".
 
     Raises:
-        ValueError: a path has no model of symbols and classes, or the models have other symbols or numbers of answers.
+        ValueError: a path has no model that reads symbols, or the symbols or answers of the two models do not match.
     """
     (net, symbols, classes), (other, others, other_classes) = (_named_net(path) for path in (first, second))
     if symbols != others:
@@ -108,7 +108,7 @@ def compare_nets(first: Path, second: Path, seed: int = 0) -> tuple[Equality, st
     if None not in accepting and accepting[0] != accepting[1]:
         raise ValueError(
             f"{second}: expected answers in the order of {', '.join(classes)}, as in {first}, got "
-            f"{', '.join(other_classes)}, which mean the opposite; compare nets whose answers have one order"
+            f"{', '.join(other_classes)}, which mean the opposite; compare nets whose answers are in the same order"
         )
     pairs = zip(other_classes, classes, strict=True)
     matched = ", ".join(f"{name} of {second} as {answer}" for name, answer in pairs if name != answer)

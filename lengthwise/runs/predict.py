@@ -153,7 +153,8 @@ def _draw(logits: Float[Tensor, "1 Y"], temperature: float, generator: torch.Gen
     exact = logits[0].double().cpu()
     if not exact.isfinite().all():
         raise ValueError(
-            "text: expected finite logits, got NaN or infinity, because the model's states overflow; sample less"
+            "text: expected finite logits, got NaN or infinity, because the model's states overflow; sample fewer "
+            "tokens"
         )
     if temperature == 0:
         return int(exact.argmax())

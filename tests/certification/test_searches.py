@@ -118,7 +118,7 @@ class Tires(RNN):
 @pytest.mark.parametrize(("kind", "what"), [(Counts, "weights"), (Tires, "answers")])
 def test_models_that_change_from_call_to_call_are_rejected(kind: type[RNN], what: str) -> None:
     sentence = (
-        rf"model: expected {what} that do not change while it reads strings, but the tests changed them; let it k"
+        rf"model: expected {what} that do not change while the model reads strings, but the tests changed them; make"
     )
     with pytest.raises(ValueError, match=sentence):
         certify(as_kind(kind), TASK)

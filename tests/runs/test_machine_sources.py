@@ -65,7 +65,9 @@ def test_what_a_text_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_misspelled_name_is_no_expression(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_machine(given_machines(["ab*"])[0].labeled, Path("parity.dot"))
-    with pytest.raises(ValueError, match=r"^party\.dt: expected .* got a name like 'parity\.dot'; write that, or"):
+    with pytest.raises(
+        ValueError, match=r"^party\.dt: expected .* no such path, but 'parity\.dot' exists; write parity"
+    ):
         given_machines(["party.dt"])
     assert given_machines(["regex:party.dt"])[0].answers_empty
     assert given_machines(["regex:parity"])[0].labeled.symbols == tuple("aiprty")

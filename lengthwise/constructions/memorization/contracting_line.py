@@ -59,7 +59,10 @@ def contracting_rate(word: Word) -> Fraction | None:
         if not halves:
             return None
         intervals = halves
-    raise Undecided(f"word: {word.text} is neither generated nor refuted at rates near {float(intervals[0][0])}")
+    near = float(intervals[0][0])
+    raise Undecided(
+        f"word: found neither a W_h that generates {word.text} nor a proof that none exists, for W_h near {near}"
+    )
 
 
 def contraction(word: Word) -> LinearGenerator | None:

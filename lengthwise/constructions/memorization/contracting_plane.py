@@ -91,8 +91,8 @@ def contracting_plane(word: Word) -> LinearGenerator | None:
         waiting.append(((*halvings, 1), np.stack([second, third, middle])))
     else:
         return None
-    crossings = f"{len(known)} crossings on {count:,} triangles"
-    raise Undecided(f"word: {word.text} is neither generated nor refuted by {crossings}")
+    reached = f"{count:,} triangles with {len(known)} kinds of crossings"
+    raise Undecided(f"word: found neither a net that generates {word.text} nor a proof that none exists, on {reached}")
 
 
 def _crossings(word: Word) -> Iterator[Crossing]:

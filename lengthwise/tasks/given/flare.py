@@ -111,7 +111,7 @@ def _check_next_symbols(line: str, symbols: Sequence[str]) -> None:
             raise ValueError(f'expected sets such as {{"s": "0 1", "e": true}}, got {str(entry)[:60]}; correct it')
         if entry["e"] is False if symbol is None else symbol not in entry["s"].split(" "):
             what = "the end" if symbol is None else repr(symbol)
-            raise ValueError(f"expected {what}, which comes next in {STRINGS}, in the set {entry}; correct it")
+            raise ValueError(f"expected a set with {what}, which comes next in {STRINGS}, got {entry}; correct the set")
 
 
 def _check_log_probability(line: str, symbols: Sequence[str]) -> None:

@@ -168,7 +168,10 @@ class _Proposals:
         self.sampler = _Continuations(language).sampler()
         self.lengths = np.array([n for n in range(max_length + 1) if self.sampler.possible(n)[0]])
         if not len(self.lengths):
-            raise ValueError(f"language: expected a string of at most {max_length} symbols, got none; raise the length")
+            raise ValueError(
+                f"language: expected a language with a string of at most {max_length} symbols, got one without such a "
+                "string; raise the length"
+            )
 
     def inside(self, count: int) -> list[String]:
         """Draw strings in the language."""

@@ -135,12 +135,12 @@ def test_line_ends_and_marks_of_windows_change_nothing(change, tmp_path: Path) -
         (
             "next-symbols.jsonl",
             '[{"s":"(0","e":true},{"s":"(0","e":false},{"s":"(0","e":true}]\n',
-            r"line 1: expected '\)0', which comes next in main\.tok, in the set \{",
+            r"line 1: expected a set with '\)0', which comes next in main\.tok, got \{",
         ),
         (
             "next-symbols.jsonl",
             '[{"s":"(0","e":true},{"s":")0","e":false},{"s":"(0","e":false}]\n',
-            r"line 1: expected the end, which comes next in main\.tok, in the set \{",
+            r"line 1: expected a set with the end, which comes next in main\.tok, got \{",
         ),
     ],
 )
