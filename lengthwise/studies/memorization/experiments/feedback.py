@@ -31,7 +31,8 @@ def feedback(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="The smallest linear RNNs that read their own answers",
         about=(
-            "The note sets W_x, by which a net reads its own output, to 0; this page measures the benefit of W_x.\n"
+            'The note "update on rnn memorization" sets W_x, by which a net reads its own output, to 0; this page '
+            "measures the benefit of W_x.\n"
             "The tables have the smallest dimensions of linear RNNs that repeat a word indefinitely, for all binary "
             "words up to period 8 (up to rotation and exchange of symbols)."
         ),

@@ -78,8 +78,8 @@ def standard(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Learning to repeat words: standard RNNs next to linear RNNs",
         about=(
-            "The note begins with an RNN that was trained on one string for so long that it generates nothing else. "
-            "Here standard RNNs, with tanh, are compared with linear RNNs."
+            'The note "update on rnn memorization" begins with an RNN that was trained on one string for so long that '
+            "it generates nothing else. Here standard RNNs, with tanh, are compared with linear RNNs."
         ),
         study=lambda root: study(size),
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from lengthwise.constructions.memorization.contracting import FeedbackBounds
+from lengthwise.display import counted
 from lengthwise.report.charts.colors import PALETTE
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table
@@ -15,7 +16,7 @@ from lengthwise.studies.memorization.experiments.feedback import Smallest
 _HOW = (
     "*Any W_h*: the letters are the digits of a number, and W_h = 2 shifts out one digit at each step. With no "
     "dimension at all, the bias alone gives the answer, which is always the same. *Contracting*: all eigenvalues of "
-    "W_h are inside the unit circle, and the states are the states on the word's cycle.\n"
+    "W_h are inside the unit circle, and the states repeat with the period of the word.\n"
     "\n"
     "With one dimension, Sturm's theorem decides the contracting case, with exact fractions. With two dimensions, all "
     "contracting W_h form a triangle in the plane of trace and determinant. The signs of polynomials in trace and "
@@ -41,11 +42,11 @@ def feedback_page(study: Sequence[Smallest], stem: str) -> StudyPage:
 def _headline(study: Sequence[Smallest]) -> str:
     counts = Counter(row.contracting for row in study)
     small = sum(row.unconstrained == 1 for row in study)
-    parts = ", ".join(f"{_bounds(bounds)} for {counts[bounds]}" for bounds in sorted(counts))
+    parts = ", ".join(f"{_bounds(bounds)} for {counted(counts[bounds], 'word')}" for bounds in sorted(counts))
     return (
-        f"One dimension is enough for {small} of {len(study)} words, but then W_h expands every error, and the first "
-        "error ends the word.\n"
-        f"If a net has to forget its errors, the smallest dimension is {parts} of the words."
+        f"One dimension is enough to repeat {small} of {len(study)} words, but then W_h expands every error, and the "
+        "first error makes a net lose its word.\n"
+        f"If a net has to forget its errors, the smallest dimension is {parts}."
     )
 
 
