@@ -105,7 +105,7 @@ def _headline(measurements: Sequence[Any]) -> str:
     return (
         f"On this core, the paper's scan takes {training:.1f} times as long as the sequential form to train at T=40, "
         f"and {test:.1f} times as long to answer at T=500.\n\n- On the paper's GPU it takes 0.6 and 1.0 times as long. "
-        "This page does not decide section 4.5 of the paper, which is about another device."
+        "This page neither confirms nor refutes section 4.5 of the paper, which is about another device."
     )
 
 

@@ -41,7 +41,7 @@ COLUMNS = {
     "best test": (
         f"the highest test accuracy of a run, averaged over runs. Every {TEST_EVERY:,} steps, a run is tested on "
         f"{TEST_STRINGS} new strings of {PROBE_LENGTHS[-1]} symbols. (If a task has no strings of this length, its "
-        "longest shorter strings are used.) This is the rule of Fan et al. (2024), which selects on test data"
+        "longest strings below this length are used.) This is the rule of Fan et al. (2024), which selects on test data"
     ),
     "fits": (
         "whether every run is right on nearly all strings of the training length (see the notes). If not, the lowest "

@@ -27,7 +27,7 @@ NUM_CHUNKS: dict[Scale, int] = {"paper": 64, "small": 64, "smoke": 4}
 
 
 _HEADLINE = (
-    "This size does not decide whether RegularGPT settles on a local window.\n"
+    "Nets of this size do not show whether RegularGPT settles on a local window.\n"
     "Half of the gradient lies in the newest tokens at all lengths, for ALiBi and for these nets of RegularGPT. The "
     "reach of the rest grows with the chunk."
 )

@@ -36,7 +36,7 @@ def variants(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Chi et al. (2023): layers and thickness of RegularGPT",
         headline=(
-            "Three runs a cell do not decide which of the layers is best.\n"
+            "Three runs for each cell are too few to decide which of the layers is best.\n"
             "On even pairs, parity and cycle navigation the means with one of the code's layers a level are "
             "{cells[Even Pairs][the code's, K=1][mean]}, {cells[Parity][the code's, K=1][mean]} and {cells[Cycle "
             "Navigation][the code's, K=1][mean]}. With two of these layers and pads before the string they are "

@@ -62,8 +62,8 @@ def controls(scale: Scale = "small") -> Experiment:
             "*0.001 falling* is a rate that falls from 0.001 to 0. 8,000 steps are a fifth of the paper's steps.",
             "If scores at 500 symbols rise with the code's rate at 2,000 steps, or with the falling rate, the high "
             "rate explains the gap. If scores rise with 8,000 steps at 0.001, the number of steps explains the gap. If "
-            "scores rise only with both changes, neither change alone explains the gap. Two seeds do not decide small "
-            "differences.",
+            "scores rise only with both changes, neither change alone explains the gap. Two seeds are too few "
+            "to decide small differences.",
             "The nets are *Ours* of `linear-rnn/table-2`: they have the published code's layer and preset `fan2024`. "
             "The runs of setting *0.001, 2,000 steps* are also in that table.",
             "*Fits*: every run is right on at least 99 % of 256 strings of 40 symbols. With few steps at a low rate, a "

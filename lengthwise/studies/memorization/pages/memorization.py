@@ -54,7 +54,7 @@ def _headline(trained: Sequence[Trained], size: Size) -> str:
         f"With their own answers as inputs, {_share([net for net in fed if _side(net) < 0], size)} nets learn their "
         "word below the smallest dimension.\n"
         f"{num_right:,} nets are right at {size.length} symbols, and {num_lasting:,} of them are right at "
-        f"{size.longest}. The page does not decide whether more training would change that."
+        f"{size.longest}. The page does not show whether more training would change that."
     )
 
 
