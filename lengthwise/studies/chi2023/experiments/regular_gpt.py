@@ -41,9 +41,8 @@ def _products(specs: ScaledSpecs) -> list[Cell]:
 
 
 _HEADLINE = (
-    "RegularGPT makes no error on random strings of 41-500 symbols in {cells[not D_12 | Modular "
-    "Arithmetic][C=2][solved]} nets of fifteen tasks, and in {cells[D_12 | Modular Arithmetic][C=2][solved]} of D_12 "
-    "and modular arithmetic.\n"
+    "On fifteen tasks, {cells[not D_12 | Modular Arithmetic][C=2][solved]} nets of RegularGPT make no error on random "
+    "strings of 41-500 symbols; on D_12 and modular arithmetic, {cells[D_12 | Modular Arithmetic][C=2][solved]} do.\n"
     "With a product of matrices as the merge, {cells[*][products][solved]} nets make no error, and "
     "{cells[*][products][level proved]} are `proved`. Both kinds of nets are trained again by the same rule."
 )

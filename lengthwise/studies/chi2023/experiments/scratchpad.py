@@ -107,10 +107,10 @@ class Remedies(NamedTuple):
 
 
 _HEADLINE = (
-    "With a scratchpad and a recency bias together, ALiBi's or a window, {cells[*][scratchpad, ALiBi | scratchpad, "
+    "With a scratchpad and a recency bias (ALiBi or a window), {cells[*][scratchpad, ALiBi | scratchpad, "
     "window][solved]} nets are right on every string, after training on 40 symbols.\n"
     "With the bias alone the means on parity are at most {highest[Parity][ALiBi | window][mean]}, and with the "
-    "scratchpad alone {cells[Parity][scratchpad][mean]}, after 300 steps. So few steps do not decide that a scratchpad "
+    "scratchpad alone {cells[Parity][scratchpad][mean]}, after 300 steps. So few steps do not show that a scratchpad "
     "alone fails."
 )
 

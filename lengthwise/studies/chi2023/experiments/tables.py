@@ -100,7 +100,7 @@ _HEADLINE_1 = (
 )
 _HEADLINE_2 = (
     "RegularGPT and the RNN reach the paper's means, to the printed digits, in {reached[*][RegularGPT* | RNN*]} cases; "
-    "most entries count twice, once for each reading.\n"
+    "most entries count twice, once for each assumed training probability.\n"
     "The page shows nothing about the Transformer, because after 2,000 steps its means are only {cells[*][Transformer, "
     "same length][mean]} at the training length ([claims](../claims.md#chi2023))."
 )
