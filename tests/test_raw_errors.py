@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-
 from lengthwise.analysis.routing import blelloch_scan, hillis_steele_scan, path_to
+
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.state_elimination import regex_from_dfa
 from lengthwise.constructions.memorization.closed_form import companion_matrix, permutation, simplex

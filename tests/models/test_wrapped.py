@@ -257,7 +257,7 @@ def test_an_embedding_with_rows_for_more_than_the_symbols_is_refused() -> None:
         (None, nn.Linear(6, 2), 2, "embedding: expected a torch module, got NoneType; give an nn.Module"),
     ],
 )
-def test_parts_that_are_no_modules_are_named(embedding, head, num_symbols: int | None, sentence: str) -> None:
+def test_wrong_parts_and_sizes_are_named(embedding, head, num_symbols: int | None, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         wrap(embedding, nn.GRU(4, 6), head, num_symbols=num_symbols)
 

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from typing import NamedTuple
 
-from lengthwise.report.tables.settings import Settings
+from lengthwise.presets.base import Settings
 from lengthwise.training.recipe import Recipe
 
 
