@@ -34,15 +34,18 @@ def test_the_page_counts_wrong_nets_by_family_and_writes_powers() -> None:
         found_margin=-0.12,
     )
     nets = (
-        AttackedNet("Even Pairs", "fire", 1, wrong, None, ""),
-        AttackedNet("Even Pairs", "none", 0, right, 12, "bounds end there"),
-        AttackedNet("Even Pairs", "learned", 2, right, None, "the encoding has no bounds"),
+        AttackedNet("Even Pairs", "fire", 1, wrong, None, 113, ""),
+        AttackedNet("Even Pairs", "rotary", 0, right, None, 2_044, "the model errs"),
+        AttackedNet("Even Pairs", "none", 0, right, 12, None, "bounds end there"),
+        AttackedNet("Even Pairs", "learned", 2, right, None, None, "the encoding has no bounds"),
     )
     page = attacked_page(Attacked(nets, 5.0), "stem")
     text = "\n".join(page.sections)
-    assert page.headline == "1 of 3 transformers that made no error on random strings err on other strings."
+    assert page.headline == "2 of 4 transformers that made no error on random strings err on other strings."
     assert "`a^112 b`" in text
-    assert "| runs x^n w | 1 of 3 |" in text
-    assert "| Even Pairs | 3 | 1 | 113-113 | 4.0 |" in text
+    assert "| runs x^n w | 1 of 4 |" in text
+    assert "| Even Pairs | 4 | 2 | 1 | 113-113 | 4.0 |" in text
     assert "| Even Pairs | none | 0 | 12 | bounds end there |" in text
     assert "| Even Pairs | learned | 2 | - | the encoding has no bounds |" in text
+    assert "| Even Pairs | rotary | 0 | - | - | - | - | 4.0 | 2,044 |" in text
+    assert "| Even Pairs | rotary | 0 | - | the model errs |" not in text

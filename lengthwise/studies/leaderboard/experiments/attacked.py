@@ -51,7 +51,9 @@ SMOKE_SECONDS = 0.3
 class AttackedNet(NamedTuple):
     """A net, by its task, position encoding and seed, the attack on it, and its certificate's level and reason.
 
-    `bound` is the number of symbols up to which the net is right, at level bounded.
+    `bound` is the number of symbols up to which the net is right, at level bounded. `counterexample_length` is the
+    number of symbols of the certificate's counterexample, at level refuted. `certify` also reads random and structured
+    strings that are longer than those of the attack.
     """
 
     row: str
@@ -59,7 +61,13 @@ class AttackedNet(NamedTuple):
     seed: int
     attack: Attack
     bound: int | None
+    counterexample_length: int | None
     reason: str
+
+    @property
+    def errs(self) -> bool:
+        """Return whether the attack or `certify` found a string that the net answers wrongly."""
+        return self.attack.is_refuted or self.counterexample_length is not None
 
 
 class Attacked(NamedTuple):
@@ -92,10 +100,17 @@ def attacked(scale: Scale = "small") -> Experiment:
                 result = run.folder.read_result()
                 assert result is not None
                 assert result.certificate is not None, "the plan measures certificates"
-                wrong = attack(run.model, spec.task, budget=seconds)
-                certificate = result.certificate
+                certificate, counterexample = result.certificate, result.certificate.counterexample
                 nets.append(
-                    AttackedNet(cell.row, cell.column, spec.seed, wrong, certificate.max_length, certificate.reason)
+                    AttackedNet(
+                        cell.row,
+                        cell.column,
+                        spec.seed,
+                        attack(run.model, spec.task, budget=seconds),
+                        certificate.max_length,
+                        None if counterexample is None else len(counterexample.string),
+                        certificate.reason,
+                    )
                 )
         return Attacked(tuple(nets), seconds)
 

@@ -14,21 +14,24 @@ from lengthwise.studies.leaderboard.experiments.attacked import Attacked, Attack
 @STUDY_PAGES.register("transformers/attacked")
 def attacked_page(study: Attacked, stem: str) -> StudyPage:
     """Return the number of nets that err by task, the number by family, and a line for each net."""
-    wrong = [net for net in study.nets if net.attack.is_refuted]
+    attacked = [net for net in study.nets if net.attack.is_refuted]
+    wrong = [net for net in study.nets if net.errs]
     by_task = [_summary(row, [net for net in study.nets if net.row == row]) for row in _rows(study.nets)]
     by_family = [
-        [family.name, f"{sum(net.attack.family == family.name for net in wrong)} of {len(study.nets)}"]
+        [family.name, f"{sum(net.attack.family == family.name for net in attacked)} of {len(study.nets)}"]
         for family in FAMILIES
     ]
-    header = ["task", "positions", "seed", "string", "symbols", "family", "logit margin", "CPU s"]
+    header = ["task", "positions", "seed", "string", "symbols", "family", "logit margin", "CPU s", "in `certify`"]
     return StudyPage(
         [
-            markdown_table(["task", "nets", "wrong", "symbols of the string", "CPU s"], by_task),
+            markdown_table(["task", "nets", "wrong", "wrong in the attack", "symbols of its string", "CPU s"], by_task),
             "## Families that found the shortest string",
             markdown_table(["family", "nets"], by_family),
             "## Every net",
+            "*In `certify`*: the number of symbols of the string that `certify` found. It also reads random and "
+            "structured strings that are longer than those of the attack.",
             markdown_table(header, [_line(net) for net in study.nets]),
-            *_without_error([net for net in study.nets if not net.attack.is_refuted]),
+            *_without_error([net for net in study.nets if not net.errs]),
         ],
         {},
         headline=(
@@ -38,7 +41,7 @@ def attacked_page(study: Attacked, stem: str) -> StudyPage:
 
 
 def _without_error(nets: Sequence[AttackedNet]) -> list[str]:
-    """Return the table of nets on which no attack succeeds, with the bound and the reason of their certificates."""
+    """Return the table of nets without a known error, with the bound and the reason of their certificates."""
     if not nets:
         return []
     lines = [
@@ -59,14 +62,16 @@ def _summary(row: str, nets: Sequence[AttackedNet]) -> list[str]:
     lengths = [len(net.attack.string) for net in nets if net.attack.string is not None]
     seconds = median(net.attack.seconds for net in nets)
     lengths_text = f"{min(lengths)}-{max(lengths)}" if lengths else NOTHING
-    return [row, f"{len(nets)}", f"{len(lengths)}", lengths_text, f"{seconds:.1f}"]
+    num_wrong = sum(net.errs for net in nets)
+    return [row, f"{len(nets)}", f"{num_wrong}", f"{len(lengths)}", lengths_text, f"{seconds:.1f}"]
 
 
 def _line(net: AttackedNet) -> list[str]:
     result = net.attack
     about = [net.row, net.column, f"{net.seed}"]
+    in_certificate = NOTHING if net.counterexample_length is None else f"{net.counterexample_length:,}"
     if result.string is None:
-        return [*about, NOTHING, NOTHING, NOTHING, NOTHING, f"{result.seconds:.1f}"]
+        return [*about, NOTHING, NOTHING, NOTHING, NOTHING, f"{result.seconds:.1f}", in_certificate]
     margin = NOTHING if result.margin is None else f"{result.margin:.2g}"
     return [
         *about,
@@ -75,4 +80,5 @@ def _line(net: AttackedNet) -> list[str]:
         str(result.family),
         margin,
         f"{result.seconds:.1f}",
+        in_certificate,
     ]
