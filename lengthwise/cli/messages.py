@@ -104,7 +104,8 @@ def refusal(error: CycloptsError) -> str:
     words = [part for word in error.root_input_tokens or () for part in word.split("=", 1)]
     option = error.token.keyword or error.token.value.partition("=")[0]
     value = words[words.index(option) + 1] if option in words[:-1] else "VALUE"
-    name, arguments = option.removeprefix("--").replace("-", "_"), list(error.argument_collection or ())
+    name = option.removeprefix("--").replace("-", "_")
+    arguments = list(error.argument_collection or ())
     if any(each.field_info.name == name and each.field_info.is_positional_only for each in arguments):
         command = " ".join(error.command_chain or ())
         return f"{option}: no such option; write {value} without it (`lengthwise {command} --help` shows where)"
