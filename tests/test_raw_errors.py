@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from lengthwise.analysis.routing import blelloch_scan, hillis_steele_scan, path_to
 
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.state_elimination import regex_from_dfa
 from lengthwise.constructions.memorization.closed_form import companion_matrix, permutation, simplex
 from lengthwise.constructions.memorization.planar import planar
 from lengthwise.evaluation.interval import holm
+from lengthwise.studies.chi2023.routing import blelloch_scan, hillis_steele_scan, path_to
 
 pytestmark = pytest.mark.unchecked  # the package itself is to refuse them, without beartype
 
