@@ -51,7 +51,7 @@ class Candidate(NamedTuple):
 
 
 class CertificateBuilder(NamedTuple):
-    """A model, its task, and the counts of its right answers to the tested strings."""
+    """A builder of certificates for one model and its task, with the counts of right answers to tested strings."""
 
     model: SequenceModel
     task: MachineTask
@@ -66,7 +66,7 @@ class CertificateBuilder(NamedTuple):
         evidence: Evidence | None = None,
         counterexample: Counterexample | None = None,
     ) -> Certificate:
-        """Return the evidence so far as a certificate of this level."""
+        """Return a certificate of this level with the given evidence and the counts of right answers."""
         machine = None if candidate is None else candidate.extraction.machine
         return Certificate(
             level=level,
@@ -182,7 +182,7 @@ def _untitled(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shortest_kind(machine: Machine, reference: Transducer | GridMachine) -> Shortest:
-    """Return whether the string of `first_error` is surely the machine's shortest error.
+    """Return whether the string that `first_error` finds is known to be the machine's shortest error.
 
     The result is `"of the machine"` if it is, and `"as found"` if the machine may have shorter errors.
     """

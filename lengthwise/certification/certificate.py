@@ -40,7 +40,7 @@ CERTIFICATE = "certificate.json"
 """The name of a certificate's file, in the folder of the model or next to its TOML file."""
 
 FORMAT: Literal[3] = 3
-"""The format of certificates that are written and read."""
+"""The version of the format in which certificates are written; `read` rejects all other versions."""
 
 ACCENTS: dict[Level, str] = {
     "refuted": "#c84f4f",
@@ -51,10 +51,10 @@ ACCENTS: dict[Level, str] = {
 }
 
 MAX_STATES = 12
-"""The largest number of states of a machine that is drawn on a card."""
+"""A card contains a drawing of the machine if the machine has at most this number of states."""
 
 MAX_QUOTED = 80
-"""The largest number of symbols of a counterexample that are quoted."""
+"""A text quotes at most this number of symbols of a counterexample."""
 
 
 MachineKind = Literal["transducer", "tree", "grid"]
@@ -66,7 +66,7 @@ class Requirement(NamedTuple):
     machine: MachineKind | None
     """The kind of the extracted machine; None if the method follows the task's own machine and extracts no machine."""
     models: Mapping[str, Mapping[str, object]]
-    """The settings that a model must have, by the name of the model."""
+    """The names of the models that the method covers, each with the settings that the model must have."""
 
     def check(self, method: str, certificate: "Certificate") -> None:
         """Raise a ValueError if the certificate's machine or model does not meet the requirements."""
@@ -88,7 +88,7 @@ class Requirement(NamedTuple):
 
 
 def _differs(certificate: "Certificate", key: str, settings: Mapping[str, object]) -> bool:
-    """Return whether a setting differs from the required one in value or type: in JSON, true is not 1."""
+    """Return whether a setting differs from the required setting in value or type: in JSON, true is not 1."""
     given = certificate.model.get(key)
     return type(given) is not type(settings[key]) or given != settings[key]
 
@@ -306,7 +306,7 @@ def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) 
 
 
 def parse_level(name: str) -> Level:
-    """Return the level of a name; raise a ValueError if the name is unknown."""
+    """Return the level that has this name; raise a ValueError if there is no such level."""
     if name not in CLAIMS:
         raise ValueError(f"level: unknown level {name!r}{nearest(name, CLAIMS)} (known: {', '.join(CLAIMS)})")
     return cast(Level, name)

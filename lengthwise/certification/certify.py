@@ -112,7 +112,7 @@ def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | No
 
 
 def _graded_alone(builder: CertificateBuilder, outcome: Outcome, reader: Reader[Any] | None) -> Certificate | None:
-    """Return the certificate for a search's wrong string, which the model reads alone first; None without one."""
+    """Return the certificate for the wrong string that a search found, if any; the model first reads it alone."""
     if outcome.wrong is None:
         return None
     max_pairs = MAX_PAIRS_READ if reader is None else None

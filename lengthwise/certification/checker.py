@@ -117,22 +117,22 @@ MAX_ELEMENTS = 2**22
 """The largest array of bounds, in numbers. A method holds a few dozen such arrays at once."""
 
 MAX_SIZE = 2**18
-"""The largest width, and the largest number of symbols, of classes, and of rows of a machine."""
+"""The largest width of a net, and the largest numbers of symbols, of classes, and of rows of a machine."""
 
 MAX_PAIRS = 500_000
 """The largest number of pairs of a class and a state of the task that are followed."""
 
 MAX_MOVES = 50_000_000
-"""The largest number of single moves of machines."""
+"""The largest number of moves from one state of a machine by one symbol that a check enumerates."""
 
 MAX_WORK = 4 * 10**12
-"""The largest number of multiplications. They take some minutes."""
+"""The largest number of multiplications in a check. This number takes some minutes."""
 
 MAX_CLOSURE = 2 * 10**11
 """The largest number of multiplications in the rounds that search for pairs of edges of a grid (`check_rules`)."""
 
 MAX_HEAD = 2_000
-"""The largest text that lists the parts of a head, in characters."""
+"""The largest number of characters of the text that lists the parts of a head."""
 
 MAX_LENGTH = 2**40
 """The largest length of a proof at level bounded, in symbols."""

@@ -45,7 +45,7 @@ Table = TreeMachine | Transducer
 """The machine of a net that is a table (`MachineModel`), with an answer in every state."""
 
 PARTS = (nn.Module, StateLookup, TreeLookup, Semiautomaton, Transducer, TreeMachine)
-"""The classes of the parts of a net that is a table."""
+"""The Python classes of a `MachineModel` and its parts, whose attributes are compared one by one."""
 
 
 class Description(NamedTuple):
@@ -70,7 +70,7 @@ class Claim(NamedTuple):
 
 
 def common_machine(nets: Nets, names: RegularTask, seed: int) -> tuple[Claim, tuple[str, ...] | None]:
-    """Return a claim that one machine describes both checked nets, and a string on which the second net leaves it.
+    """Return a claim that one machine describes both nets, and a string that machine and second net answer differently.
 
     `names` contains the symbols and the answers. A machine counts if the first net is certified for it at level
     ``extracted`` or above. The level of the claim is the lower of both nets' levels.

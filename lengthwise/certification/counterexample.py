@@ -14,7 +14,7 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import OracleTask
 
 MAX_STRINGS_PER_LENGTH = 4_096
-"""The largest number of strings of one length if all strings of this length are enumerated."""
+"""All strings of a length are enumerated if there are at most this number of them."""
 
 MAX_CANDIDATES = 64
 """To shorten a string, at most this many prefixes are tried, and at most this many positions for each window size."""
@@ -49,7 +49,7 @@ def grade(model: SequenceModel, task: OracleTask, strings: Int64[Tensor, "B T"])
 
 
 def solved_last(task: OracleTask, strings: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
-    """Return the task's answers to whole strings, some strings at a time: `solve` also returns those to prefixes."""
+    """Return the task's answers to whole strings, in chunks of strings, because `solve` also answers all prefixes."""
     parts = strings.split(max(1, MAX_SYMBOLS_DRAWN // strings.shape[1]))
     return torch.cat([task.solve(part)[:, -1] for part in parts])
 
@@ -117,7 +117,7 @@ def shrunk_error(model: SequenceModel, task: OracleTask, string: String, *, max_
 
 
 class _WorkLimitReached(Exception):
-    """The next step would process more pairs of positions than the limit leaves."""
+    """An exception if the next step would process more pairs of positions than the limit allows."""
 
 
 class _Reduction:

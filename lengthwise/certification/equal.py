@@ -29,7 +29,8 @@ from lengthwise.tasks.base import RegularTask
 from lengthwise.validation import texts_of
 
 MAX_SYMBOLS, MAX_PAIRS = 1_000_000, 1 << 27
-"""The limits at each length: symbols that recurrent nets read, and pairs of positions for other nets."""
+"""The largest numbers of symbols (for recurrent nets) and of pairs of positions (for other nets) at each length.
+"""
 
 
 class Pair(NamedTuple):
@@ -51,7 +52,7 @@ class Pair(NamedTuple):
 
     @property
     def same_task(self) -> RegularTask:
-        """Return the task in which "same" is always right."""
+        """Return the task whose right answer to every string is "same"."""
         return placeholder_task(self.names.symbols, ANSWERS)
 
 

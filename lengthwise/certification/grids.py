@@ -15,10 +15,10 @@ SPECIAL_SYMBOLS = {SEP: "<sep>", BAR: "|"}
 """The symbols that are not letters, by their ids."""
 
 NUM_LETTERS = (10, 40, 160)
-"""The lengths of tested strings: each of the two strings has this number of letters."""
+"""The tested numbers of letters; both strings of a pair have the same number of letters."""
 
 NUM_PAIRS = 200
-"""The number of pairs of strings of each length."""
+"""The number of tested pairs of strings for each number of letters."""
 
 Class = Annotated[int, Field(ge=0, lt=2**31)]
 """A class of a grid machine, by its index."""

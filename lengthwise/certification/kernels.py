@@ -38,7 +38,7 @@ from lengthwise.ops.intervals import ULPS
 from lengthwise.ops.sinusoids import position_angles
 
 WIDTHS = (2, 3, 4, 5, 8, 16, 17, 31, 32, 64)
-"""The widths of softmax and norms, below and above the length of a CPU's vectors."""
+"""The widths at which softmax and norms are measured. Some are smaller than a CPU's vectors, and some are larger."""
 
 Measurement = Callable[[torch.dtype], Iterator[MeasuredError]]
 
@@ -59,7 +59,7 @@ class Kernel(NamedTuple):
         return self.measured <= self.assumed
 
     def describe(self) -> str:
-        """Return the two numbers in a sentence."""
+        """Return a sentence with the measured error and the error that proofs assume."""
         return (
             f"the {self.dtype} {self.name} is off by {self.measured:.3g} units on this CPU; the proof assumes at most "
             f"{self.assumed:.3g}"
@@ -104,7 +104,7 @@ def kernel_report() -> KernelReport:
 
 @cache
 def _report(num_threads: int, uses_onednn: bool) -> KernelReport:
-    """Measure with torch's current settings. The arguments repeat these settings, as keys of the cache."""
+    """Measure all kernels with torch's current settings, which the arguments repeat as keys of the cache."""
     names = [(name, dtype) for name in measurements() for dtype in UNITS]
     return KernelReport(
         kernels=tuple(measure(name, dtype) for name, dtype in names),

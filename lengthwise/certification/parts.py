@@ -63,7 +63,7 @@ Distance = Annotated[float, Field(ge=0)]
 
 
 class Part(FrozenRecord, allow_inf_nan=False):
-    """A part of a certificate: frozen, with only known fields and finite numbers."""
+    """A frozen part of a certificate, which rejects unknown fields and numbers that are not finite."""
 
 
 class Tested(Part):
@@ -192,7 +192,7 @@ class Counterexample(Part):
 
 
 Label = Annotated[int, Field(ge=IGNORE, lt=2**31)]
-"""A state, a class or an answer of a machine."""
+"""The index of a state, a class or an answer of a machine."""
 
 
 @final

@@ -24,7 +24,7 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask, OracleTask
 
 MAX_SHORT = 64
-"""The largest number of strings of one length if the model reads all strings of this length alone."""
+"""The model reads all strings of a length, one at a time, if there are at most this number of them."""
 
 NUM_LONGEST = 16
 """The number of the longest strings that are read with denormal numbers, which is slow."""

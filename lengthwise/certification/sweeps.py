@@ -43,7 +43,7 @@ def generator() -> np.random.Generator:
 
 
 def wide(tensor: Tensor) -> Array:
-    """Return the same numbers in a higher precision, or in float64 if NumPy has no higher precision."""
+    """Return a tensor's numbers in a higher precision; float64 may stay float64 if NumPy has no higher precision."""
     numbers: Array = tensor.detach().numpy().astype(np.float64 if tensor.dtype == torch.float32 else np.longdouble)
     return numbers
 

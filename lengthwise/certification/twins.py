@@ -74,7 +74,7 @@ class Twins(SequenceModel):
 
 
 class ContinuedTwins(ReadsContinuations, Twins):
-    """Two nets as one model, if both can continue reading after a prefix."""
+    """A model of two nets that can both continue reading after a prefix."""
 
     def continued_logits(self, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]) -> Float[Tensor, "B P W S 2"]:
         both = (continued_logits(one, inputs, tails) for one in (self.net, self.other))

@@ -27,7 +27,7 @@ NUM_STRINGS, LENGTH = 1_000, 40
 """The number and the length of the strings whose states set the radii of classes."""
 
 MAX_PROBED = 1 << 20
-"""If a net accepts all ids below this number, its number of symbols is unknown."""
+"""The number of ids that are tried on a net; if it accepts all of them, its number of symbols is unknown."""
 
 
 class Extracted(NamedTuple):

@@ -96,7 +96,7 @@ def proof_path(certificate: Path) -> Path:
 
 
 def with_settings(content: Mapping[str, Any]) -> str:
-    """Return a name with all settings, including empty settings, since each setting can change the results."""
+    """Return the name of a task or a model with all settings, even empty ones, since each can change the results."""
     settings = {truncate(name, MAX_SETTING): value for name, value in content.items() if name != "name"}
     texts = [f"{name}={truncate(json.dumps(value), MAX_SETTING)}" for name, value in settings.items()]
     name = truncate(content["name"], MAX_SETTING)

@@ -22,13 +22,13 @@ from lengthwise.tasks.base import MachineTask, Task, check_is_task
 from lengthwise.validation import whole_number
 
 DEFAULT_SECONDS = 5.0
-"""The default budget, in CPU seconds."""
+"""The default budget of an attack, in CPU seconds."""
 
 DEFAULT_LENGTH = 150
-"""The default length of the longest strings, in symbols."""
+"""The default length of the longest strings that an attack tries, in symbols."""
 
 MAX_LENGTH = 4_096
-"""The largest length that an attack accepts; a transformer keeps a score for each pair of positions."""
+"""The largest `max_length` of an attack, in symbols. A transformer keeps a score for each pair of positions."""
 
 MAX_SYMBOLS_IN_CERTIFY = 300_000
 """The number of symbols that a model reads in the attack of `certify`; a small transformer takes a few seconds."""
@@ -56,7 +56,7 @@ FAMILIES = (
 
 
 class FamilyCount(Part):
-    """The number of answers that were compared in a family, and whether the family was tried to its end."""
+    """The number of graded answers to the strings of one family, and whether all strings of this family were tried."""
 
     name: str
     num_answers: Count
@@ -66,11 +66,11 @@ class FamilyCount(Part):
 class Attack(Part):
     """The result of an attack: the shortest wrongly answered string that was found, or None.
 
-    `string` is the found string after parts were left out; the model also answers this string wrongly if it reads it
-    alone. `found_length` and `found_margin` belong to the string before parts were left out. A margin is the lead of
-    the right logit. It is negative if another logit is larger, and None if a logit is not finite; `got` is then also
-    None. `num_answers` counts graded strings, including repetitions. `num_symbols` counts the symbols that the model
-    read.
+    `string` is the wrongly answered string, shortened by leaving out parts; the model also answers it wrongly if it
+    reads this string alone. `found_length` and `found_margin` describe the string before it was shortened. A margin is
+    the right logit minus the largest other logit. It is negative if another logit is larger, and None if a logit is not
+    finite; `got` is then also None. `num_answers` counts graded strings, including repetitions. `num_symbols` counts
+    the symbols that the model read.
     """
 
     string: tuple[str, ...] | None = None
@@ -127,17 +127,18 @@ def attack(
     """Search for the shortest string of at most `max_length` symbols that the model answers wrongly.
 
     The model answers all prefixes of a string at once. `FAMILIES` of strings are tried in turn. First come all short
-    strings, runs x^n w, and the W-method's strings. Then come strings u v^n w: along loops of the task's machine, and
-    for all short words u and v. Hill climbing on the logit margin is last. n takes all values, and w is any short word.
-    Each family gets half of the remaining budget, and the families that did not end continue with the rest. A wrong
-    string is read again alone, and shortened by leaving out parts. From then on only shorter strings are tried.
+    strings, runs x^n w of one symbol x, and the W-method's strings. Then come strings u v^n w: first with a loop v of
+    the task's machine, then with all short words u and v. The last family changes strings by hill climbing on the logit
+    margin. In each form, n takes all values, and w is any short word. Each family gets half of the remaining budget,
+    and the families that did not end continue with the rest. A wrong string is read again alone, and shortened by
+    leaving out parts. From then on only shorter strings are tried.
 
     Args:
         model: any model of this package, or a wrapped net.
         task: a regular task.
         budget: CPU seconds; a batch that has begun is always finished.
         max_length: the largest length in symbols, or the largest length that the model reads, if it is smaller.
-        seed: determines the strings with which hill climbing begins, and its changes.
+        seed: the seed of the random strings with which hill climbing begins, and of the changes that it tries.
 
     Raises:
         ValueError: the task has no transducer, the budget or the length is out of range, or the model cannot be
@@ -164,7 +165,7 @@ def attack(
 
 
 def search_families(model: SequenceModel, task: MachineTask, seed: int) -> Outcome:
-    """Return the outcome of the attack in `certify`, after all short strings were answered.
+    """Attack a model as `certify` does after all short strings were answered, and return the outcome.
 
     The budget is a number of symbols, so that a certificate does not depend on the speed of the machine. The model is
     in evaluation mode.
@@ -197,7 +198,7 @@ def try_families(board: Board, families: Sequence[Family]) -> list[FamilyCount]:
 
 
 def _grade_until(board: Board, batches: Iterator[Batch], limit: float) -> Iterator[Batch] | None:
-    """Grade batches until a fraction of the budget is used, and return the batches that are left, or None."""
+    """Grade batches until a fraction of the budget is used; return the remaining batches, or None if there are none."""
     for batch in batches:
         if board.fraction_used() >= limit or not board.max_length:
             return chain([batch], batches)
@@ -240,5 +241,5 @@ def _result(board: Board, counts: list[FamilyCount], max_length: int) -> Attack:
 
 
 def _finite(wrong: WrongString) -> float | None:
-    """Return a margin, or None if a logit is not finite, since JSON has no infinite numbers."""
+    """Return the margin of a wrong string; None if the margin is not finite, since JSON has no infinite numbers."""
     return wrong.margin if abs(wrong.margin) < float("inf") else None

@@ -46,7 +46,7 @@ class Batch(NamedTuple):
 
 
 class WrongString(NamedTuple):
-    """A string that is answered wrongly when it is alone, the name of its family, and its logit margin."""
+    """A string that the model answers wrongly when it reads it alone, with its family's name and its logit margin."""
 
     string: String
     family: str
@@ -101,9 +101,10 @@ class Board:
         return max((used / limit if limit else 1.0 for used, limit in limits if limit is not None), default=0.0)
 
     def length_before(self, tail_length: int) -> int:
-        """Return the length of strings for which every prefix of up to `max_length` symbols can be followed by tails.
+        """Return the length to which strings are cut: tails can then follow every prefix of up to `max_length` symbols.
 
-        A model with a largest length cannot read longer strings, so only shorter prefixes get tails.
+        If the model has a largest length, strings are not longer than this length, and the longest prefixes get no
+        tails.
         """
         longest = self.max_length + tail_length
         return min(longest, self.model.max_length or longest)
@@ -155,7 +156,7 @@ class Board:
         self._keep(grade_logits(logits.flatten(1, 3), expected.flatten(1), lengths.flatten(1)), string_at)
 
     def _expected(self, states: Int64[Tensor, "*N"], lengths: Int64[Tensor, "*N"]) -> Int64[Tensor, "*N"]:
-        """Return the right answers in states of the machine; `IGNORE` in state -1 and for strings that are too long."""
+        """Return the machine's answer in each state; `IGNORE` in state -1 and for strings that are too long."""
         outputs = torch.from_numpy(self.machine.outputs.copy())
         return outputs[states].masked_fill((states < 0) | (lengths > self.max_length), IGNORE)
 

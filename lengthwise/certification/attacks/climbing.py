@@ -20,13 +20,13 @@ NUM_DRAWN_LENGTHS = 4
 """The number of lengths, evenly spread, at which the first strings are drawn, in addition to the weakest strings."""
 
 NUM_DRAWN = 64
-"""The number of strings that are drawn at each of these lengths."""
+"""The number of strings that are drawn at each of the `NUM_DRAWN_LENGTHS` lengths."""
 
 MAX_WINDOW = 8
-"""The largest number of symbols that a change repeats or leaves out."""
+"""The largest number of symbols in the part of a string that one change repeats or leaves out."""
 
 MAX_REPETITIONS = 16
-"""The largest number of repetitions in a change."""
+"""The largest number of times that one change repeats a part of a string."""
 
 Word = tuple[int, ...]
 
@@ -98,7 +98,7 @@ def _batches(strings: list[Word], max_length: int) -> Iterator[list[Word]]:
 
 
 def _filled(strings: list[Word]) -> tuple[Int64[Tensor, "B T"], None, Int64[Tensor, " B"]]:
-    """Return strings filled to one length with symbol 0, which changes no answer before it, and their lengths."""
+    """Return strings of one length, filled up at the end with symbol 0, and their lengths before the filling."""
     lengths = torch.tensor([len(string) for string in strings])
     longest = int(lengths.max())
     return torch.tensor([string + (0,) * (longest - len(string)) for string in strings]), None, lengths

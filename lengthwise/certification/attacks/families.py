@@ -12,16 +12,16 @@ from lengthwise.certification.attacks.board import Batch, Board
 from lengthwise.certification.counterexample import all_strings
 
 MAX_TAILS_OF_RUNS = 9
-"""The largest number of tails after runs and loops. An alphabet of two symbols has words of three symbols as tails."""
+"""The largest number of tails after each run or loop. Over two symbols, the tails are all words of three symbols."""
 
 MAX_TAILS_OF_POWERS = 4
-"""The largest number of tails after powers of words, of which there are many."""
+"""The largest number of tails after each power of a word. It is small, because there are many powers."""
 
 MAX_SYMBOLS_OF_SUITE = 20_000
-"""The largest number of symbols of the W-method's strings; `certify` tries more of them."""
+"""The largest total number of symbols in the W-method's strings; `certify` tries more of these strings."""
 
 MAX_SYMBOLS_OF_ACCESS = 20_000
-"""The largest number of symbols of the strings that lead to the states whose loops are tried."""
+"""The largest total number of symbols in the strings that lead to the states whose loops are tried."""
 
 Word = tuple[int, ...]
 
@@ -103,7 +103,7 @@ def powers(board: Board) -> Iterator[Batch]:
 
 
 def _words_by_number(num_symbols: int, length: int, start: int, stop: int) -> Int64[Tensor, "B T"]:
-    """Return the words of a length with numbers `start` to `stop` - 1 in symbol order."""
+    """Return the words with numbers `start` to `stop` - 1 in the list of all words of this length, in symbol order."""
     digits = [
         [number // num_symbols**power % num_symbols for power in reversed(range(length))]
         for number in range(start, stop)
@@ -112,9 +112,10 @@ def _words_by_number(num_symbols: int, length: int, start: int, stop: int) -> In
 
 
 def _is_shortest(joined: Int64[Tensor, "B T"], period: int) -> Tensor:
-    """Return for which strings u v, with v of `period` symbols, no shorter u or v gives the same u v v v ...
+    """Return a mask of the strings u v for which no shorter u or v gives the same infinite string u v v v ...
 
-    The word v must not be a power. Nor must u end as v does: the last symbol of u could then be moved into v.
+    The word v is the last `period` symbols. It must not be a power of a shorter word. The last symbols of u and v must
+    also differ, because the last symbol of u could otherwise be moved into v.
     """
     size = joined.shape[1]
     word = joined[:, size - period :]
@@ -164,7 +165,7 @@ def _paths_to(target: int, before: list[list[tuple[int, int]]]) -> dict[int, int
 
 
 def _power(start: Word, loop: Word, length: int) -> list[int]:
-    """Return the first `length` symbols of the start and the loop repeated."""
+    """Return the first `length` symbols of an infinite string: the start, then the loop again and again."""
     repeated = start + loop * (max(0, length - len(start)) // len(loop) + 1)
     return list(repeated[:length])
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from lengthwise.ops.intervals import LARGEST, SMALLEST, ULPS, UNIT
 
 ROUNDING = 0.501 * UNIT
-"""The unit roundoff of float32, 2^-24, and 0.2 % more for float64 rounding and for products of roundings."""
+"""The unit roundoff of float32, 2^-24, enlarged by 0.2 % to cover float64 rounding and products of roundings."""
 
 
 class Inputs:

@@ -37,7 +37,7 @@ class Prover(ABC):
 
     name: ClassVar[str]
     reader: ClassVar[str | None]
-    """The registered name of the reader whose extractions this method can prove; None without a reader."""
+    """The registered name of the reader whose extractions this method can prove; None if the method needs no reader."""
 
     max_halvings: ClassVar[int] = 0
     """The number of times that `candidates` halves the radius of the classes."""

@@ -20,7 +20,7 @@ from lengthwise.ops.intervals import ULPS, UNIT, Intervals
 from lengthwise.ops.sinusoids import distance_sinusoids, position_angles
 
 KINDS: frozenset[type[nn.Module]] = frozenset({nn.ModuleList, nn.Sequential, nn.Linear, nn.ReLU, FIREBias})
-"""The parts that encodings consist of."""
+"""The classes of the modules that an encoding of positions may contain."""
 
 
 def check_encoding(positions: PositionEncoding, sizes: PositionSizes) -> None:
@@ -218,7 +218,7 @@ def _limit_of(layer: FIREBias) -> Float64[Tensor, ""]:
 
 
 def _times(values: Intervals, factor: float) -> Intervals:
-    """Return the intervals times a number, without rounding errors."""
+    """Return the intervals multiplied by a number, without slack for rounding."""
     ends = values.low * factor, values.high * factor
     return Intervals(*(ends if factor > 0 else ends[::-1]))
 

@@ -55,8 +55,8 @@ class Paths(NamedTuple):
     """The exponentials of a layer's scores along the paths of a machine, for strings that end in each pair.
 
     `weights` bounds e^s. Its axes are the pair, head, kind of the mass, side, kind of the key, and distance. Side 0 is
-    the mass of the kind, and side 1 the mass of all others. `counts` is True for key kinds that count for a mass. Their
-    bounds are upper ends, and all other bounds are lower ends.
+    the mass of the kind, and side 1 the mass of all others. `counts` is True for the kinds of keys that belong to a
+    mass. The weights of these kinds are upper bounds on e^s, and all other weights are lower bounds.
     """
 
     pairs: Pairs
