@@ -29,8 +29,7 @@ from lengthwise.tasks.base import RegularTask
 from lengthwise.validation import texts_of
 
 MAX_SYMBOLS, MAX_PAIRS = 1_000_000, 1 << 27
-"""The largest numbers of symbols (for recurrent nets) and of pairs of positions (for other nets) at each length.
-"""
+"""The largest numbers of symbols (recurrent nets) and of pairs of positions (other nets) at each length."""
 
 
 class Pair(NamedTuple):

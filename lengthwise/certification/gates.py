@@ -73,8 +73,7 @@ GATES: Mapping[Kind, tuple[Gate, ...]] = MappingProxyType(
 """The gates in the order of torch's weights. LSTM: input, forget, cell and output; GRU: reset, update and new."""
 
 SHAPES = ((64, 1), (64, 3), (1, 1))
-"""The measured batch sizes, each with a length. One step, a sequence, and a single string have different kernels.
-"""
+"""The measured batch sizes, each with a length. One step, a sequence and a single string have different kernels."""
 
 
 def empty_cell(kind: Kind, width: int, dtype: torch.dtype) -> nn.RNNBase:
