@@ -16,25 +16,25 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.registry import Registry
 
 RELATIVE_RADII = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
-"""The radii of classes that are tried, the largest first, in units of the mean norm of a state."""
+"""The radii of classes that a reader tries, the largest first, as fractions of the mean norm of a state."""
 
 Machine = TreeMachine | Transducer | GridMachine
 """A machine that a reader can extract."""
 
 
 class Extraction(NamedTuple):
-    """A machine, and the prototypes of its classes, which are states of the model.
+    """An extracted machine, and the prototypes: states of the model that represent the machine's classes.
 
     The first `num_given` of `prototypes` are given: the leaves of a tree (pad, then symbols), or the first state of a
-    recurrent model. No other state joins their classes. The later prototypes were computed from the given ones. `fine`
-    is the machine with one class for each prototype. `machine` is the reduction of `fine`: prototypes that no context
-    and no answer distinguishes are in one class. Prototype k has class ``classes[k]`` of `machine`, or -1 if no string
-    leads to it.
+    recurrent model. No other state joins the classes of given prototypes. The later prototypes were computed from the
+    given ones. `fine` is the machine with one class for each prototype. `machine` is the reduction of `fine`:
+    prototypes that no context and no answer distinguishes are in one class. Prototype k has class ``classes[k]`` of
+    `machine`, or -1 if no string leads to it.
 
     `radius` is the largest distance between a computed state and the prototype of its class. `gap` is the smallest
-    distance between two computed prototypes of different classes. `num_levels` is the level after which nothing new
-    appeared; for a recurrent model, it is a number of symbols. `exact` means that the prototypes are all states of the
-    model, to the last bit.
+    distance between two computed prototypes of different classes. `num_levels` is the number of levels of a tree, or of
+    symbols for a recurrent model, after which no new class appeared. `exact` means that the prototypes are all states
+    of the model, to the last bit.
 
     Example: a net that counts b modulo 2, with states of 5 numbers.
         >>> from lengthwise import construct, make_task
@@ -76,7 +76,7 @@ def extraction_of(
     classes: Int64[np.ndarray, " K"],
     num_levels: int,
 ) -> Extraction:
-    """Return the extraction of these prototypes: `fine` is their machine, `classes` their classes in `machine`."""
+    """Return an extraction from prototypes, the machine `fine` of all prototypes, and their `classes` in `machine`."""
     gap = prototypes.gap(classes)
     return Extraction(
         machine, fine, classes, prototypes.states, prototypes.num_given, prototypes.max_distance, gap, num_levels
@@ -84,10 +84,10 @@ def extraction_of(
 
 
 class TraceCount(NamedTuple):
-    """Counts of a model's states along strings, and of the states outside the class that the machine predicts.
+    """The number of a model's states along strings, and the number of these that are outside the predicted class.
 
     `max_distance` is the largest distance of a state from the prototype of its class. A state counts as a disagreement
-    if it is not finite, or if no prototype gives its answer.
+    if it is not finite, or if no prototype gives the same answer as the state.
 
     Example:
         >>> TraceCount(1, 40, 0, 0.25) + TraceCount(2, 80, 1, 0.5)
@@ -118,7 +118,7 @@ class Traces(ABC):
         """Compare the classes of all states with the classes that the extracted machine predicts for them."""
 
     def answers(self) -> Int64[Tensor, " B"] | None:
-        """Return the model's final answers if the traces contain them, which is faster than the model; else None."""
+        """Return the model's final answers if the traces contain them, which saves running the model; else None."""
         return None
 
 
@@ -178,7 +178,7 @@ READERS: Registry[type[Reader[Any]]] = Registry(
 
 
 def reader_of(model: SequenceModel, symbols: tuple[str, ...]) -> Reader[Any] | None:
-    """Return the reader that supports the model, or None; if several do, return the one derived from all others.
+    """Return the reader that supports the model, or None. Among several readers, it is the one derived from all others.
 
     Raises:
         ValueError: several readers support the model, and none of them is derived from all others.
@@ -196,7 +196,7 @@ def reader_of(model: SequenceModel, symbols: tuple[str, ...]) -> Reader[Any] | N
 
 
 def radii_of(states: Float[Tensor, "N D"]) -> list[float]:
-    """Return the radii of classes to try for states such as these, the largest first.
+    """Return the radii of classes to try for a model with these states, the largest first.
 
     Example:
         >>> radii_of(torch.tensor([[3.0, 4.0]]))[:3]

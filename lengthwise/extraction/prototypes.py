@@ -116,5 +116,5 @@ def nearest_prototypes(
 
 
 def largest_finite(distances: Float[Tensor, " N"]) -> float:
-    """Return the largest finite distance; 0 without one."""
+    """Return the largest finite distance, or 0 if no distance is finite."""
     return max(0.0, float(distances.where(distances.isfinite(), 0.0).max()))

@@ -22,7 +22,7 @@ MAX_WINDOWS = 2_000_000
 
 
 def is_traceable(tree: Tree) -> bool:
-    """Return whether a single layer computes each node from its C parts alone, at every level; pads are also parts."""
+    """Return whether one layer computes each node of every level from the node's C parts alone; pads are also parts."""
     return len(tree.layers) == 1 and tree.pad_rule == "merged" and not tree.lower_chunk_sizes
 
 
@@ -103,7 +103,7 @@ def extract_tree(model: TreeModel, symbols: tuple[str, ...], *, radius: float, m
 
 
 class _Windows:
-    """The table of merged windows of classes, with the class of each."""
+    """A table that maps each merged window of classes to the class of the merge."""
 
     def __init__(self, model: TreeModel, prototypes: Prototypes) -> None:
         self.tree = model.tree
@@ -111,7 +111,7 @@ class _Windows:
         self.table: dict[tuple[int, ...], int] = {}
 
     def merge(self, windows: list[tuple[int, ...]]) -> None:
-        """Merge these windows of classes, and enter the class of each result."""
+        """Merge the windows of classes that are not yet in the table, and enter the class of each merge."""
         new = [window for window in dict.fromkeys(windows) if window not in self.table]
         for start in range(0, len(new), MAX_MERGES_PER_CHUNK):
             chunk = new[start : start + MAX_MERGES_PER_CHUNK]

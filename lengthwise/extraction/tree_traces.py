@@ -22,7 +22,7 @@ MAX_SYMBOLS_PER_CHUNK = 1 << 21
 """The largest number of symbols in the strings over which trees are built at once."""
 
 MAX_KNOWN = 2_000
-"""The largest number of states whose merges are kept."""
+"""The largest number of states whose merges are cached."""
 
 MAX_WORDS = 1024
 """The largest number of words of one length whose powers are traced."""
@@ -177,7 +177,7 @@ def power_trees(model: TreeModel, num_symbols: int) -> Trees:
 
 
 def _spread_digits(base: int, count: int) -> Int64[Tensor, "W _"]:
-    """Return all numbers with this count of digits, or `MAX_WORDS` evenly spread numbers; significant digits first.
+    """Return the digits, most significant first, of all numbers with `count` digits, or of `MAX_WORDS` spread evenly.
 
     Example:
         >>> _spread_digits(2, 2).tolist()
@@ -223,7 +223,7 @@ def compare_traces(model: TreeModel, extraction: Extraction, trees: Iterable[Tre
 def _distinct_windows(
     codes: Int64[Tensor, "B N"], num_rows: int, chunk_size: int
 ) -> tuple[Int64[Tensor, "R C"], Int64[Tensor, "B M"]]:
-    """Return windows of C codes, oldest first, and the number of the window at each index.
+    """Return windows of C codes, oldest first, and for each place in the strings the row of its window.
 
     Equal windows are listed once if few windows are possible. The first window contains only pads (code 0). Pads also
     fill the front of the first chunk.

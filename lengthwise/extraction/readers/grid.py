@@ -15,7 +15,7 @@ from lengthwise.models.grid_recurrence import GridRecurrence
 from lengthwise.ops.grid import antidiagonals
 
 MAX_NUMBER = 1 << 24
-"""The bound on the numbers that a net adds: float32 represents all integers up to it exactly."""
+"""The bound on the numbers that a net adds: float32 represents all integers up to this bound exactly."""
 
 
 def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine:
@@ -44,7 +44,7 @@ def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine
 
 
 def kept_classes(cell: CategoricalCell, machine: GridMachine) -> tuple[Int64[Tensor, " P"], Int64[Tensor, " Q"]]:
-    """Return the cell's number for each class of its machine: for messages downwards, and for messages to the right."""
+    """Return the message of the cell that each class of the machine represents: first downwards, then to the right."""
     table, top, left = cell.classes()
     down, right = torch.full((len(machine.table),), -1), torch.full((machine.table.shape[1],), -1)
     down[machine.top], right[machine.left] = top, left

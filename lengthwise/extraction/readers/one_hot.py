@@ -29,7 +29,7 @@ Along more symbols, only the index of the 1 in each block is computed, which giv
 """
 
 MAX_POSITIONS_PER_CHUNK = 1 << 20
-"""The largest number of indices of a 1 that are computed at once."""
+"""The largest number of indices, each of the 1 in a block of a state, that are computed at once."""
 
 
 class Columns(NamedTuple):
@@ -41,7 +41,7 @@ class Columns(NamedTuple):
 
 @torch.no_grad()
 def one_hot_columns(model: BlockLinearRNN) -> Columns | None:
-    """Return the columns of a model of one layer, as this CPU computes them; None unless all are exactly one-hot."""
+    """Return the columns of a model of one layer, as this CPU computes them; None if any is not exactly one-hot."""
     (norm,), (layer,) = model.norms, model.layers
     assert isinstance(layer, BlockLinearLayer)
     transitions, first = layer.transitions(norm(model.embedding.weight)), layer.initial_state(1)[0]
@@ -115,7 +115,7 @@ def compare_positions(model: BlockLinearRNN, extraction: Extraction, strings: In
 
 
 class OneHotTraces(Traces):
-    """The states of the recurrence along strings, compared bit for bit if the machine has all states."""
+    """The states of a recurrence along strings; they are compared bit for bit if the machine has all states."""
 
     def __init__(self, model: BlockLinearRNN, strings: Int64[Tensor, "B T"], others: Traces) -> None:
         self.model = model

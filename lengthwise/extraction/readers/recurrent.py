@@ -71,7 +71,7 @@ def extract_recurrent(
 def states_of(machine: Transducer, fine: Transducer) -> Int64[np.ndarray, " K"]:
     """Return, for each state of the larger machine `fine`, the state of `machine` to which the same strings lead.
 
-    Both machines give the same answers. States that no string leads to have -1.
+    Both machines give the same answers. The entry of a state is -1 if no string leads to it.
     """
     states = np.full(fine.num_states, -1)
     states[fine.start] = machine.start
@@ -123,7 +123,7 @@ def paired_states(
     strings: Int64[Tensor, "B T"],
     states_read: Float[Tensor, "B T D"] | None = None,
 ) -> Iterator[tuple[Float[Tensor, "N D"], Int64[Tensor, " N"]]]:
-    """Yield the states of a model at all positions of all strings, in chunks, with the machine's state for each."""
+    """Yield the states of a model at all positions of all strings, in chunks, each with the machine's state there."""
     assert isinstance(machine, Transducer)
     machine_states = torch.from_numpy(machine.semiautomaton.run(strings.numpy(), machine.start))
     if states_read is not None:
@@ -138,7 +138,7 @@ def paired_states(
 def _paired(
     parts: Iterable[Float[Tensor, "B _ D"]], machine_states: Int64[Tensor, "B T"]
 ) -> Iterator[tuple[Float[Tensor, "N D"], Int64[Tensor, " N"]]]:
-    """Yield the states of parts of strings, with the machine's state for each."""
+    """Yield the model's states in each part of the strings, with the machine's state at the same position."""
     start = 0
     for states in parts:
         expected = machine_states[:, start : start + states.shape[1]].flatten()

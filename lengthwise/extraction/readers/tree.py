@@ -21,7 +21,7 @@ from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
 
 MAX_CACHED_ELEMENTS = 100_000_000
-"""The largest number of elements of the states of kept trees; other trees are built again for each use."""
+"""The largest number of elements in the states of trees that are kept. Larger trees are built again for each use."""
 
 
 class TreeTraces(Traces):
@@ -46,7 +46,7 @@ class TreeTraces(Traces):
         return compare_traces(self.model, extraction, self.trees)
 
     def answers(self) -> Int64[Tensor, " B"] | None:
-        """Return the answers at the roots; None for models that may answer differently than their trees."""
+        """Return the answers at the trees' roots; None for models that may answer differently than their trees."""
         if type(self.model) not in (RegularGPT, CodebookGPT) or not is_traceable(self.model.tree):
             return None
         return root_answers(self.model, self.trees)
