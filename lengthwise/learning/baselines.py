@@ -60,7 +60,7 @@ def majority_answer(examples: Examples) -> Answers:
 
 
 def last_symbols(examples: Examples) -> Answers:
-    """Return the baseline that answers with the most frequent label after the last three symbols of a prefix.
+    """Return the baseline that answers each prefix with the most frequent label after the prefix's last three symbols.
 
     If these three never occur together in the examples, it uses fewer symbols.
 
@@ -120,7 +120,7 @@ def merged_states(examples: Examples) -> Transducer | None:
 
 
 def labeled_prefixes(examples: Examples) -> dict[tuple[int, ...], int]:
-    """Return the label of each labeled prefix. AALpy needs one label for each; the first one is kept."""
+    """Return one label for each labeled prefix, as AALpy needs; if a prefix has several labels, it is the first."""
     labels: dict[tuple[int, ...], int] = {}
     ids, targets = examples.ids.tolist(), examples.targets.tolist()
     for start, end in zip(examples.starts[:-1].tolist(), examples.starts[1:].tolist(), strict=True):
@@ -131,7 +131,7 @@ def labeled_prefixes(examples: Examples) -> dict[tuple[int, ...], int]:
 
 
 def completed_moore(moore: Any, symbols: tuple[str, ...], labels: dict[tuple[int, ...], int]) -> Transducer:
-    """Convert AALpy's machine; its missing steps lead to a state that gives the most frequent label from then on."""
+    """Convert AALpy's machine; missing transitions lead to a sink, whose answer is the most frequent label."""
     otherwise = int(np.bincount(np.array(list(labels.values()))).argmax())
     number = {state.state_id: index for index, state in enumerate(moore.states)}
     sink = len(number)
@@ -146,7 +146,7 @@ def completed_moore(moore: Any, symbols: tuple[str, ...], labels: dict[tuple[int
 
 
 def are_longest(examples: Examples, share: float) -> Bool[np.ndarray, " N"]:
-    """Return which strings are among the longest, at most the fraction `share` of all strings.
+    """Return a mask of the longest strings, which are at most the fraction `share` of all strings.
 
     Strings of one length are all included or all left out, so the fraction may be 0.
     """

@@ -11,7 +11,7 @@ from lengthwise.tasks.given.examples import Examples
 
 
 class Contradiction(NamedTuple):
-    """A labeled string whose label the machine contradicts. If prefixes have labels, it may be a prefix of a string."""
+    """A labeled string, or a labeled prefix of a string, whose label the machine contradicts."""
 
     string: str
     label: str

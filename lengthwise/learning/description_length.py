@@ -45,7 +45,7 @@ def machine_bits(num_states: int, num_classes: int, in_degrees: Int64[np.ndarray
 
 
 def label_bits(num_errors: int, num_labels: int, num_classes: int) -> float:
-    """Return how many bits send the labels to a receiver who has a machine that gets this many of them wrong."""
+    """Return how many bits send the labels to a receiver whose machine gives `num_errors` of them wrongly."""
     if num_errors >= num_labels * (1 - 1 / num_classes):
         return num_labels * math.log2(num_classes)
     which = math.lgamma(num_labels + 1) - math.lgamma(num_errors + 1) - math.lgamma(num_labels - num_errors + 1)
@@ -62,7 +62,7 @@ def in_degrees(
 def description_length(machine: Transducer, examples: Examples, num_errors: int | None = None) -> float:
     """Return the total description length of a machine and the examples' labels, in bits.
 
-    States that no example reaches are left out. The number of errors is counted unless it is given.
+    States that no example reaches are left out. `num_errors` is counted unless it is given.
     """
     tree = prefix_tree(examples)
     table = machine.semiautomaton.table

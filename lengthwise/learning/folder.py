@@ -15,7 +15,7 @@ from lengthwise.formats.notes import NO_EMPTY_ANSWER, Notes
 from lengthwise.runs.compiled import DESCRIPTION, save_compiled
 
 CONTRADICTED = "contradicted.csv"
-"""The file of the contradicted labels, which only machines learned from examples have."""
+"""The name of the file with the contradicted labels; only machines learned from examples have this file."""
 
 
 def save_learned(

@@ -43,7 +43,7 @@ _WAY_OUT = "label strings with it, and use `learn` or task `examples`"
 """The advice in errors about functions without a finite machine."""
 
 _UNASKED = IGNORE - 1
-"""The answer to the empty string, on which the function is never called. No function returns it."""
+"""The answer recorded for the empty string, on which the function is never called. No function returns this answer."""
 
 
 def task_from_function(
@@ -139,7 +139,7 @@ class _Teacher:
         self.tried.append((string, self.call(string)))
 
     def answer(self, string: String) -> int:
-        """Return the number of the function's answer, and check that two calls give the same answer."""
+        """Return the number of the function's answer to a string, and check that two calls give the same answer."""
         if string not in self.known:
             self.known[string] = self.call(string)
             self._check_repeats(string, self.call(string))
@@ -175,7 +175,7 @@ class _Teacher:
         return self.labels[value] if type(value) is self.kind and value in self.labels else self._number(value, string)
 
     def _number(self, value: object, string: String) -> int:
-        """Return the number of an answer; the answer may be new, or have a type of NumPy."""
+        """Return the number of an answer. A new answer gets the next number, and NumPy's types are converted."""
         value = value.item() if isinstance(value, np.generic) else value
         kind = next((kind for kind in (bool, int, str) if isinstance(value, kind)), None)
         if kind is None or value == "":
@@ -206,7 +206,7 @@ class _Teacher:
         return self.labels.setdefault(label, len(self.labels))
 
     def counterexample(self, machine: Transducer) -> String | None:
-        """Return a string that a machine answers wrongly, or None if there is no such string up to the bound."""
+        """Return a string that a machine answers wrongly, or None if no test up to the bound on states finds one."""
         rows, outputs = machine.semiautomaton.table.tolist(), machine.outputs.tolist()
         for string, answer in chain(self.tried, self._tested(machine)):
             state = machine.start
@@ -222,7 +222,7 @@ class _Teacher:
         return None
 
     def _tested(self, machine: Transducer) -> Iterator[tuple[String, int]]:
-        """Yield the strings of the W-method with their answers, up to the bound."""
+        """Yield the strings of the W-method with the function's answers, up to the bound on the number of states."""
         num_states = machine.num_states - 1  # L* adds the start, to which no string returns
         limit = MAX_STATES if self.max_states is None else self.max_states
         if num_states > limit:

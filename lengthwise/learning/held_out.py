@@ -11,7 +11,7 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.given.examples import Examples
 
 SHARE_OF_LONGEST, SHARE_AT_RANDOM = 0.2, 0.1
-"""The fraction of examples that are held out as the longest, and the fraction of the others held out at random."""
+"""The fraction of examples, the longest, that are held out, and the fraction of the others held out at random."""
 
 MIN_TRAINED = 8
 """The smallest number of examples to train on."""

@@ -57,7 +57,7 @@ MAX_CONTRADICTING = 20
 
 
 MIN_HELD_OUT = 10
-"""The smallest number of held-out labels that can confirm a machine. If all 9 of 9 are right, 28 % may still be wrong.
+"""The smallest number of held-out labels that can confirm a machine. If it is right on 9 of 9, 28 % may still be wrong.
 """
 
 SHALLOW = ("majority answer", "last 3 symbols")
@@ -110,8 +110,9 @@ class Learned(NamedTuple):
     def doubt(self) -> str | None:
         """The reason why held-out labels do not confirm the machine, in a sentence; None if they do.
 
-        They confirm the machine if there are at least `MIN_HELD_OUT`, and it is right on all of them. They also confirm
-        it if the lower end of Wilson's 95 % interval of its accuracy is above every shallow baseline's accuracy.
+        Held-out labels confirm the machine if there are at least `MIN_HELD_OUT`, and the machine is right on all of
+        them. They also confirm it if the lower end of Wilson's 95 % interval of the machine's accuracy is above every
+        shallow baseline's accuracy.
         """
         correct = {who: self.held_out(who).num_correct for who in SHALLOW}
         ours, total = self.held_out()

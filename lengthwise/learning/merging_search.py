@@ -13,13 +13,13 @@ from lengthwise.learning.state_merging import SymbolBits, completed, machine_fro
 from lengthwise.tasks.given.examples import Examples
 
 MAX_STATES = 40
-"""The largest number of states that merging makes; repair can split states further."""
+"""The largest number of states of a machine that merging makes. Repair can split states and so exceed this number."""
 
 MAX_ENTRIES = 50_000_000
-"""The largest number of prefixes times symbols; the table then has 400 MB."""
+"""The largest product of the numbers of prefixes and of symbols; the table then has 400 MB."""
 
 MAX_LEVELS = 2_000
-"""The longest string, in symbols: each level of the tree costs time, however few strings reach it."""
+"""The longest string to merge, in symbols: each level of the prefix tree costs time, however few strings reach it."""
 
 MIN_SECONDS = 20.0
 """The CPU seconds for merging under the first setting, and for repair under each setting, whatever the budget."""
@@ -38,7 +38,7 @@ class Setting(NamedTuple):
 LABELS_ALONE = tuple(Setting(noise, False) for noise in (0.001, 0.02, 0.05, 0.005, 0.1))
 """Settings for strings whose symbols do not depend on each other.
 
-A low rate can leave too many states, which repair then merges.
+A low noise rate can leave too many states, which repair then merges.
 """
 
 WITH_SYMBOLS = (

@@ -58,7 +58,7 @@ class PrefixTree:
         return edges
 
     def are_used(self, states: Nodes, num_states: int) -> Bool[np.ndarray, "S V"]:
-        """Return which transitions the examples take, given the state after each prefix."""
+        """Return a mask of the transitions that the examples take, given the state after each prefix."""
         used = np.zeros(num_states * self.num_symbols, bool)
         used[self.edges(states)[1:]] = True
         return used.reshape(num_states, self.num_symbols)

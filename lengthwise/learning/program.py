@@ -83,7 +83,7 @@ class Program:
         return self._answer_to(symbol)
 
     def close(self) -> None:
-        """End the process and all that it started: close its input, and kill what does not end within a second."""
+        """End the process and the processes that it started: close its input, wait up to a second, and kill them."""
         self._selector.close()
         for stream in (self._process.stdin, self._process.stdout):
             assert stream is not None
@@ -133,7 +133,7 @@ class Program:
             raise self._error("text in UTF-8", truncate(repr(answer))) from None
 
     def _read(self) -> bool:
-        """Read available output, and return whether there was any; the result is False at the end of the output."""
+        """Read the available output; return whether there was any. The result is False at the end of the output."""
         content = os.read(self._output, MAX_LINE)
         self._unread += content
         return bool(content)

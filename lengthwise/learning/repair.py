@@ -37,10 +37,10 @@ MACHINE_WEIGHTS = ((3.0, 1.0), (1.5, 1.0), (1.0,))
 """Sequences of weights of the machine's bits. A large first weight merges states that state merging left separate."""
 
 MAX_MOVES = 40
-"""The largest number of moves of a kind that a round tries."""
+"""The largest number of moves of one kind that a round of the search tries."""
 
 MAX_FAILURES = 12
-"""The largest number of moves of a kind that may fail in a round."""
+"""The largest number of moves of one kind that may fail in a round of the search."""
 
 SLACK_BITS = 20.0
 """The largest number of bits by which a tried merge's rate may exceed its savings, because rates are approximate."""
@@ -52,10 +52,10 @@ MAX_TRIES = 40
 """The number of random changes in a row, without a shorter message, after which the search ends."""
 
 MIN_SHAKING_SECONDS = 1.0
-"""The CPU seconds that random changes have if merging and repair took less."""
+"""The smallest time for random changes, in CPU seconds, even if merging and repair took less."""
 
 MIN_GAIN = 1e-6
-"""The bits by which a message has to be shorter after a random change; smaller differences are rounding."""
+"""A random change is kept if the message is shorter by more than this number of bits; less may be rounding."""
 
 Rates = Float[np.ndarray, "E S"]
 
@@ -83,7 +83,7 @@ class Repair:
             self._siblings.append((level, firsts, parents[firsts]))
 
     def fit(self, table: Table) -> Fitted:
-        """Return the machine with the most frequent label of each state as its answer."""
+        """Return the machine with this table, in which the answer of each state is the state's most frequent label."""
         tree, num_states = self.tree, len(table)
         states = tree.states(table)
         counts = tree.label_counts(states, num_states)
@@ -143,7 +143,7 @@ class Repair:
         return bits
 
     def _are_first(self, keys: Nodes, num_keys: int) -> np.ndarray:
-        """Return which nodes are the first with their key on the way from the root."""
+        """Return a mask of the nodes whose key no earlier node on the way from the root has."""
         tree, words = self.tree, keys // 64
         masks = np.uint64(1) << (keys % 64).astype(np.uint64)
         seen = np.zeros((tree.num_nodes, (num_keys + 63) // 64), np.uint64)
@@ -283,7 +283,7 @@ def repair(tree: PrefixTree, table: Table, *, deadline: float) -> Fitted:
 
 
 def _shaken(search: Repair, fitted: Fitted, chance: np.random.Generator) -> Table:
-    """Return the table after two to four random moves, or after up to three splits with one random move each."""
+    """Return the table after two to four random moves, or after up to three splits, each followed by a random move."""
     table, num_states = fitted.table.copy(), len(fitted.table)
     used = search.tree.are_used(fitted.states, num_states)
     degrees = in_degrees(table, used, num_states)

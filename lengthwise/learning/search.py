@@ -27,10 +27,10 @@ SIZES = (8, 16, 32, 64)
 """The numbers of states of the models, which may exceed the number of states of the machine that is learned."""
 
 MIN_ALIKE = {True: 2, False: 4}
-"""The number of models with different seeds that must learn the best machine, by whether it is free of errors."""
+"""The number of seeds whose models must learn the best machine; the key is True if this machine makes no errors."""
 
 MIN_MERGED_ALIKE = {True: 1, False: 2}
-"""The number of settings of state merging that must give a trusted machine, by whether it is free of errors."""
+"""The number of merging settings that must give a trusted machine; the key is True if this machine makes no errors."""
 
 MAX_TRUSTED_SHARE = 0.9
 """The largest description length of a trusted machine, as a share of the most frequent answer's description length."""
@@ -43,7 +43,7 @@ NET, RPNI = "net", "RPNI"
 
 
 class Attempt(NamedTuple):
-    """A machine that was found: the number of its states, and the number of wrong labels.
+    """An attempt that found a machine, with the machine's number of states and of labels that it gets wrong.
 
     If a net was trained, `size` is the number of its states and `seed` its seed. `num_bits` is the description length
     of the machine and its wrong labels (`lengthwise.learning.description_length`). The machine with the shorter
@@ -91,7 +91,7 @@ class Sample(ExamplesTask):
 
 
 class _Candidate(NamedTuple):
-    """An attempt and its machine; the model is None if the machine was not read off a net."""
+    """An attempt, the machine that it found, and the net from which the machine was read, or None without a net."""
 
     attempt: Attempt
     machine: Transducer
@@ -220,7 +220,7 @@ def _is_trusted(candidates: list[_Candidate], best: _Candidate, examples: Exampl
 
 
 def _cells(seed: int) -> Iterator[tuple[int, int]]:
-    """Yield sizes and seeds, round by round; the smallest size is tried once."""
+    """Yield the size and the seed of each model to train, round by round; the smallest size is tried once."""
     for number in range(MAX_ROUNDS):
         for size in SIZES if number == 0 else SIZES[1:]:
             yield size, MAX_ROUNDS * seed + number

@@ -42,14 +42,14 @@ MIXER = np.uint64(0x9E3779B97F4A7C15)
 """An odd constant that spreads the bits of a hash: 2^64 over the golden ratio."""
 
 AT_ONCE = 4
-"""The number of blue states that are judged again together: those with the largest margins."""
+"""The number of blue states, those with the largest margins, whose merges are judged again together."""
 
 MIN_VISITS = 2
 """The next symbols of a node count only if at least this many strings pass through the node."""
 
 
 class LabelBits:
-    """The bits of label counts under a noise rate: bits(c) of the module's formula."""
+    """A function that returns the bits of label counts under a noise rate: bits(c) of the module's formula."""
 
     def __init__(self, shares: Float[np.ndarray, " Y"], noise: float) -> None:
         self.log_shares = np.log2(shares)
@@ -64,7 +64,7 @@ class LabelBits:
 
 
 class SymbolBits:
-    """The bits of the symbols that follow a state, by the adaptive code of Krichevsky and Trofimov."""
+    """A function that returns the bits of the symbols that follow a state, in the code of Krichevsky and Trofimov."""
 
     def __init__(self, num_symbols: int, most: int) -> None:
         self.ones = _log_gammas(most, 0.5)
@@ -83,7 +83,7 @@ def _log_gammas(most: int, first: float) -> Float[np.ndarray, " N"]:
 
 
 class Hypothesis:
-    """A machine of red states and the trees below it: the `table`, label `counts` and the red states `red`."""
+    """A machine of the red states `red` with the trees below it: one `table`, and the label `counts` of all states."""
 
     def __init__(self, tree: PrefixTree, noise: float, with_symbols: bool = False) -> None:
         self.num_symbols = tree.num_symbols
@@ -244,7 +244,7 @@ class _Margins:
         self.fresh: set[int] = set()
 
     def grade(self, blues: Sequence[int]) -> None:
-        """Compute the merges of these blue states with all red states."""
+        """Compute the best and second best merge of each of these blue states with a red state."""
         if not blues:
             return
         reds = self.hypothesis.red
@@ -255,7 +255,7 @@ class _Margins:
             self.fresh.add(blue)
 
     def compare(self, blues: Sequence[int], red: int) -> None:
-        """Update the best merges of these blue states by their merges with a new red state."""
+        """Update the best merges of these blue states after a state became red, which may be a better partner."""
         if blues:
             for blue, gain in zip(
                 blues, self.hypothesis.gains(np.array(blues), np.array([red]))[:, 0].tolist(), strict=True
@@ -323,9 +323,10 @@ def partial_table(hypothesis: Hypothesis) -> Int64[np.ndarray, "S V"]:
 
 
 def completed(table: Int64[np.ndarray, "S V"]) -> Int64[np.ndarray, "S V"]:
-    """Return the table with a target for each missing transition: the state to which its symbol leads most often.
+    """Return the table with a target for each missing transition: the most frequent target of the same symbol.
 
-    If no state has a transition by this symbol, the target is the state itself. No example depends on this choice.
+    If no state has a transition by this symbol, the missing transition leads back to its own state. No example depends
+    on this choice.
     """
     num_states = len(table)
     result = table.copy()

@@ -183,11 +183,11 @@ def _check_symbols(names: tuple[str, ...]) -> None:
 
 
 class _NoStepsLeft(Exception):
-    """A query that needs more steps than are left."""
+    """An exception if a query needs more steps than are left."""
 
 
 class _Queries:
-    """The answers of a system, as ids of classes, to strings of symbol ids.
+    """A cache of a system's answers, as ids of classes, to strings of symbol ids.
 
     The answers are cached in a tree of strings. Node 0 is the empty string, and `_after` maps a node and a symbol to
     the next node.
