@@ -64,12 +64,12 @@ def linkage_distances(states: Float[Tensor, "N D"]) -> Float[Tensor, " M"]:
 
 
 def num_clusters(linkage: Float[Tensor, " M"], distance: float) -> int:
-    """Return the number of clusters at a distance, from `linkage_distances`."""
+    """Return the number of clusters at a distance, given the result of `linkage_distances`."""
     return 1 + int((linkage > distance).sum())
 
 
 class LevelClusters(NamedTuple):
-    """The clusters of one level, compared with the monoid elements of its windows.
+    """The clusters of the states of one level, compared with the monoid elements of the windows of these states.
 
     `within` is the smallest distance at which the states of every element are in one cluster. `between` is the smallest
     distance between states of different elements, infinite if there is only one element. At distances from `within`
@@ -90,7 +90,7 @@ class LevelClusters(NamedTuple):
 
 
 def level_clusters(blocks: BlockStates) -> list[LevelClusters]:
-    """Return the clusters of each level under single linkage: of all its states, and of the states of each element."""
+    """Return, for each level, the clusters of all states and of the states of each element, under single linkage."""
     return [_clusters(level, blocks.at_level(level)) for level in range(1, blocks.num_levels + 1)]
 
 

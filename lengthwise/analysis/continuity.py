@@ -32,18 +32,18 @@ Kind = Literal["sequence", "contextual", "token"]
 _NO_WEIGHTS: Mapping[str, Tensor] = MappingProxyType({})
 
 LAST_STEP = 0.01
-"""The length of the last step of the ascent, relative to the first."""
+"""The length of the last step of the gradient ascent, as a fraction of the first step's length."""
 
 
 class Domain(NamedTuple):
-    """The inputs that are searched: each number is between its entries of `low` and `high`."""
+    """The box of inputs that is searched: each number of an input is between the entries of `low` and `high` for it."""
 
     low: Float[Tensor, "T d"]
     high: Float[Tensor, "T d"]
 
 
 class ModulusPoint(NamedTuple):
-    """Inputs at most `distance` apart, whose outputs differ by `value` at `token`, or over all tokens if it is None."""
+    """A pair of inputs at most `distance` apart; their outputs differ by `value` at `token` (None: over all tokens)."""
 
     distance: float
     value: float
@@ -186,7 +186,7 @@ class _Search(NamedTuple):
     p: float
 
     def random_pairs(self, count: int, distance: float, generator: torch.Generator) -> _Pairs:
-        """Draw first inputs uniformly in the domain, and second inputs in a random direction from the first ones."""
+        """Draw pairs: the first input uniformly in the domain, the second in a random direction from the first."""
         low, high = self.domain
         num_tokens = len(low)
         first = low + (high - low) * torch.rand(count, *low.shape, generator=generator, dtype=low.dtype)
@@ -197,7 +197,7 @@ class _Search(NamedTuple):
         return self._valued(first, second, tokens)
 
     def pieces(self, pairs: _Pairs, count: int) -> _Pairs:
-        """Divide each pair into `count` equal parts, and return the part whose outputs differ most."""
+        """Divide the line between each pair into `count` equal parts; return the part whose outputs differ most."""
         share = torch.linspace(0, 1, count + 1, dtype=pairs.first.dtype)[:, None, None, None]
         chain = pairs.first + share * (pairs.second - pairs.first)
         with torch.no_grad():
@@ -226,7 +226,7 @@ class _Search(NamedTuple):
         return best
 
     def _gradients(self, pairs: _Pairs) -> tuple[Tensor, Tensor] | None:
-        """Return the gradients of the difference by the first input and by the offset, or None without gradients."""
+        """Return the gradients of the difference with respect to first input and offset; None without gradients."""
         first = pairs.first.detach().requires_grad_()
         offset = (pairs.second - pairs.first).detach().requires_grad_()
         values = self._differences(first, first + offset, pairs.tokens)

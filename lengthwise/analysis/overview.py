@@ -19,10 +19,10 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask, Task
 
 NUM_STRINGS = 200
-"""The number of strings, which is also the largest number of states of each level."""
+"""The number of strings that are analyzed, which is also the largest number of states of each level."""
 
 NUM_FIELD_STRINGS = 64
-"""The number of these strings for which gradients and flips are computed."""
+"""The number of strings, among the `NUM_STRINGS`, for which gradients and answers after flips are computed."""
 
 NUM_FLIP_DISTANCES = 100
 """The largest number of distances at which symbols are replaced; they range from the last symbol to the first."""

@@ -98,7 +98,7 @@ def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
 
 
 def receptive_window(cumulative: Float[Tensor, "B T"], share: float = 0.99) -> Int64[Tensor, " B"]:
-    """Return the empirical receptive field: the fewest newest symbols with more than `share` of the gradient.
+    """Return the empirical receptive field: how many newest symbols it takes for more than `share` of the gradient.
 
     Example:
         >>> receptive_window(torch.tensor([[1.0, 0.995, 0.75, 0.5]])).tolist()
@@ -110,7 +110,7 @@ def receptive_window(cumulative: Float[Tensor, "B T"], share: float = 0.99) -> I
 
 
 class FlipPoint(NamedTuple):
-    """The effect on the answers if the symbol `distance` positions before the last is replaced.
+    """The effect on answers of replacing the symbol that is `distance` positions before the last symbol.
 
     The model's answer changed for `num_changed` of `num_strings` strings, and the correct answer for `num_expected`.
     """

@@ -16,7 +16,7 @@ from lengthwise.tasks.base import RegularTask
 
 
 class BlockStates(NamedTuple):
-    """States of windows, one in each row, with the window's level and its element in `monoid`.
+    """States of windows in rows; each row has the window's state, its level, and its element in `monoid`.
 
     A window of level l has C^l symbols, C = `chunk_size`, or fewer after pads; level 1 is the lowest.
     """
