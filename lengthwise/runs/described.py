@@ -26,7 +26,7 @@ Part = TypeVar("Part", bound=nn.Module)
 PARTS = ("embedding", "core", "head")
 
 GATES = {1: nn.RNN, 3: nn.GRU, 4: nn.LSTM}
-"""torch's recurrent cores, by the number of square blocks in their weight matrices."""
+"""The class of torch's recurrent core whose weight matrices have this number of square blocks."""
 
 _CONVERT = (
     "in the program that trained the net, call safetensors.torch.save_model(net, 'net.safetensors'); files written by "

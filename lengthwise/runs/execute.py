@@ -304,7 +304,7 @@ def _restore(state: TrainingState, work: _Work, attempts: Attempts) -> None:
 
 
 class _Record(NamedTuple):
-    """Everything that training leaves on disk."""
+    """A writer of all files that training leaves: journals, checkpoint and status."""
 
     state: TrainingState
     work: _Work

@@ -248,7 +248,7 @@ class Run(NamedTuple):
 
     @property
     def is_trained(self) -> bool:
-        """Whether the weights are those after the last step; weights of an unfinished run are partial."""
+        """True if training is done and the weights are final; an unfinished run has the weights of an earlier step."""
         if self.spec.goal is not None:
             return self.folder.read_status().status in ENDINGS
         if self.steps_done == self.spec.recipe.steps:

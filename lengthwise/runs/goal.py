@@ -31,7 +31,8 @@ class Attempt(FrozenRecord):
     never did.
     `loss`: the loss of the final weights if the contraction of states began, else the running loss; None if training
     diverged.
-    `is_solved`: whether that loss is low enough. `level`: the level of its certificate; None without a certificate.
+    `is_solved`: whether that loss is low enough. `level`: the level of the net's certificate; None without a
+        certificate.
     `longest`: the longest training length reached, if lengths grow during training and training ended before the last
     length; otherwise None.
     """
@@ -47,7 +48,7 @@ class Attempt(FrozenRecord):
 
     @property
     def outcome(self) -> str:
-        """The outcome, as a clause."""
+        """The outcome of the attempt, as a clause for a sentence."""
         if self.level is not None:
             return f"its certificate is {self.level}"
         if self.loss is None:
@@ -79,7 +80,7 @@ class Goal(FrozenRecord, allow_inf_nan=False):
 
     @property
     def is_certified(self) -> bool:
-        """Whether a certificate decides, and not the loss alone."""
+        """True if a certificate decides whether the goal is reached, and not the loss alone."""
         return self.level != "solved"
 
     def is_reached_by(self, attempt: Attempt) -> bool:
@@ -128,7 +129,7 @@ def loss_at_end(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) 
 
 
 def reached_length(state: TrainingState, task: Task, recipe: Recipe) -> int | None:
-    """Return the largest length that a growing curriculum reached; None if it reached all, or without such growth."""
+    """Return the largest length that a growing curriculum reached; None if it reached all lengths or does not grow."""
     lengths, _ = training_lengths(task, recipe)
     is_held = recipe.length_sampling == "growing" and state.growth.num_reached < len(lengths)
     return lengths[state.growth.num_reached - 1] if is_held else None

@@ -25,7 +25,8 @@ class Entry(Protocol):
 class Probe(NamedTuple):
     """The accuracy on a fixed set of strings if training ended here, and the cost of training so far.
 
-    Every second probe also measures the accuracy on `fresh` strings. Some papers report the best of these over a run.
+    Every second probe also measures the accuracy on `fresh` strings. Some papers report the highest of these accuracies
+    over a run.
     """
 
     step: int

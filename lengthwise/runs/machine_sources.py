@@ -24,7 +24,9 @@ EXPRESSION, WORDS = "regex:", "words:"
 """The prefix of a regular expression that could be taken for a path, and the prefix of an expression over words."""
 
 OPERATORS, SHORT = frozenset("|*+?()[]{}\\"), 3
-"""A text longer than `SHORT` without these operators is taken for a mistyped name, because it matches few strings."""
+"""A text of more than `SHORT` characters that contains none of `OPERATORS` is taken for a mistyped name. As an
+expression, it would match few strings.
+"""
 
 MAX_NAME, ALIKE = 255, 0.8
 """The longest name of a file, and the similarity from which a text is taken for a misspelled name of a file here."""
@@ -40,7 +42,7 @@ class Expression(NamedTuple):
 class Given(NamedTuple):
     """A machine, and whether it answers the empty string.
 
-    Nets do not answer it, and neither do machines that were learned from examples without the empty string.
+    Nets do not answer the empty string, and neither do machines that were learned from examples without it.
     """
 
     labeled: LabeledMachine

@@ -33,7 +33,7 @@ def versions(device: str | None = None) -> dict[str, str]:
 
 
 def changed_extensions(begun: Mapping[str, str]) -> list[str]:
-    """Return the names of the user's own files whose contents have changed since these versions were noted."""
+    """Return the names of the user's own files that have changed since the versions `begun` were recorded."""
     changed = []
     for path in _extension_files():
         known = {digest for key, digest in begun.items() if _is_of(key, path.name)}
@@ -43,7 +43,7 @@ def changed_extensions(begun: Mapping[str, str]) -> list[str]:
 
 
 def file_digests(begun: Mapping[str, str]) -> set[str]:
-    """Return the hashes of the user's files in these versions, whatever the names of the files are."""
+    """Return the hashes of the user's files that the versions `begun` contain, whatever the names of the files are."""
     return {digest for key, digest in begun.items() if key.startswith(EXTENSION)}
 
 

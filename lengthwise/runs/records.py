@@ -89,7 +89,7 @@ def read_diverged(path: Path) -> list[DivergedRun]:
 
 
 def _is_of_diverged(line: str) -> bool:
-    """Return whether a line of such a file is about a diverged run."""
+    """Return whether a line of a file of records is about a diverged run."""
     # Fields are written in their order, so the first key shows the kind of a line before it is parsed.
     return line.startswith('{"diverged":')
 
@@ -177,7 +177,7 @@ def _takes(folder: RunFolder, spec: RunSpec, result: RunResult) -> bool:
 
 
 def _spec_of_today(record: RunResult | DivergedRun) -> RunSpec | None:
-    """Return the settings of a run; None if they are invalid today."""
+    """Return the specification of a recorded run; None if its settings are invalid today."""
     try:
         spec = spec_from_json(record.spec)
     except ValueError:

@@ -17,7 +17,7 @@ MAX_LINE = 4_000
 
 
 class Follower:
-    """Reports the progress of runs to a listener: the last whole line of their metrics, or that they are measured.
+    """A reporter of runs' progress to a listener: the last whole line of a run's metrics, or that the run is measured.
 
     Metrics reach the disk some kilobytes at a time, or with a checkpoint, so the report is a little late.
     """

@@ -67,7 +67,7 @@ class Tracker(ABC):
     @property
     @abstractmethod
     def location(self) -> str:
-        """The location of the curves, in a few words."""
+        """The place where a user finds the curves, in a few words."""
 
 
 TRACKERS: Registry[type[Tracker]] = Registry("tracker", "lengthwise.runs.tracking")

@@ -39,4 +39,4 @@ class ModuleTracker(Tracker):
 
 
 LENGTH = "by_length/length"
-"""The number that is the axis of curves against length."""
+"""The name of the logged number that is the axis of curves against length."""
