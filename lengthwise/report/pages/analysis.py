@@ -109,7 +109,7 @@ def level_table(result: Analysis) -> Table:
 
 
 def reach_table(result: Analysis) -> Table:
-    """Return how far back the gradient and the answer reach."""
+    """Return how far back the gradient reaches, and how often a replaced symbol changes the answer."""
     length = result.inputs.shape[1]
     windows = receptive_window(result.cumulative)
     columns = [

@@ -17,7 +17,7 @@ from lengthwise.report.tables.table import Table
 def html_page(
     title: str, summary: str, sections: Mapping[str, str], charts: Mapping[str, alt.Chart | alt.LayerChart]
 ) -> str:
-    """Return the page. Sections are HTML by heading; each chart is drawn into the element whose id is its name.
+    """Return the page. `sections` maps headings to HTML; a chart is drawn into the element that has its name as id.
 
     The page contains its style, its charts and the library that draws them, and loads nothing from the network.
     """
@@ -70,7 +70,7 @@ def html_definitions(pairs: Iterable[tuple[str, str]], style: str = "prose") -> 
 
 
 def _specifications(charts: Mapping[str, alt.Chart | alt.LayerChart]) -> str:
-    """Return charts by the id of their element, as JSON in which no string can end the script element."""
+    """Return the charts as JSON, under the ids of their elements. No string in the JSON can end the script element."""
     content = {name: chart.to_dict() | {"width": "container"} for name, chart in charts.items()}
     # A "<" in a task's symbol could otherwise end the script element.
     return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")

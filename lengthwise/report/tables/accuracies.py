@@ -49,7 +49,7 @@ COLUMNS = {
     ),
     "guesses": "the expected best test of a net that knows only the most frequent answer",
 }
-"""The meaning of the columns."""
+"""The meaning of each column of the tables of accuracies, by the column's name."""
 
 
 def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:

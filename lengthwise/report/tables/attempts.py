@@ -11,7 +11,7 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
 MAIN_COLUMNS = ("row", "column", "reached", "CPU s, median", "CPU s, max", "attempts", "restarts", "sizes")
-"""The most important columns."""
+"""The columns of `attempts_table` that the main table of a page shows."""
 
 COLUMNS = {
     "reached": "runs whose certificate reached the level",
@@ -25,7 +25,7 @@ COLUMNS = {
     "certificate CPU s": "CPU seconds of the last certificate",
     "accuracy": "the lowest accuracy of any run at any length measured afterwards",
 }
-"""The meaning of the columns."""
+"""The meaning of each column of `attempts_table`, by the column's name."""
 
 
 def attempts_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:

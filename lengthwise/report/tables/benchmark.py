@@ -25,7 +25,7 @@ COLUMNS = {
     "refuted by": "the shortest string that one of these nets is known to answer wrongly, with its task",
     "from": "the origin of the numbers",
 }
-"""The meaning of the columns."""
+"""The meaning of each column of a benchmark's table, by the column's name."""
 
 
 CLAIMS = "Published numbers are claims of their authors."

@@ -31,7 +31,7 @@ COLUMNS = {
     "parameters": "the number of parameters of one net",
     "CPU s": "CPU seconds of training, from the fastest seed to the slowest, over all attempts of a run",
 }
-"""The meaning of the columns; each long length is another column, with the lowest accuracy of any seed."""
+"""The meaning of columns of `model_table`. Each long length also has a column, with the lowest accuracy of any seed."""
 
 
 class ComparedModel(NamedTuple):

@@ -13,7 +13,7 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
 MAIN_COLUMNS = ("row", "column", "error", "95 % interval", "mean predicted", "paper")
-"""The most important columns."""
+"""The columns of `error_table` that the main table of a page shows."""
 
 COLUMNS = {
     "error": (
@@ -26,7 +26,7 @@ COLUMNS = {
     "mean predicted": "the error of the best constant answer",
     "CPU s": "CPU seconds of training",
 }
-"""The meaning of the columns."""
+"""The meaning of columns of `error_table`, by the column's name."""
 
 
 def error_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:

@@ -100,7 +100,7 @@ class _Fields:
         return [dict(zip(table.header, line, strict=True)) for line in table.lines]
 
     def _lines(self, row: str, column: str) -> list[dict[str, str]]:
-        """The figures of each cell in the selected rows and columns, by name."""
+        """Return, for each cell in the selected rows and columns, its figures by their names."""
         lines = self._all_lines
         for axis, pattern in (("row", row), ("column", column)):
             names = list(dict.fromkeys(line[axis] for line in lines))
@@ -114,7 +114,7 @@ class _Fields:
         return lines
 
     def _figures(self, row: str, column: str, figure: str) -> list[str]:
-        """The texts of a figure in the selected cells that have it."""
+        """Return the texts of one figure in all selected cells that have this figure."""
         lines = self._lines(row, column)
         if figure not in lines[0]:
             raise ValueError(
@@ -172,7 +172,7 @@ def combined(figures: Sequence[str]) -> str:
 
 
 def _extreme(figures: Sequence[str], extreme: Callable[..., tuple[float, str]]) -> str:
-    """The text of the lowest or highest number among figures. A figure may be a span of two numbers."""
+    """Return the text of the lowest or highest number among figures. A figure may be a span of two numbers."""
     if not figures:
         return NOTHING
     numbers = []

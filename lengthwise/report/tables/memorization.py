@@ -21,7 +21,7 @@ from lengthwise.validation import truncate
 Memorized = Memorization | RationalMemorization
 
 LARGEST_INTEGER = {"bfloat16": 2**8, "float16": 2**11, "float32": 2**24, "float64": 2**53}
-"""The largest integer up to which all integers are numbers of the precision."""
+"""For each precision, the largest integer up to which the precision represents all integers exactly."""
 
 
 def memorization_lines(net: Memorized, width: int) -> Iterator[str]:

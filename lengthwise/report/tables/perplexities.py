@@ -39,7 +39,7 @@ COLUMNS = {
     "parameters": "the number of parameters of the model",
     "CPU s": "CPU seconds of training",
 }
-"""The meaning of the columns."""
+"""The meaning of columns of the tables of perplexities, by the column's name."""
 
 
 def perplexity_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:

@@ -16,7 +16,7 @@ def printed_range(published: str) -> tuple[float, float]:
 
 
 def as_share(text: str) -> float:
-    """Return the number in a cell of a table: a percentage as a share, an error unchanged."""
+    """Return the number in a table's cell. A percentage becomes a share, and an error stays unchanged."""
     return float(text.removesuffix(" %")) / 100 if text.endswith("%") else float(text)
 
 

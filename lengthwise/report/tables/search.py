@@ -11,7 +11,7 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
 MAIN_COLUMNS = ("row", "column", "recipes", "chosen", "final loss", "fits", "mean", "chance")
-"""The most important columns."""
+"""The columns of `search_table` that the main table of a page shows."""
 
 COLUMNS = {
     "recipes": "the number of recipes with a result, each with one net; other recipes diverged",
@@ -29,7 +29,7 @@ COLUMNS = {
     "chance": "accuracy of the best constant answer, averaged over lengths",
     "CPU s": "CPU seconds of training of all recipes that have a result",
 }
-"""The meaning of the columns."""
+"""The meaning of each column of `search_table`, by the column's name."""
 
 
 def search_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:

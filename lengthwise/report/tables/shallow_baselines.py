@@ -19,7 +19,9 @@ from lengthwise.tasks.base_rates import MAJORITY, ShallowTask
 
 ROWS_HEADER = ("row", "best shallow baseline", "feature", "above baseline")
 MAX_CELLS, MAX_NAMED = 12, 6
-"""If there are more cells than `MAX_CELLS`, a line is a row, not a cell; it names at most `MAX_NAMED` columns."""
+"""With more than `MAX_CELLS` cells, a table has a line for each row, not for each cell. A line names at most
+`MAX_NAMED` columns.
+"""
 
 HEADER = ("row", "column", "mean", "95 % interval", "best shallow baseline", "feature", "above baseline")
 
