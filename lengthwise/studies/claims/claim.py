@@ -41,8 +41,8 @@ class Entry(NamedTuple):
     """The scores of a cell of an experiment's table, next to the paper's entry.
 
     `figures` are columns of the table; the last one is compared. `fails` means that the claim is a failure: the score
-    is at most the paper's entry. Then `fits` names the column and figure of the same row with the score at the training
-    length. `expected` is the lowest score at which a claim without a printed entry holds.
+    is at most the paper's entry. Then `fits` names the column and the figure, in the same row, with the score at the
+    training length. `expected` is the lowest score at which a claim without a printed entry holds.
     """
 
     experiment: str
@@ -70,7 +70,7 @@ class Effect(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """Two columns of a row. By the paper the first is higher; disjoint ranges of the runs decide this."""
+    """Two columns of a row; the paper reports higher scores in the first. Disjoint ranges of the runs decide this."""
 
     experiment: str
     row: str
@@ -80,7 +80,7 @@ class Contrast(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Two columns in all rows. By the paper the first is higher; the mean difference over the rows decides this."""
+    """Two columns in all rows; the paper reports higher scores in the first. The mean difference decides this claim."""
 
     experiment: str
     first: str

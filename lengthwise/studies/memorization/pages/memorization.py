@@ -99,7 +99,7 @@ def _success_text(trained: Sequence[Trained], size: Size) -> str:
 
 
 def _side(net: Trained) -> int:
-    """Return -1, 0 or 1 for a dimension below, at or above the smallest."""
+    """Return -1, 0 or 1 if the net's dimension is below, at or above the smallest dimension for its word."""
     return (net.dimension > net.word.upper) - (net.dimension < net.word.upper)
 
 

@@ -70,7 +70,7 @@ def _part(number: int, count: int) -> str:
 
 
 def _side(row: Success) -> int:
-    """Return -1, 0 or 1 for a dimension below, at or above the smallest."""
+    """Return -1, 0 or 1 if the nets' dimension is below, at or above the smallest dimension for their word."""
     return (row.dimension > row.smallest) - (row.dimension < row.smallest)
 
 

@@ -12,7 +12,7 @@ from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 LOOPS: dict[Scale, tuple[int, ...]] = {"paper": (5, 10, 50, 100), "small": (2, 5, 10, 20), "smoke": (2,)}
 
 KINDS = {"plain loop": "code", "timestep": "timestep"}
-"""The columns and their variants of `looped-transformer`."""
+"""The variant of `looped-transformer` in each column."""
 
 
 class _Size(NamedTuple):
