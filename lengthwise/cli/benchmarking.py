@@ -113,7 +113,7 @@ def bench(
 
 
 class _Request(NamedTuple):
-    """A benchmark, its scale, names of rows and columns (`Experiment.select`), the folder of the page, the command."""
+    """A request to measure a benchmark: scale, rows and columns (`Experiment.select`), folder of the page, command."""
 
     benchmark: "Benchmark"
     scale: "Scale"

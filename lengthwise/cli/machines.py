@@ -287,7 +287,7 @@ def combine(
 
 
 def _assumed(source: str, given: "Given") -> list[str]:
-    """Return lines about the answers that are taken for accept and reject, and the strings without an answer."""
+    """Return lines that tell which answers are taken for accept and reject, and which strings have no answer."""
     lines = [f"taken: {taken} in {source}"] if (taken := _taken_of(given.labeled)) else []
     # A machine that does not answer the empty string has one state for this, which has its own line.
     if num_states := given.compared.num_unanswered - (not given.answers_empty):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lengthwise.text.language import Split
 
 MAX_QUOTED = 60
-"""The longest string that a terminal shows whole, in symbols. It shows 40 symbols of longer ones; files get all."""
+"""The longest string that a terminal shows whole, in symbols. Of longer strings it shows 40 symbols; files have all."""
 
 
 def evaluate(

@@ -56,7 +56,7 @@ KINDS = {
     Path: "file",
     types.NoneType: "none",
 }
-"""The names of types in descriptions."""
+"""The words by which descriptions of settings name Python's types."""
 
 
 class Setting(NamedTuple):

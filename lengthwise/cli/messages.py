@@ -35,10 +35,10 @@ OTHER_NAMES = {
     "goal.budget": "budget",
     "command": "system",
 }
-"""The names of library arguments on the command line, if the command has an option of that name."""
+"""The name on the command line of each library argument, for commands that have an option of that name."""
 
 SETTINGS = {"task.files": "text", "task.alphabet": "alphabet"}
-"""Settings for which some commands have an option."""
+"""The option that sets a task's setting directly, by the dotted name of the setting; some commands have it."""
 
 
 _MISSING = r'^Command "(.+)" parameter (\S+) requires an argument\.$'
