@@ -23,7 +23,7 @@ from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
 from lengthwise.models.capabilities import AnswersUpTo
 
 EXAMPLE_SIZE = 3
-"""The number of example strings for tracing, and of symbols in each; the graph takes any number of both."""
+"""Models are traced on this number of strings, with this number of symbols each. Graphs take any number of both."""
 
 
 class Graph(NamedTuple):
@@ -108,7 +108,7 @@ class _Step(nn.Module):
 
 
 class _Scanned(nn.Module):
-    """A step in a loop over the symbols, inside the graph."""
+    """A module that applies a model's step to one symbol after another; the loop is part of the graph."""
 
     first: Tensor
 
@@ -128,7 +128,7 @@ class _Scanned(nn.Module):
 
 
 class _Bounded(nn.Module):
-    """The answers of a model whose graph grows with the length, up to a given length."""
+    """A module with the answers of a model to strings up to a given length; its graph grows with this length."""
 
     def __init__(self, model: AnswersUpTo, max_length: int) -> None:
         super().__init__()

@@ -15,9 +15,9 @@ from lengthwise.runs.stored import StoredModel, load_stored
 
 @EXPORTS.register("hub-folder")
 class HubFolder(Export):
-    """``config.json``, ``model.safetensors``, ``README.md`` and, for a certified model, ``certificate.json``.
+    """A folder of ``config.json``, ``model.safetensors``, ``README.md`` and, if there is one, ``certificate.json``.
 
-    Commands accept it like the folder of a compiled model.
+    Commands accept the folder like the folder of a compiled model.
     """
 
     has_weights = True

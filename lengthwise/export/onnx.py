@@ -19,7 +19,7 @@ from lengthwise.models.base import RecurrentModel, SequenceModel
 from lengthwise.runs.stored import load_stored
 
 OPSET = 20
-"""The version of ONNX's operators."""
+"""The version of ONNX's operators that graphs use."""
 
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 """The packages that write and check a file: the extra ``onnx``."""
@@ -31,9 +31,9 @@ class ONNX(Export):
 
     For recurrent models the graph is one step, from ``token`` [batch] and ``state`` [batch, Z] to ``logits`` and
     ``next_state``. The metadata contain ``initial_state``, the state before the first symbol. In form ``strings`` the
-    graph maps ``inputs`` [batch, length] to ``logits_of_prefixes`` [batch, length, classes]. In form ``parts`` it also
-    takes ``state`` and returns ``last_state``, from which the next part of the strings continues. A part has at least
-    one symbol. For other models, form ``strings`` returns ``logits``.
+    graph maps ``inputs`` [batch, length] to ``logits_of_prefixes`` [batch, length, classes]. In form ``parts`` the
+    graph also takes ``state`` and returns ``last_state``, from which the next part of the strings continues. A part has
+    at least one symbol. For other models, form ``strings`` returns ``logits``.
     """
 
     has_weights = True

@@ -79,7 +79,7 @@ class Enclosures(NamedTuple):
 
     @property
     def num_queries(self) -> int:
-        """The number of pairs of class and symbol, plus the number of classes with an answer."""
+        """The number of queries: one for each pair of a class and a symbol, and one for each class with an answer."""
         return self.machine.semiautomaton.table.size + int((self.machine.outputs != IGNORE).sum())
 
 
@@ -232,7 +232,7 @@ def queries_of(enclosures: Enclosures, num_answers: int) -> Iterator[tuple[tuple
 
 
 def query(claim: str, low: Array, high: Array, num_outputs: int, failures: Sequence[str]) -> str:
-    """Return the text of a query: does one of the failures of a claim occur at some input in a box?"""
+    """Return the text of a query: does some input in the box from `low` to `high` lead to a failure of the claim?"""
     lines = [f"; {claim}", "; This is its negation: unsat proves the claim.", ""]
     lines += [f"(declare-const X_{index} Real)" for index in range(len(low))]
     lines += [f"(declare-const Y_{index} Real)" for index in range(num_outputs)]
