@@ -145,7 +145,7 @@ def _machine(certificate: Certificate | None, extraction: Extraction | None) -> 
 
 
 def _prototypes(extraction: Extraction) -> dict[str, Any] | None:
-    """Return the computed prototypes of the machine's classes; None if they are too many."""
+    """Return the computed prototypes of the machine's classes; None if there are more than `MAX_PROTOTYPES`."""
     classes = extraction.classes[extraction.num_given :]
     kept = np.flatnonzero(classes >= 0)
     if not 0 < len(kept) <= MAX_PROTOTYPES:

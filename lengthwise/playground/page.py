@@ -15,7 +15,7 @@ from lengthwise.playground.contents import run_contents
 from lengthwise.runs.provenance import versions
 
 COMPUTING = ("tensors.js", "recurrent.js", "tree.js", "transformer.js", "machines.js", "analysis.js")
-"""The scripts that compute, each after the scripts that it needs; they do not use the page."""
+"""The scripts that compute answers without access to the page, each after the scripts that it needs."""
 
 SHOWING = ("words.js", "pictures.js", "attention.js", "app.js")
 """The scripts that show results on the page."""
