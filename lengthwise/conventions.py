@@ -1,7 +1,7 @@
 """Conventions that tasks, models and training share."""
 
 IGNORE = -100
-"""The target of an unsupervised position, for integer targets; float targets use NaN."""
+"""The integer target of an unsupervised position. If targets are floats, it is NaN instead."""
 
 PAD = -1
 """The input id of "no symbol". Only models that accept pads read it (`lengthwise.models.capabilities.AcceptsPads`)."""
@@ -15,10 +15,10 @@ NUM_SPECIAL = 2
 
 
 class Diverged(RuntimeError):
-    """A state, a loss or a gradient became infinite or NaN, although it was computed from finite numbers.
+    """An exception: a state, a loss or a gradient is infinite or NaN, although it was computed from finite numbers.
 
     For a state, `step` is the position of the first symbol, counted from 1, after which a state is not finite. For a
-    loss or a gradient, it is None.
+    loss or a gradient, `step` is None.
     """
 
     def __init__(self, message: str, step: int | None = None) -> None:
@@ -30,4 +30,4 @@ class Diverged(RuntimeError):
 
 
 class Tie(ArithmeticError):
-    """The next symbol is undefined, because the largest logit is tied or a logit is NaN."""
+    """An exception: the next symbol is undefined, because the largest logit is tied or a logit is NaN."""

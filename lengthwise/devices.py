@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
-"""`auto` is CUDA if available, else MPS, else the CPU."""
+"""The name of a device. `auto` selects CUDA if it is available, else MPS, else the CPU."""
 
 Precision = Literal["float32", "bfloat16"]
 """The precision of matrix products. `bfloat16` is torch's autocast: weights and sums stay float32."""
@@ -69,7 +69,7 @@ def default_device() -> torch.device:
 
 
 def describe_device(device: torch.device) -> str:
-    """Return the kind and the model of a device. Results name it, because their last bits depend on it."""
+    """Return the kind and the model of a device. Results name the device, because their last bits depend on it."""
     if device.type == "cuda":
         return f"cuda ({torch.cuda.get_device_name(device)})"
     return f"{device.type} ({platform.machine()})"
@@ -164,7 +164,7 @@ def lowers_precision() -> bool:
 def in_full_precision(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """Make a function of tensors compute in float32, even inside `computing_in("bfloat16", ...)`.
 
-    Recurrences need this, because every step continues from the rounding errors of all steps before.
+    Recurrences need full precision, because every step continues from the rounding errors of all steps before.
     """
 
     @wraps(function)

@@ -21,14 +21,14 @@ ACCENT = "#3b7dd8"
 
 WIDTH, HEIGHT = 460, 190
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 10.0, 34.0
-"""The size of a chart and its margins, in pixels."""
+"""The width and the height of a chart, and its four margins, in pixels."""
 
 MAX_TICKS = 7
 """The largest number of labeled lengths on an axis."""
 
 
 class Plotted(NamedTuple):
-    """An accuracy at a length, its confidence interval, and the accuracy of the best constant answer."""
+    """A point of a chart: the accuracy at a length, its confidence interval, and the accuracy of a constant answer."""
 
     length: int
     accuracy: float
@@ -97,7 +97,7 @@ _MARKUP = [
 
 
 def spelled(string: Sequence[str], symbols: Sequence[str] = ()) -> str:
-    """Return the symbols of a string in a row, with spaces between them if any symbol is a word.
+    """Return the symbols of a string as one text, with spaces between the symbols if any symbol is a word.
 
     Example:
         >>> spelled(("a", "b")), spelled(("login", "view")), spelled(("a", "b"), symbols=("a", "b", "ab"))

@@ -29,7 +29,8 @@ class Printed(NamedTuple):
     """An entry as a paper prints it, with the paper's protocol in a sentence.
 
     - `window`: the paper's lengths, if they differ from the cell's scored lengths.
-    - `is_above_chance`: on the paper's scale, the best constant answer is 0 and a perfect answer is 1.
+    - `is_above_chance`: True if the entry is on a scale on which the best constant answer is 0 and a perfect answer is
+      1.
     - `citation`: the key of the paper's BibTeX entry, if it has one.
     """
 
@@ -132,14 +133,14 @@ class Experiment(NamedTuple):
 
     @property
     def specs(self) -> list[RunSpec]:
-        """All runs, cell by cell, each once."""
+        """The specifications of all runs, cell by cell; a run of several cells is listed once."""
         return list({spec.id: spec for cell in self.cells for spec in cell.specs}.values())
 
     @property
     def plans(self) -> list[EvaluationPlan]:
-        """The measurement of each run, with the part of the dense range that its cells score.
+        """The plan that measures each run, restricted to the part of the dense range that the run's cells score.
 
-        Only tasks with a reference machine have certificates.
+        Plans include a certificate only if the run's task has a reference machine.
         """
         # A run may belong to several cells; lengths outside of their windows would only cost time.
         windows: dict[str, list[tuple[int, int]]] = {}
@@ -160,7 +161,7 @@ class Experiment(NamedTuple):
         return [_SMOKE] if scale == "smoke" else [note for note in self.notes if f"`{scale}`" in note]
 
     def select(self, rows: str = "", columns: str = "") -> "Experiment":
-        """Return the experiment with only the cells in these rows and columns; without names, in all of them.
+        """Return the experiment with only the cells in the named rows and columns; an empty text names all of them.
 
         Names are separated by commas. A name may be typed in lower case, with a hyphen in place of any run of other
         characters than letters and digits.
@@ -201,7 +202,7 @@ def _named(axis: str, text: str, known: Iterable[str]) -> set[str]:
 
 
 def _typed(name: str) -> str:
-    """Return the form of a row's or column's name that users type.
+    """Return the name of a row or column in the form in which users may type it.
 
     Example:
         >>> _typed("Arithmetic, = at the end")

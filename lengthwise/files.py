@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 HOST = platform.node().replace("/", "-")[:64] or "localhost"
-"""This machine's name, for names of files: processes on two machines may have the same number."""
+"""This machine's name, which goes into names of files: processes on two machines may have the same number."""
 
 
 class UnreadableFile(ValueError):

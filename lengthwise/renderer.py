@@ -13,9 +13,9 @@ import vl_convert
 
 
 def render(kind: str, content: dict[str, Any] | str) -> bytes:
-    """Return a chart or an SVG as an SVG, a PNG at twice the size or a PDF, or the JavaScript that draws charts.
+    """Return a picture of a chart or an SVG (`kind` svg, png at twice the size, or pdf), or the chart library.
 
-    The kind `"library"` returns the JavaScript, and ignores the content.
+    The kind `"library"` returns the JavaScript that draws charts, and ignores the content.
     """
     if kind == "library":
         return str(vl_convert.javascript_bundle()).encode()  # type: ignore[call-arg]  # optional, but not in its stub

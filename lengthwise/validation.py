@@ -185,12 +185,12 @@ def _hidden_unknown(kind: type[BaseModel], problem: Any) -> Iterator[dict[str, A
 
 
 def dump_named(name: str, description: BaseModel) -> dict[str, Any]:
-    """Return a description as JSON, with the name of its subject first."""
+    """Return a description as JSON, with the registered name of the described object as the first entry."""
     return {"name": name, **description.model_dump(mode="json")}
 
 
 def split_named(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name and the rest of a `dump_named` result."""
+    """Split a result of `dump_named` into the name and the settings."""
     return str(content.get("name")), {key: value for key, value in content.items() if key != "name"}
 
 
