@@ -32,10 +32,10 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
 
     1. The model answers strings. A wrong answer ends this step and leads to level ``refuted``. First come all strings
        of each length that has at most 4,096 strings. Then come 1,000 strings each of 40, 500 and 10,000 symbols; some
-       are structured, and some have rare answers. Models without a reader answer fewer of the longest strings, and
-       models with a largest length cannot answer longer ones. Some strings are read again: alone, and with answers to
-       all prefixes at once (`searches`). Last come the strings that distinguish the task's transducer from other
-       machines (`automata.conformance`).
+       are structured, and some have rare answers. Models without a reader (see step 2) answer fewer of the longest
+       strings. Models with a largest length answer no longer strings. Some strings are read again: alone, and with
+       answers to all prefixes at once (`searches`). Last come the strings that distinguish the task's transducer from
+       other machines (`automata.conformance`).
     2. The reader of the model's kind (`extraction.base.READERS`) sorts the model's states into finitely many classes,
        which are the states of a machine. It tries a few radii of classes, the largest first, until all states along the
        strings of step 1 are in the classes that the machine predicts. For tree models, states along powers of words,
@@ -44,9 +44,9 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
        shortest string on which they differ, and a wrong answer gives ``refuted``. If they agree, the level is
        ``extracted``.
        If no machine describes the model, it is attacked with strings that samples hardly ever contain (`attacks`).
-    4. The provers of that reader (`methods.base.PROVERS`) try to show that the float32 model itself cannot leave the
-       classes. The level is then ``proved`` for every length, or ``bounded`` up to a length. Provers without a reader
-       follow the task's own machine. They are tried if no machine describes the model.
+    4. The provers that belong to the reader (`methods.base.PROVERS`) try to show that the float32 model itself cannot
+       leave the classes. The level is then ``proved`` for every length, or ``bounded`` up to a length. Provers without
+       a reader follow the task's own machine. They are tried if no machine describes the model.
 
     Tasks over the grid of two strings have a rule instead of a transducer. Their tested strings are 200 pairs each of
     10, 40 and 160 letters. If a step fails, the certificate has a lower level and contains the reason. `seed` is the

@@ -1844,7 +1844,7 @@ class LayerBounds(NamedTuple):
     """The file's bounds on the masses of one layer, for each block of lengths and each pair [B, P, H, K].
 
     `kinds[q, u]` is the kind of a position whose symbol u is read in state q. `last` is the kind of the last position
-    of strings that end in each pair. `exists` will tell whether a string of a block ends in a pair.
+    of strings that end in each pair. Once a block is checked, `exists` tells whether one of its strings ends in a pair.
     """
 
     pairs: Array

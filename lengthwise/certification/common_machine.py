@@ -49,7 +49,7 @@ PARTS = (nn.Module, StateLookup, TreeLookup, Semiautomaton, Transducer, TreeMach
 
 
 class Description(NamedTuple):
-    """A comparison of a net with a machine: level, proved length, method or reason, and a string in dispute."""
+    """The result of certifying a net for a machine: level, proved length, method or reason, and a refuting string."""
 
     level: Level
     max_length: int | None = None
@@ -59,7 +59,7 @@ class Description(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """The highest level at which both nets are described by one machine, with the fields of an `Equality`."""
+    """The highest level at which one machine describes both nets, and why. The fields are explained at `Equality`."""
 
     level: Level = "tested"
     up_to: int | None = None
@@ -146,7 +146,7 @@ def _describe(net: SequenceModel, table: Table | None, task: RegularTask, seed: 
 
 
 def _refuted(task: RegularTask, error: tuple[str, ...]) -> Description:
-    """Return the description of a net that answers a string differently from a machine."""
+    """Return the description at level ``refuted`` of a net that answers a string differently from a machine."""
     size = counted(task.transducer.num_states, "state")
     reason = f"it differs from a machine of {size} on a string of {counted(len(error), 'symbol')}"
     return Description("refuted", reason=reason, error=error)

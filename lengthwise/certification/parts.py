@@ -120,7 +120,7 @@ class TraceAgreement(Part):
 
 
 class Closure(Part):
-    """The prototypes, which are states that represent classes of a model's states: their number and distances.
+    """The numbers and distances of the prototypes, the states that represent the classes of a model's states.
 
     `radius`: the largest distance of a computed state from the prototype of its class. `gap`: the smallest distance
     between prototypes of different classes. `num_levels`: the number of levels of a tree, or of symbols, after which no
@@ -171,7 +171,7 @@ class Kernels(Part):
 
 
 class Laws(Part):
-    """The monoid laws of a tree machine's merges, with the pad as identity, as far as the table decides the laws."""
+    """The monoid laws of a tree machine's merges: is the pad the identity, and how many cases does the table decide?"""
 
     pad_is_identity: bool
     num_decided: Count

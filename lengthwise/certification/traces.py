@@ -56,7 +56,7 @@ NUM_COMPARED_FIRST = 25
 """The number of strings of the subsample that are compared first."""
 
 MAX_SYMBOLS_READ = 1_000_000
-"""The largest number of symbols that the model reads itself; for the other strings the traces give the answers."""
+"""The largest number of symbols that the model itself reads; traces give the answers to all other strings."""
 
 FIRST_BATCH_UNTRACED = 8
 """The number of strings that a model without a reader answers first."""

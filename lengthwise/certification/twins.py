@@ -20,7 +20,7 @@ SMALLEST, LARGEST = 1e-30, 1e30
 
 
 class Agreement(nn.Module):
-    """The lead of "same": the smaller of both nets' leads if the answers agree, and negative if they differ.
+    """A module that returns the lead of "same": the smaller of both nets' leads, or below 0 if the answers differ.
 
     A lead is the distance of the largest logit to the logit of the other net's answer, or to the next largest logit if
     the answers agree. Hill climbing therefore approaches strings on which one of the nets is about to change its

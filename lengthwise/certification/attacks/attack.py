@@ -35,7 +35,7 @@ MAX_SYMBOLS_IN_CERTIFY = 300_000
 
 
 class Family(NamedTuple):
-    """A family of strings, and its name in reports.
+    """A family of strings, with the name that reports give it.
 
     `batches` yields the strings in batches. Before it makes the next batch, it may read the answers to the last batch.
     """

@@ -11,9 +11,9 @@ from lengthwise.ops.answers import answers_of
 
 
 class GradedPrefixes(NamedTuple):
-    """The logit margins of answers, a mask of the wrong answers, and the lengths of the answered strings.
+    """The grades of answers to prefixes: logit margins, a mask of the wrong answers, and the prefixes' lengths.
 
-    The margin is infinite for a string without a right answer (`IGNORE`), and -inf if a logit is not finite.
+    The margin is infinite for a prefix without a right answer (`IGNORE`), and -inf if a logit is not finite.
     """
 
     margins: Float[Tensor, "B N"]

@@ -52,7 +52,7 @@ class Prover(ABC):
 
     @classmethod
     def reaches(cls, model: Any) -> Level:
-        """Return the highest level for such a model.
+        """Return the highest level that the method can reach for this model.
 
         If the method has no bounds for the model, the level is `extracted`, or `tested` for a method without a reader.
         """
@@ -66,7 +66,7 @@ class Prover(ABC):
 
     @abstractmethod
     def prove(self, model: Any, extraction: Extraction) -> Evidence:
-        """Return the evidence.
+        """Prove that the model gives the machine's answers, and return the evidence.
 
         Raises:
             Unproved: the extraction's classes give no proof; the classes of the next candidates may give one.
@@ -84,7 +84,7 @@ def task_extraction(machine: Transducer) -> Extraction:
 
 
 def provers_of(reader: str | None, model: object) -> list[type[Prover]]:
-    """Return the provers of a reader's extractions that cover this kind of model; without a reader, pass None."""
+    """Return the provers that cover this model and prove extractions of this reader; None selects those without one."""
     return [prover for prover in PROVERS.values() if prover.reader == reader and prover.applies_to(model)]
 
 

@@ -37,7 +37,7 @@ class Masses(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """The pairs of a last symbol and a state in which strings may end, and how a layer sees positions.
+    """The pairs of a last symbol and a state in which strings may end, and the kinds that a layer gives to positions.
 
     `kinds[q, v]` is the kind of a position whose symbol v is read in state q. `last` is the kind of the last position
     of the strings that end in each pair. In the first layer, the kind of a position is its symbol. In later layers, it

@@ -98,7 +98,7 @@ class AttentionProver(Prover):
 
 
 class Search:
-    """The proved blocks of lengths, and the bounds on the masses of all layers in each of them."""
+    """The proved blocks of lengths, and the bounds on the masses of all layers in each block."""
 
     def __init__(self, model: Transformer, machine: Transducer) -> None:
         self.model, self.layers = model, layers_of(model)
@@ -137,7 +137,7 @@ class Search:
         return heads, paths_of(heads, pairs)
 
     def _regions_up_to(self, index: int, newest: Masses) -> Pieces:
-        """Return bounds on a layer's masses over this block of lengths and all earlier blocks, where keys may be."""
+        """Return bounds on a layer's masses over this block of lengths and all earlier blocks, in which keys may be."""
         all_masses = [*self.masses[index], newest]
         low, high = np.ones_like(newest.low[0]), np.zeros_like(newest.high[0])
         for masses in all_masses:
@@ -198,7 +198,7 @@ def _check_products(num_kinds: int, num_heads: int) -> None:
 
 
 def _regions(pairs: Pairs, masses: Masses, num_inputs: int) -> Pieces:
-    """Return the boxes of masses in which graded strings end, for bounds of one block and each piece of its input."""
+    """Return the boxes of masses of supervised strings: one for each pair in which they end and piece of its input."""
     outputs = pairs.machine.outputs[pairs.states]
     graded = np.repeat(np.flatnonzero(masses.exists[0] & (outputs != IGNORE)), num_inputs)
     inputs = np.resize(np.arange(num_inputs), len(graded))

@@ -50,7 +50,7 @@ class _Enclosures(NamedTuple):
 
 
 class Search(NamedTuple):
-    """The result of a search: the evidence or the reason why it failed, and the number of bounded merges."""
+    """The result of a search: the evidence, or the reason why the search failed, and the number of bounded merges."""
 
     evidence: EnclosureEvidence | None
     reason: str
