@@ -62,7 +62,7 @@ class Attempt(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """The best model of a search, its machine and attempt, all attempts, and how many of them found this machine.
+    """The best model of a search with its machine and attempt, all attempts, and how many found the same machine.
 
     `runner_up` is the best attempt with another machine; without one, it is the machine that always gives the most
     frequent answer.

@@ -46,7 +46,7 @@ class System(Protocol):
 
 
 class QueryCounts(NamedTuple):
-    """The number of states of a hypothesis, and the numbers of strings and symbols that the system has read for it."""
+    """The size of a hypothesis in states, and the numbers of strings and symbols that the system read to find it."""
 
     num_states: int
     num_strings: int
