@@ -67,7 +67,7 @@ UNAUGMENTED: Settings = MappingProxyType(
         },
     }
 )
-"""Settings without pads in strings and without noise on states."""
+"""Settings of `train` that turn off pads in strings and noise on states."""
 
 EVERY_PREFIX: Settings = MappingProxyType(
     {
