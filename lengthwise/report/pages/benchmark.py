@@ -21,7 +21,7 @@ class BenchmarkReport(NamedTuple):
     - `notes`: the protocols of published numbers, with their marks. Without published numbers, there are no notes.
     - `protocol`: sentences about the published protocol and ours.
     - `bibtex`: the entries of the benchmark's papers.
-    - `citations`: the keys of these entries by the mark of a protocol.
+    - `citations`: the key of a BibTeX entry for each mark of a protocol.
     """
 
     title: str
@@ -81,6 +81,6 @@ WRITERS: Mapping[str, Callable[[BenchmarkReport], str]] = MappingProxyType(
 
 
 def write_benchmark(report: BenchmarkReport, path: Path) -> None:
-    """Write the tables (or for `.bib` the papers); the suffix of the path selects the format."""
+    """Write the tables, or with suffix `.bib` the papers' BibTeX entries; the suffix of the path selects the format."""
     check_suffix("out", path, WRITERS)
     write_by_rename(path, WRITERS[path.suffix](report).encode())

@@ -66,7 +66,7 @@ def benchmark_tables(
 
 
 def citations(published: Mapping[tuple[str, str], Sequence[Printed]], notes: Sequence[str]) -> dict[str, str]:
-    """Return the keys of the papers' BibTeX entries by the mark of their protocol in the notes of a table.
+    """Return, for each mark in the notes of a table, the BibTeX key of the paper whose protocol has this mark.
 
     Example:
         >>> citations({("Parity", "LSTM"): [Printed("99", "percent.", citation="me2026")]}, ["[1] percent.", CLAIMS])
@@ -132,7 +132,7 @@ def _measured_lines(
 
 
 def _refutation(results: Mapping[str, Sequence[RunResult]]) -> str:
-    """Return the shortest counterexample in the certificates of these tasks' runs, with its task if there are more."""
+    """Return the shortest counterexample in the certificates of the runs, with its task if there are several tasks."""
     strings = [
         (len(error.string), row, error.string)
         for row, own in results.items()

@@ -43,7 +43,7 @@ COLUMNS = {
 
 
 def perplexity_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each cell, with a column for each length, over the runs of the cell."""
+    """Return one line for each cell and a column for each length: perplexities over all runs of the cell."""
     lengths = experiment.plan.chunk_lengths
     header = ("row", "column", "runs", *map(_length, lengths), *COLUMNS, "steps", "paper")
     lines = [_cell_line(cell, results_of(cell, outcomes), lengths) for cell in experiment.cells]

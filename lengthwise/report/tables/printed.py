@@ -4,7 +4,7 @@
 def printed_range(published: str) -> tuple[float, float]:
     """Return the lowest mean and the highest maximum that round to an entry: "max / mean", a mean, or an error.
 
-    The results are shares. Numbers above 1 in an entry are percentages.
+    The two results are shares. A number above 1 in an entry is a percentage.
 
     Example:
         >>> [[round(limit, 4) for limit in printed_range(entry)] for entry in ("100.0 / 89.3", "0.27")]
@@ -26,7 +26,7 @@ def _share(text: str) -> float:
 
 
 def _half_unit(text: str) -> float:
-    """Return half a unit of the last printed digit, on the scale of `_share`."""
+    """Return half a unit of the last printed digit, on the scale of `as_share`."""
     mantissa, _, exponent = text.partition("e")
     decimals = len(mantissa.partition(".")[2])
     half: float = 0.5 * 10.0 ** (int(exponent or 0) - decimals)
