@@ -11,7 +11,7 @@ AFTER = ", then "
 
 
 class Clock:
-    """Wall and CPU seconds that continue from an earlier status, and the devices on which they were spent."""
+    """A clock of wall and CPU seconds that continues from an earlier status, with the devices that the run used."""
 
     def __init__(self, before: RunStatus, device: str) -> None:
         # A run that continues on the same device has one entry, so the last entry is compared.

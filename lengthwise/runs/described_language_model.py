@@ -19,7 +19,7 @@ KEY = "hugging_face"
 """The key that distinguishes the TOML file of a language model from the files of other nets."""
 
 FILES = ("config.json", "model.safetensors")
-"""The files that `save_pretrained` writes and that are read."""
+"""The names of the files, written by `save_pretrained`, that must be in the folder and are read."""
 
 
 class Sets(FrozenRecord, strict=True, allow_inf_nan=False):

@@ -25,7 +25,7 @@ BUDGET = 600.0
 
 
 class Attempt(FrozenRecord):
-    """One attempt: its changes to the model, its seed, its steps, and its outcome.
+    """One attempt to reach a run's goal: the changes to the model's settings, the seed, the steps, and the outcome.
 
     `solved_at`: the step at which the loss fell below the threshold that starts the contraction of states; None if it
     never did.

@@ -139,14 +139,14 @@ class Journal(Generic[E]):
 
     @staticmethod
     def _with_defaults(entry: E) -> list[tuple[Any, Any]]:
-        """Return each field's value with its default, which is `...` for fields that must be given."""
+        """Return the pairs of value and default of an entry's fields; the default of a required field is `...`."""
         defaults: dict[str, Any] = getattr(entry, "_field_defaults", {})
         return [(value, defaults.get(name, ...)) for name, value in entry._asdict().items()]
 
 
 @dataclass(frozen=True)
 class JournalWriter(Generic[E]):
-    """Appends entries to a journal, and updates the hash of its contents."""
+    """A writer that appends entries to a journal, and updates the hash of the journal's contents."""
 
     path: Path
     file: BufferedWriter

@@ -17,7 +17,7 @@ from lengthwise.text.language import LanguageTask
 
 
 class Prediction(NamedTuple):
-    """The model's answer, its probability (for several symbols the product), and the verdict by the task."""
+    """The model's answer, its probability (for several symbols the product), and the task's verdict on the answer."""
 
     answer: str
     probability: float

@@ -73,7 +73,7 @@ def sweep_file(root: Path) -> Iterator[SweepFile]:
 
 
 class StopWatch:
-    """A function that returns whether the sweep is over; it inspects the file at most once in `every` seconds."""
+    """A function that returns whether a sweep is over. It inspects the sweep's file at most once in `every` seconds."""
 
     def __init__(self, sweep: SweepFile, every: float) -> None:
         self._sweep, self._every = sweep, every

@@ -19,7 +19,7 @@ class About(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """The measurements of a finished run: numbers, words, and accuracies or errors against length."""
+    """The measurements of a finished run: numbers, words, and curves of accuracy or error against length."""
 
     numbers: Mapping[str, float]
     words: Mapping[str, str]

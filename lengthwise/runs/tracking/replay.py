@@ -24,9 +24,9 @@ UPDATE_SECONDS = 2.0
 
 
 class Replay:
-    """Sends the entries of a run's journals, each once, and at the end the result.
+    """A sender of a run's results to a tracker: each entry of the journals once, and at the end the result.
 
-    It only reads files, so it does not slow down training, which can run in another process.
+    The sender only reads files, so it does not slow down training, which can run in another process.
     """
 
     def __init__(self, folder: RunFolder, tracker: Tracker) -> None:
