@@ -19,7 +19,7 @@ Published = Mapping[tuple[str, str], tuple[Printed, ...]]
 """Published entries by row and model, each with its protocol."""
 
 MakeExperiment = Callable[[Sequence[Entrant], Scale], Experiment]
-"""A function that returns the experiment of these models at a scale, with a column for each model."""
+"""A function that returns an experiment at a scale with a column for each of the given models."""
 
 
 class Benchmark(NamedTuple):
@@ -56,7 +56,7 @@ COLUMNS = ("finite machine, likelihood", "RegularGPT", "block-diagonal", "LSTM",
 
 
 def entrants_of(columns: Sequence[str] = COLUMNS) -> tuple[Entrant, ...]:
-    """Return the leaderboard's models with these columns, in this order."""
+    """Return the models of the leaderboard that have these columns there, in this order."""
     by_column = {entrant.column: entrant for entrant in ENTRANTS}
     return tuple(by_column[column] for column in columns)
 
@@ -132,8 +132,8 @@ def protocol_specs(
     """Return the runs of a model on a task: AdamW at the model's learning rate, with the protocol's settings `train`.
 
     Unless `train` differs, all legal lengths are equally frequent. A model without a rate learns by its likelihood,
-    with the number of steps and the lengths of the leaderboard, changed by `likelihood`. `train` contains the steps of
-    the scale, and `supervision`.
+    with the leaderboard's number of steps and lengths, which `likelihood` may change. `train` contains the steps of the
+    scale, and `supervision`.
     """
     model: Settings = {"task": language.fields, "model": entrant.settings}
     # `ScaledSpecs` rejects scale `paper`, whose steps `train` already contains.

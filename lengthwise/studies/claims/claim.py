@@ -38,7 +38,7 @@ RULES: Mapping[Verdict, str] = MappingProxyType(
 
 
 class Entry(NamedTuple):
-    """The scores of a cell of an experiment's table, next to the paper's entry.
+    """A comparison of a cell of an experiment's table with the entry that the paper prints for it.
 
     `figures` are columns of the table; the last one is compared. `fails` means that the claim is a failure: the score
     is at most the paper's entry. Then `fits` names the column and the figure, in the same row, with the score at the
@@ -70,7 +70,7 @@ class Effect(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """Two columns of a row; the paper reports higher scores in the first. Disjoint ranges of the runs decide this."""
+    """Two columns of a row; the paper ranks the first higher. Disjoint ranges of the runs decide this."""
 
     experiment: str
     row: str
@@ -80,7 +80,7 @@ class Contrast(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Two columns in all rows; the paper reports higher scores in the first. The mean difference decides this claim."""
+    """Two columns in all rows; the paper ranks the first higher. The mean difference over the rows decides this."""
 
     experiment: str
     first: str
@@ -134,7 +134,7 @@ class Stated(NamedTuple):
 
 
 class Unrun(NamedTuple):
-    """The reason why nothing was run, or the cost, and the experiment that would test the claim, if there is one."""
+    """The note on a claim that was not tested: the reason or the cost, and an experiment that would test it, if any."""
 
     why: str
     experiment: str = ""

@@ -51,7 +51,7 @@ class LedgerLine(NamedTuple):
 
 
 class Evaluated(NamedTuple):
-    """A verdict, with our number and the paper's."""
+    """A verdict on a claim, with our number and the paper's number."""
 
     verdict: Verdict
     ours: str = ""
@@ -227,7 +227,7 @@ class Ledger:
 
 
 def _by_equal_steps(evaluated: Evaluated, experiment: Experiment, columns: Contrast | Rows, row: str = "") -> Evaluated:
-    """Return the evaluation, but undecided if the second column is behind after fewer steps."""
+    """Return the evaluation; it becomes undecided if the second column's nets are worse after fewer training steps."""
     first, second = (
         max(spec.recipe.steps for spec in experiment.select(row, name).specs)
         for name in (columns.first, columns.second)

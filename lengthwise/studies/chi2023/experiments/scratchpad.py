@@ -54,7 +54,7 @@ MAX_READ_AGAIN = 100
 
 
 class Size(NamedTuple):
-    """The lengths of a scale, the number of strings, and the largest length for nets that read everything again."""
+    """The size of the study: lengths, number of strings, and the largest length for nets that read everything again."""
 
     lengths: tuple[int, ...] = LENGTHS
     num_strings: int = NUM_STRINGS
@@ -71,7 +71,7 @@ class Windows(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A net's accuracy by length, with its own and, if it has a scratchpad, with the right intermediate answers.
+    """A net's accuracy by length with its own intermediate answers and, for a scratchpad, with the right ones.
 
     `windows` is None unless the net has a bounded receptive field.
     """

@@ -31,7 +31,7 @@ LOW: tuple[Precision, ...] = ("bfloat16", "float16")
 
 
 class Size(NamedTuple):
-    """The words, the number of nets for each word, their training, and the number of generated symbols.
+    """The size of the study: the words, the nets for each word, their training, and the symbols that they generate.
 
     Nets are trained on the first `length` symbols and generate `longest` symbols. Constructed generators have W_h in a
     precision of `LOW`, and generate up to `max_written` symbols.

@@ -33,7 +33,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 class Size(NamedTuple):
-    """The words, the number of nets of each kind and dimension, their training, and the numbers of symbols."""
+    """The size of the study: words, dimensions, nets for each kind and dimension, their training, and lengths."""
 
     words: tuple[str, ...]
     dimensions: range

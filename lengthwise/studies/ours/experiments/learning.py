@@ -28,7 +28,7 @@ CLASSES = ("no", "yes")
 
 
 class Size(NamedTuple):
-    """The number of languages, examples and wrong labels; `budget` is in CPU seconds a language."""
+    """The size of the study: languages, examples and shares of wrong labels; `budget` is in CPU seconds a language."""
 
     languages: int = 20
     tomita: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7)

@@ -40,7 +40,7 @@ BASELINE_SECONDS = 5.0
 
 
 class Size(NamedTuple):
-    """The machines of each kind, the examples and the shares of wrong labels; `budget` is in CPU seconds."""
+    """The size of the study: machines of each kind, examples and shares of wrong labels; `budget` is in CPU seconds."""
 
     machines: int = 60
     protocols: int = 10
@@ -56,7 +56,7 @@ SMOKE_SIZE = Size(machines=1, protocols=0, traced=1, examples=300, traces=30, wr
 
 
 class LearnedBy(NamedTuple):
-    """A learner's machine: states (None if stopped), verdict, wrong answers to fresh strings, and CPU seconds."""
+    """The machine of a learner: its states (None if stopped), verdict, errors on fresh strings, and CPU seconds."""
 
     learner: str
     num_states: int | None

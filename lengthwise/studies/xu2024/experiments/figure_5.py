@@ -16,7 +16,7 @@ KINDS = {"plain loop": "code", "timestep": "timestep"}
 
 
 class _Size(NamedTuple):
-    """The letters of a string and of the alphabet, and the number of training and test problems."""
+    """The numbers of letters in a string and in the alphabet, and the numbers of training and of test problems."""
 
     length: int
     alphabet: int

@@ -24,7 +24,7 @@ NETS: Mapping[str, Settings] = {
 
 
 class Size(NamedTuple):
-    """The training steps, the symbols of a string, the loops, and the search: distances, starts, and steps."""
+    """The numbers of training steps, symbols of a string and loops, and the search's distances, starts and steps."""
 
     steps: int
     length: int
@@ -41,7 +41,7 @@ SIZES: Mapping[str, Size] = {
 
 
 class Moduli(NamedTuple):
-    """The accuracy of a net before or after training, and its largest changes by kind and distance."""
+    """The accuracy of a net before or after training, and the largest changes of its logits by modulus and distance."""
 
     net: str
     is_trained: bool
@@ -98,7 +98,7 @@ def _spec(size: Size, variant: Settings) -> RunSpec:
 
 
 def _searched(model: SequenceModel, size: Size) -> dict[Kind, dict[float, float]]:
-    """Return the largest change of logits, in the 2-norm, at each distance."""
+    """Return the largest change of logits, in the 2-norm, for each kind of modulus and each distance."""
     with eval_mode(model):
         function, domain = on_embeddings(model)
         return {

@@ -17,7 +17,7 @@ from lengthwise.tasks.in_context.decision_tree import DecisionTree, mean_so_far,
 
 
 class _Size(NamedTuple):
-    """The trees, the number of loops or layers, the steps between rises of a curriculum, and the number of prompts."""
+    """The size of trees, the number of loops or layers, the steps between a curriculum's rises, and the prompts."""
 
     trees: Settings
     depth: int
