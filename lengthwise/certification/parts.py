@@ -171,7 +171,7 @@ class Kernels(Part):
 
 
 class Laws(Part):
-    """The monoid laws of a tree machine's merges: is the pad the identity, and how many cases does the table decide?"""
+    """The monoid laws of a tree machine's merges: whether the pad is the identity, and counts of decided cases."""
 
     pad_is_identity: bool
     num_decided: Count
