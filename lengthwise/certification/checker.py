@@ -2272,7 +2272,8 @@ def narrowed(heads: Heads, regions: Regions) -> Regions:
 
     The masses of a head add up to 1. Two heads see the same positions: if n_v is the sum of e^s of the first head over
     the positions of kind v, then another head's sum is n_v r_v, and r_v is between the bounds of e^(s' - s). So the
-    other mass is m_v r_v / (m_v r_v + sum of m_u r_u for all other u). It rises with m_v r_v, and falls with the rest.
+    other mass is m_v r_v / (m_v r_v + sum of m_u r_u for all other u). It rises with m_v r_v, and falls with all other
+    m_u r_u.
     """
     low, high = regions.low, regions.high
     own = np.eye(low.shape[-1], dtype=np.bool_)

@@ -9,7 +9,7 @@ from lengthwise.certification.parts import Count, Level, Part, PositiveCount, Sh
 from lengthwise.display import counted, in_powers
 
 NAMES = ("the first net", "the second net")
-"""The default names of the two nets."""
+"""The default names of the two compared nets in sentences about them."""
 
 
 class Difference(Part):

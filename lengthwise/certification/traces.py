@@ -50,7 +50,7 @@ A machine of 1,000 states and two symbols reaches the limit at length 10,000, if
 """
 
 SUBSAMPLE_SIZE = 100
-"""The number of strings of each of the two shorter lengths in a subsample, which is compared before all strings."""
+"""The number of strings in a subsample, for each of the two shorter lengths. Subsamples are compared first."""
 
 NUM_COMPARED_FIRST = 25
 """The number of strings of the subsample that are compared first."""
@@ -62,7 +62,7 @@ FIRST_BATCH_UNTRACED = 8
 """The number of strings that a model without a reader answers first."""
 
 FIRST_BATCH_TRACED = 32
-"""The number of strings that a model answers first if it has a reader whose traces contain no answers."""
+"""The number of strings that a model with a reader answers first, if the reader's traces contain no answers."""
 
 
 def tested_lengths(model: SequenceModel) -> tuple[int, ...]:

@@ -81,7 +81,7 @@ def mutated(string: Word, other: Word, board: Board, draw: Draw) -> Word:
 
 
 def _drawn(board: Board, generator: torch.Generator) -> Iterator[Word]:
-    """Yield random strings of a few lengths, some of them with each answer of the task."""
+    """Yield random strings of a few lengths; each answer of the task is right for some of these strings."""
     for part in range(1, NUM_DRAWN_LENGTHS + 1):
         length = max(1, board.max_length * part // NUM_DRAWN_LENGTHS)
         samples = torch.randint(len(board.task.symbols), (NUM_DRAWN, length), generator=generator)

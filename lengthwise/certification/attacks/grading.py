@@ -1,4 +1,4 @@
-"""Strings graded at many prefixes at once: which answers are wrong, and by which margins the others are right."""
+"""Grading of all prefixes of strings at once: which answers are wrong, and the logit margins of all answers."""
 
 from typing import NamedTuple
 
@@ -36,7 +36,7 @@ class Weakest(NamedTuple):
 def grade_logits(
     logits: Float[Tensor, "B N Y"], expected: Int64[Tensor, "B N"], lengths: Int64[Tensor, "B N"]
 ) -> GradedPrefixes:
-    """Return the margins of answers and which of them are wrong, by the same rule as everywhere else (`answers_of`).
+    """Return the grades of answers to prefixes; an answer is the class that `answers_of` names.
 
     Example:
         >>> logits, lengths = torch.tensor([[[0.0, 2.0], [1.0, 0.5]]]), torch.tensor([[1, 2]])

@@ -28,7 +28,7 @@ MAX_RELATIVE_ERROR = 0.02
 
 
 class Values(NamedTuple):
-    """The values of each head by kind: center + directions @ a for any numbers a in [-1, 1].
+    """Enclosures of each head's values for each kind: all center + directions @ a with numbers a in [-1, 1].
 
     The values of one kind differ in few directions, because they depend on few attention masses (`masses`). An
     enclosure along these directions is much smaller than one along the axes.

@@ -8,7 +8,7 @@ from lengthwise.certification.parts import PositiveCount
 
 @EVIDENCE.register("codes")
 class CodeEvidence(Evidence):
-    """All merges of codes; float32 certainly maps each of them to the machine's code.
+    """The evidence that float32 maps each merge of codes to the machine's code, however it rounds.
 
     `slack`: the smallest distance of a merged state, with its rounding, from the region of another code; None if there
     is only one code. `logit_margin`: the smallest lead of the machine's answer; None if the task has only one answer.

@@ -8,7 +8,7 @@ from lengthwise.certification.parts import PositiveCount
 
 @EVIDENCE.register("exact")
 class ExactEvidence(Evidence):
-    """All merges of the states of a tree model; float32 computes each of them without error.
+    """The evidence that float32 computes each merge of a tree model's states without error.
 
     `logit_margin` is None if the task has only one answer.
     """

@@ -177,7 +177,7 @@ class Balls:
         self.outputs = outputs
 
     def margin(self, radius: float) -> float:
-        """Return the smallest logit margin over all balls of this radius; the box around a ball contains it."""
+        """Return a lower bound on the logit margin in all balls of this radius, from the boxes around the balls."""
         last = self.readout[-1]
         assert isinstance(last, nn.Linear)
         # A box with this half width contains the ball, so the box's margin is at most the ball's margin.

@@ -28,7 +28,7 @@ from lengthwise.models.grid_recurrence import GridRecurrence
 
 @PROVERS.register("rules")
 class RuleProver(Prover):
-    """A proof that the net's classes are certain, and that the machine has all of them."""
+    """A proof that rounding cannot change a class of the net, and that the machine has all of the net's classes."""
 
     reader = "grid"
 
