@@ -1,4 +1,4 @@
-"""The finite machine inside a tree model: its states, closed level by level into classes."""
+"""The extraction of a tree model's finite machine: the model's states are closed into classes level by level."""
 
 from collections.abc import Iterable
 from itertools import chain

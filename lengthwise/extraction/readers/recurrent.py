@@ -1,4 +1,4 @@
-"""The reader of recurrent models: states, closed symbol by symbol into a machine, and compared along strings."""
+"""The reader of recurrent models: it closes states into a machine, and compares the states along strings."""
 
 from collections.abc import Iterable, Iterator
 
