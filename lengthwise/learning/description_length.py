@@ -45,7 +45,7 @@ def machine_bits(num_states: int, num_classes: int, in_degrees: Int64[np.ndarray
 
 
 def label_bits(num_errors: int, num_labels: int, num_classes: int) -> float:
-    """Return how many bits send the labels to a receiver whose machine gives `num_errors` of them wrongly."""
+    """Return how many bits send the labels to a receiver whose machine gets `num_errors` of them wrong."""
     if num_errors >= num_labels * (1 - 1 / num_classes):
         return num_labels * math.log2(num_classes)
     which = math.lgamma(num_labels + 1) - math.lgamma(num_errors + 1) - math.lgamma(num_labels - num_errors + 1)

@@ -60,7 +60,7 @@ class Merged(NamedTuple):
 
 
 def merged_machines(examples: Examples, *, budget: float) -> Iterator[Merged]:
-    """Yield a machine for each setting: the first one whatever the budget, the others until the budget is used up.
+    """Yield a machine for each setting until the budget is used up; the first setting is tried whatever the budget.
 
     Nothing is yielded if the prefixes or the strings are too large for merging. The budget is in CPU seconds.
     """
