@@ -106,7 +106,7 @@ def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B 
 def window_elements(
     monoid: TransitionMonoid, strings: Int64[np.ndarray, "B T"], chunk_size: int
 ) -> list[Int64[np.ndarray, "B N"]]:
-    """Return the element of each node's window, level by level from the lowest to the root; pads are identities.
+    """Return the monoid element of each node's window, from the lowest level to the root; pads are identities.
 
     Raises:
         ValueError: a symbol id is outside the alphabet, or the strings are empty.
