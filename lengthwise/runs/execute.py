@@ -342,7 +342,7 @@ def _probe(state: TrainingState, task: SymbolTask, work: _Work) -> Probe:
 
 
 class _Announcer:
-    """Reports which part of the plan is measured, and how much of it is done; a run can stop before each part."""
+    """A reporter of the part of the plan that is measured and of its progress; a run can stop before each part."""
 
     def __init__(self, work: _Work, step: int) -> None:
         self._work = work

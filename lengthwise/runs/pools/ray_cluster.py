@@ -38,7 +38,7 @@ class RayExecutor(Executor):
 
 
 def _call(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function. All jobs share this one Ray task, which is sent to each worker only once."""
+    """Call a function. All jobs use this function as their Ray task, so Ray sends it to each worker only once."""
     return fn(*args, **kwargs)
 
 

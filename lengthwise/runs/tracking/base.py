@@ -27,7 +27,7 @@ class Measured(NamedTuple):
 
 
 Entry = tuple[int, Mapping[str, float]]
-"""A step, and the numbers of that step by name."""
+"""A step of training, and the numbers that were measured at this step, under their names."""
 
 
 class Tracker(ABC):

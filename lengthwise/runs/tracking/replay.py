@@ -52,7 +52,7 @@ class Replay:
             self._tracker.log(entries)
 
     def finish(self) -> None:
-        """Send the rest and, if the run is finished, its result, and close the tracker."""
+        """Send all remaining entries and, if the run is finished, the run's result; then close the tracker."""
         self.catch_up()
         result = self._folder.read_result()
         if result is not None:
