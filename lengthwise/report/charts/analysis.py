@@ -59,7 +59,7 @@ def level_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Cha
 
 
 def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_size: int) -> alt.LayerChart:
-    """Draw the number of clusters against the distance that joins states, by level, on logarithmic axes."""
+    """Draw, for each level, the number of clusters against the distance that joins states, on logarithmic axes."""
     exponents = torch.linspace(0, 1, GRID, dtype=torch.float64)
     grid = (distance * NEAR * (FAR / NEAR) ** exponents).tolist()
     values = [

@@ -33,7 +33,7 @@ _MAP_NOTE = (
 
 
 def certificate_section(certificates: Mapping[str, Certificate]) -> tuple[str, dict[str, alt.LayerChart]]:
-    """Return HTML about certificates by the name of their run, and the charts in it by name."""
+    """Return HTML about certificates, given under the names of their runs, and its charts under their names."""
     if not certificates:
         return "", {}
     charts, titles = {}, {}
@@ -86,7 +86,7 @@ def _picture(certificate: Certificate) -> str:
 
 
 def _machine_table(certificate: Certificate, names: Sequence[str]) -> Table | None:
-    """Return each class or state with its answer and its successors, by newer class or by symbol."""
+    """Return a line for each class or state: its answer, and its successor for each newer class or each symbol."""
     if certificate.machine is None or len(names) > MAX_TABLE_SIZE:
         return None
     machine = machine_from_json(certificate.machine)

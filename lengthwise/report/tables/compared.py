@@ -250,7 +250,7 @@ def differing_settings(comparison: Comparison) -> Table:
 
 
 def accuracies_by_length(model: ComparedModel) -> Mapping[int, list[float]]:
-    """Return the accuracies of all seeds by length, for balanced lengths of the dense range and for long lengths."""
+    """Return, for each balanced length of the dense range and each long length, the accuracies of all seeds."""
     points: dict[int, list[float]] = {}
     for row in model.rows:
         for length, accuracy in best_known([*row.dense.points, *row.long.values()]).items():

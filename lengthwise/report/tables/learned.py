@@ -102,7 +102,7 @@ def _share(score: Accuracy) -> str:
 
 
 def transition_table(learned: Learned) -> Table | None:
-    """Return a line for each state with its answer and its successors by symbol; None for large machines."""
+    """Return a line for each state: its answer, and its successor for each symbol. Large machines give None."""
     machine = learned.machine
     if max(machine.num_states, len(machine.symbols)) > MAX_LISTED:
         return None

@@ -21,7 +21,7 @@ def without_seed(spec: Settings) -> Settings:
 
 
 def collect_differences(specs: Sequence[Settings]) -> list[tuple[str, list[str]]]:
-    """Return dotted names of the settings in which specifications differ, each with the text of every value."""
+    """Return the dotted names of the settings in which specifications differ, each with its value in each of them."""
     settings = [flat(spec) for spec in specs]
     keys = dict.fromkeys(key for of_spec in settings for key in of_spec)
     texts = {key: [setting_text(each[key]) if key in each else NOTHING for each in settings] for key in keys}
@@ -34,7 +34,7 @@ def variations(results: Sequence[RunResult]) -> dict[str, str]:
 
 
 def variations_of(specs: Mapping[str, Settings]) -> dict[str, str]:
-    """Return the same as `variations`, from specifications by run id instead of results."""
+    """Return the same as `variations`, given a specification for each run id."""
     cells: dict[tuple[str, str], list[str]] = defaultdict(list)
     for run_id, spec in specs.items():
         cells[task_in(spec), str(spec["model"]["name"])].append(run_id)

@@ -17,7 +17,7 @@ COLUMNS = {
         "the commits at which the cell's runs began and at which they were measured; a + marks uncommitted changes"
     ),
 }
-"""The meaning of the two columns that `with_sources` adds, by the column's name."""
+"""The meaning of each of the two columns that `with_sources` adds."""
 
 DIGITS = 8
 """The number of digits to which commits are shortened."""
