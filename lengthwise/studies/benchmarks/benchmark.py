@@ -16,7 +16,7 @@ from lengthwise.validation import Description, validated
 _PUBLISHED = Path(__file__).with_name("published")
 
 Published = Mapping[tuple[str, str], tuple[Printed, ...]]
-"""Published entries by row and model, each with its protocol."""
+"""A mapping from pairs of row and model to the published entries, each with its protocol."""
 
 MakeExperiment = Callable[[Sequence[Entrant], Scale], Experiment]
 """A function that returns an experiment at a scale with a column for each of the given models."""

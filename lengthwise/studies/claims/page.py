@@ -8,7 +8,7 @@ from lengthwise.studies.claims.claim import RULES, Paper
 from lengthwise.studies.claims.ledger import LedgerLine, count_verdicts
 
 Evaluations = Mapping[str, tuple[Paper, Sequence[LedgerLine]]]
-"""Papers and the lines of their claims, by name."""
+"""Each paper and the lines of its claims, under the paper's name."""
 
 
 def claims_page(evaluations: Evaluations, command: str) -> str:

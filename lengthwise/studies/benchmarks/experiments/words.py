@@ -13,7 +13,7 @@ GROUPS = ("A5", "A4xZ5", "Z60")
 """The groups of the paper, each of 60 elements: not solvable, solvable, and commutative."""
 
 LENGTHS = {"smoke": (2, 20), "small": (2, 5, 10, 15, 20), "paper": tuple(range(2, 21))}
-"""The lengths k at each scale, in symbols; the paper has all of them."""
+"""The lengths k at each scale, in symbols. The source has all lengths of scale `paper`."""
 
 STEPS, BATCH_SIZE = 4_000, 64
 

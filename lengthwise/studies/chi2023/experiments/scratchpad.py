@@ -30,7 +30,7 @@ ROWS: Mapping[str, Settings] = MappingProxyType(
         "Cycle Navigation": {"name": "cycle-navigation"},
     }
 )
-"""Names and fields of tasks by row.
+"""The task of each row, as its name and fields.
 
 Answers to the prefixes of a sample have the same distribution as answers to samples.
 """
@@ -98,7 +98,7 @@ class Cost(NamedTuple):
 
 
 class Remedies(NamedTuple):
-    """The results of the study; chance levels are by row and length."""
+    """The results of the study; `chance` maps row and length to the chance level."""
 
     size: Size
     nets: tuple[Measured, ...]

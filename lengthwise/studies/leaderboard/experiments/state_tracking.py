@@ -60,7 +60,7 @@ UNSOLVABLE: Mapping[str, Settings] = {
     **{name: {"group": name} for name in _NAMED_UNSOLVABLE},
     **UNSOLVABLE_LINEAR,
 }
-"""The settings of each group's word problem, by name. Groups with these names are solvable, or not."""
+"""The groups that are not solvable: the settings of each group's word problem, under the group's name."""
 
 PUBLISHED: Mapping[tuple[str, str], str] = {("A5", "PD-SSM"): "100"}
 _PROTOCOL = (

@@ -13,7 +13,7 @@ from lengthwise.studies.memorization.experiments.standard import KINDS, Size, St
 
 @STUDY_PAGES.register("rnn-memorization/standard")
 def standard_page(study: Standard, stem: str) -> StudyPage:
-    """Return the success of each kind below, at and above the smallest dimension, by word, and the chart."""
+    """Return the page: the success of each kind below, at and above the smallest dimension, then for each word."""
     size = study.size
     sections = [
         f"## Success against dimension\n\n![Success against dimension]({stem}.svg)",

@@ -12,7 +12,7 @@ _TASKS: dict[str, tuple[str, Settings]] = {
     "D_3": ("bounded-dyck", {"depth": 3}),
     "Tomita 3": ("tomita", {"index": 3}),
 }
-"""The tasks by name and settings. The slowest task begins first."""
+"""The names and settings of the tasks. The slowest task begins first."""
 
 
 @EXPERIMENTS.register("demo")

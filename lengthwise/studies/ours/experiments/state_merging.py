@@ -128,7 +128,7 @@ def drawn_strings(machine: Transducer, count: int, seed: int, longest: int = LON
 
 
 def drawn_traces(protocol: Transducer, count: int, seed: int) -> list[np.ndarray]:
-    """Draw traces of a protocol. A share of them has one error, and uniform tokens after it."""
+    """Draw traces of a protocol. A share of the traces has one error, followed by uniform tokens."""
     chance = np.random.default_rng([seed, 10])
     table = protocol.semiautomaton.table
     (sink,) = np.flatnonzero(protocol.outputs == 0).tolist()

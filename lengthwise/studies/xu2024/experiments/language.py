@@ -23,7 +23,7 @@ from lengthwise.studies.text import (
 STEPS = 1_000
 LOOPS = (1, 3, 6)
 KINDS = {"timestep": "timestep", "plain": "code"}
-"""Variants of the looped transformer by column name; scale `paper` uses the variants that end in -language."""
+"""The looped transformer's variant in each kind of column; at scale `paper`, -language is added to its name."""
 
 WIDE: Settings = {"d_model": 448, "num_heads": 7, "gates": "closed"}
 """Settings of one layer with about as many parameters as the transformer's six."""
@@ -132,7 +132,7 @@ def _name(loops: int, kind: str) -> str:
 
 
 def _columns(sizes: Mapping[str, Settings], ending: str = "") -> Iterator[TextColumn]:
-    """Yield the nets, with these sizes of the two models, and variants with this ending."""
+    """Yield the columns of nets; `sizes` are the settings of both models, and `ending` is added to variants' names."""
     yield TextColumn("transformer", "transformer", sizes.get("transformer", {}), PUBLISHED["transformer"])
     for kind, variant in KINDS.items():
         for loops in LOOPS:

@@ -47,7 +47,7 @@ _HEADLINE = (
 
 
 class TreeErrors(NamedTuple):
-    """Errors by number of preceding examples, for runs by column and for simple learners by name."""
+    """Curves of error against preceding examples: for the runs of each column, and for each simple learner."""
 
     runs: dict[str, list[ErrorCurve]]
     learners: dict[str, list[float]]

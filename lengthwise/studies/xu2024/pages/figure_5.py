@@ -20,7 +20,7 @@ ON_TEST_NEW = "test problems, none seen twice"
 
 @STUDY_PAGES.register("looped/figure-5")
 def figure_5_page(points: Sequence[TrainTest], stem: str) -> StudyPage:
-    """Return both accuracies by kind and number of loops, their correlation, and the chart."""
+    """Return training and test accuracy for each kind and number of loops, their correlation, and the chart."""
     scored = max((point.num_scored for point in points), default=0)
     header = ["problems to train on", "net", "training", "test", "test - training", "runs"]
     sections = [

@@ -39,7 +39,7 @@ def trees_page(study: TreeErrors, stem: str) -> StudyPage:
 
 
 def _curves(study: TreeErrors) -> dict[str, list[float]]:
-    """Return errors by name, with the mean over the runs of a column."""
+    """Return the error curve of each simple learner, and of each column as the mean over its runs."""
     of_runs = {column: _mean(curves) for column, curves in study.runs.items() if curves}
     return of_runs | study.learners
 
