@@ -138,7 +138,7 @@ class Experiment(NamedTuple):
 
     @property
     def plans(self) -> list[EvaluationPlan]:
-        """The plan that measures each run, restricted to the part of the dense range that the run's cells score.
+        """The plan of measurements of each run, restricted to the part of the dense range that the run's cells score.
 
         Plans include a certificate only if the run's task has a reference machine.
         """

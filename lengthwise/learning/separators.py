@@ -12,7 +12,7 @@ MAX_STRINGS = 1_000
 """The number of strings that are inspected."""
 
 MIN_SHARE = 0.5
-"""The fraction of the strings with several symbols in which a separator other than a blank must at least occur."""
+"""A separator other than a blank must occur in at least this fraction of the strings with several symbols."""
 
 
 MIN_REPEATS = 10

@@ -32,7 +32,7 @@ class Attempt(FrozenRecord):
     `loss`: the loss of the final weights if the contraction of states began, else the running loss; None if training
     diverged.
     `is_solved`: whether that loss is low enough. `level`: the level of the net's certificate; None without a
-        certificate.
+    certificate.
     `longest`: the longest training length reached, if lengths grow during training and training ended before the last
     length; otherwise None.
     """

@@ -8,7 +8,7 @@ from lengthwise.certification.parts import Count, PositiveCount
 
 @EVIDENCE.register("choices")
 class ChoiceEvidence(Evidence):
-    """The states that a recurrence with a single 1 in each column may reach, all of its steps, and their margins.
+    """The enumeration of all states that a recurrence with a single 1 in each column may reach, and of all steps.
 
     `num_undecided`: the number of columns in which rounding may decide which number is the largest; the steps include
     each choice. `logit_margin`: the smallest lead of an answer over other answers; None if the task has only one

@@ -59,7 +59,7 @@ class Search(NamedTuple):
 
 
 class _Windows(NamedTuple):
-    """The windows of classes that occur in strings, the class of each window's merge, and a mask of these classes."""
+    """The windows of classes that occur in strings, the class of each merge, and a mask of the classes of merges."""
 
     parts: Int64[Tensor, "M C"]
     targets: Int64[Tensor, " M"]

@@ -170,7 +170,9 @@ _PUBLISHED_TABLE_2 = MappingProxyType(
         "Transformer, extrapolation": ("50.1", "49.7", "50.3", "49.9", "50.0"),
     }
 )
-"""The entries of the paper's Table 2 that are not 100, by column; the entries of a column are by `PROBABILITIES`."""
+"""The entries of the paper's Table 2 that are not 100, by column; each column's entries are in the order of
+`PROBABILITIES`.
+"""
 
 
 def _cells_of_table_2(scale: Scale, probability: float, trained_at: float) -> list[Cell]:
