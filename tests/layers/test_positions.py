@@ -64,14 +64,16 @@ def test_fast_forms_of_long_strings_are_the_definition(name: str, length: int) -
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_fire_computes_each_distance_once_up_to_its_threshold(length: int) -> None:
-    """Of 512, as at the start, below which all lengths here lie."""
+def test_fire_computes_each_distance_once_for_each_part_up_to_its_threshold(length: int) -> None:
+    """The threshold is 512 at first, and all lengths here are below it."""
     encoding, inputs = make("fire", threshold=1.0), queries_keys_values(length)
     counts: list[int] = []
     encoding.layers[1].net.register_forward_hook(lambda net, given, output: counts.append(output.shape[0]))
     attention = top(encoding, length)
-    assert counts == [length]
-    check_equal(attention.attend(*inputs), by_definition(attention, *inputs), encoding, inputs)
+    attended = attention.attend(*inputs)
+    ends = range(bias_module.MAX_QUERIES, length + bias_module.MAX_QUERIES, bias_module.MAX_QUERIES)
+    assert counts == [min(end, length) for end in ends]
+    check_equal(attended, by_definition(attention, *inputs), encoding, inputs)
 
 
 @pytest.mark.parametrize("chunk", [1, 300])
@@ -83,7 +85,22 @@ def test_long_strings_are_computed_in_parts(name: str, chunk: int, monkeypatch: 
     for module in (bias_module, xl_module):
         monkeypatch.setattr(module, "MAX_ELEMENTS_PER_CHUNK", chunk)
     monkeypatch.setattr(fire_module, "MAX_HIDDEN_PER_CHUNK", chunk)
+    monkeypatch.setattr(bias_module, "MAX_QUERIES", 40)  # one less than the string has
     check_equal(top(encoding, 41).attend(*inputs), expected, encoding, inputs)
+
+
+@pytest.mark.parametrize("num_queries", [1, 7, 40, 41])
+@pytest.mark.parametrize("name", BIASES)
+def test_parts_of_any_number_of_queries_are_the_definition(
+    name: str, num_queries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoding, inputs = make(name), queries_keys_values(41)
+    expected = by_definition(top(encoding, 41), *inputs)
+    monkeypatch.setattr(bias_module, "MAX_QUERIES", num_queries)
+    attention = top(encoding, 41)
+    assert isinstance(attention, bias_module.BiasedAttention)
+    assert (attention.whole is None) == (num_queries < 41)
+    check_equal(attention.attend(*inputs), expected, encoding, inputs)
 
 
 @pytest.mark.parametrize("name", ON_SCORES)

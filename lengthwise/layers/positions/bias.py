@@ -10,8 +10,13 @@ from torch import Tensor
 
 from lengthwise.layers.positions.base import CausalAttention, PositionEncoding
 
-MAX_ELEMENTS_PER_CHUNK = 1 << 24
-"""The largest number of scores at once. For longer strings, only some queries run at a time, to save T^2 memory."""
+MAX_QUERIES = 128
+"""The largest number of queries that attend at once. All of them get scores for the keys up to the last query, so
+scores above the diagonal are wasted: almost half of all scores with one part, and few with many parts. With fewer
+queries, starting the parts takes longer."""
+
+MAX_ELEMENTS_PER_CHUNK = 1 << 22
+"""The largest number of scores at once. At lengths above 8,000, there are fewer queries in a part."""
 
 
 class ScoreBias(PositionEncoding):
@@ -74,7 +79,7 @@ class BiasedAttention(CausalAttention):
     def __init__(self, encoding: ScoreBias, states: Float[Tensor, "B T D"]) -> None:
         length = states.shape[1]
         self.encoding = encoding
-        is_small = encoding.sizes.num_heads * length**2 <= MAX_ELEMENTS_PER_CHUNK
+        is_small = length <= MAX_QUERIES
         # All layers read these biases, each in the order of its queries, so one copy costs less than views.
         self.whole = encoding.rows(0, length, states).flip(1)[None] if is_small else None
 
@@ -104,7 +109,7 @@ class BiasedAttention(CausalAttention):
         self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]
     ) -> Iterator[Float[Tensor, "B H _ E"]]:
         _, num_heads, length, _ = query.shape
-        size = max(1, MAX_ELEMENTS_PER_CHUNK // (num_heads * length))
+        size = max(1, min(MAX_QUERIES, MAX_ELEMENTS_PER_CHUNK // (num_heads * length)))
         for start in range(0, length, size):
             stop = min(start + size, length)
             # Reversing the queries costs less than a copy of the biases in the order of positions.
