@@ -36,7 +36,8 @@ from lengthwise.devices import in_full_precision
 from lengthwise.ops.symbol_recurrence import SymbolStep, Tokens, check_symbols, sums_by_symbol
 
 MIN_PROBABILITY = 1e-30
-"""The smallest probability of a possible answer. Its logarithm replaces the logarithms of smaller probabilities."""
+"""The smallest probability at which an answer counts as possible. The logarithm of this number replaces the logarithms
+of smaller probabilities."""
 
 Transitions = Float[Tensor, "V S S"]
 Emissions = Float[Tensor, "Y S"]

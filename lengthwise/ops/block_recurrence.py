@@ -93,11 +93,12 @@ MIN_CHUNKED_STEPS = 64
 """The smallest number of steps for which chunks are faster: see `benchmarks/recurrence.py`."""
 
 MAX_STEP_PRODUCTS = 2_048
-"""Up to this number of multiplications, a step takes as long as an empty one: see `benchmarks/recurrence.py`."""
+"""The largest number of multiplications with which a step takes no longer than an empty step: see
+`benchmarks/recurrence.py`."""
 
 
 def fastest_form(transitions: Tensor, inputs: Tensor) -> Form:
-    """Return the form that is likely the fastest on a CPU core; the benchmark prints this choice next to its times.
+    """Return the form that is likely the fastest on a CPU core; `benchmarks/recurrence.py` also prints this choice.
 
     Chunks do more multiplications in fewer steps. So they are faster only for many steps, each so small that starting
     its kernels takes most of its time.

@@ -11,8 +11,9 @@ With K = 1, each kept node has a full window, and the tree equals the tree of `l
 raw pad rule. With K >= 2 the two trees differ: in `tree_attention`, there are pads at all positions before the string,
 and layers merge these pads.
 
-Each prefix is a string with its own left edge. The length of a prefix, modulo the reach of the level, decides which
-nodes are missing in its windows. So `cut_prefix_states` computes the layers below the last one C times at each level.
+Each prefix is a string with its own left edge. The length of a prefix, modulo the reach of the level (`Tree.reach`),
+decides which nodes are missing in the prefix's windows. So `cut_prefix_states` computes the layers below the last one C
+times at each level.
 
 `cut_prefix_states_by_definition` reads each prefix by itself, with a mask over the nodes of each level.
 
@@ -36,7 +37,7 @@ from lengthwise.ops.tree import Tree, TreeLayer
 def cut_prefix_states_by_definition(
     ids: Int64[Tensor, "B T"], tree: Tree, perturb: Callable[[Tensor], Tensor] | None = None
 ) -> Float[Tensor, "B T D"]:
-    """Return the state of every prefix, computed from this prefix alone by the three steps above."""
+    """Return the state of every prefix, computed from this prefix alone by the module's three steps."""
     answers = []
     for stop in range(1, ids.shape[1] + 1):
         nodes = tree.leaves[ids[:, :stop]]
@@ -77,7 +78,7 @@ def cut_last_states(
     perturb: Callable[[Tensor], Tensor] | None = None,
     observe: Callable[[int, Mapping[int, Tensor]], None] | None = None,
 ) -> list[Float[Tensor, "_ D"]]:
-    """Return the states of the whole strings of each batch; `observe` is called after each level with its nodes."""
+    """Return the states of whole strings, batch by batch; `observe` is called with the nodes of each new level."""
     depths = [tree.num_levels(ids.shape[1]) for ids in batches]
     growing = {k: tree.leaves[ids] for k, ids in enumerate(batches)}
     tops: dict[int, Tensor] = {}

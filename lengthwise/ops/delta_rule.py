@@ -6,8 +6,8 @@ follow. Each sub-step moves the value that S stores for a key k of length 1 towa
 S <- a_t S,   then for j = 1..n:   S <- S - b k (S^T k - v)^T = (I - b k k^T) S + b k v^T,   then   o_t = S^T q_t.
 
 `delta_rule_by_definition` is this loop. `delta_rule` cuts the sub-steps into chunks. Let G_ij be the product of the
-decays after sub-step j up to sub-step i >= j of a chunk. Let c be the products from the start of the chunk, d the
-products to its end, and B the strengths. Then
+decays after sub-step j up to sub-step i >= j of a chunk. Let c be the products of decays from the start of the chunk, d
+the products of decays to its end, and B the strengths. Then
 
 (I + strictly_lower(B K K^T * G)) [U W] = B [V  c K],
 S <- (c_last I - (d K)^T W) S + (d K)^T U,   o = c q S + (lower(q K^T) * G) (U - W S).
@@ -146,9 +146,9 @@ def _in_chunks_of(
 class _Decays:
     """Products of decays within chunks, computed from the logarithms of the decays; no exponent is above 0.
 
-    A product of decays is the exponential of a difference of two sums. Very negative logarithms are replaced by one
-    whose exponential is about 0. Otherwise sums would lose the digits of the other logarithms, and -inf - (-inf) would
-    be NaN.
+    A product of decays is the exponential of a difference of two sums. Very negative logarithms are replaced by a
+    logarithm whose exponential is about 0. Otherwise sums would lose the digits of the other logarithms, and -inf -
+    (-inf) would be NaN.
     """
 
     def __init__(self, logarithms: Float[Tensor, "B H N C"], products: int) -> None:

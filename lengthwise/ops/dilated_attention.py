@@ -30,8 +30,8 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from lengthwise.ops.shapes import check_shapes
 
 MIN_BLOCK = 32
-"""The smallest number of queries in a block, because smaller products take as long. Blocks are as long as windows if
-windows are longer."""
+"""The smallest number of queries in a block: matrix products of fewer queries take as long. If windows are longer than
+this, blocks are as long as windows."""
 
 
 def dilated_attention_by_definition(
@@ -47,7 +47,7 @@ def dilated_attention_by_definition(
 
 
 def dilated_mask(bias: Float[Tensor, "H C"], stride: int, length: int) -> Float[Tensor, "H T T"]:
-    """Return the mask of eq. (1).
+    """Return the mask M of eq. (1), which is added to scores: r_j if m - n = j * stride with j in [C], else -inf.
 
     Example:
         >>> dilated_mask(torch.tensor([[1.0, 2.0]]), 2, 3)
@@ -71,7 +71,7 @@ def attend_masked(
     bias: Float[Tensor, "H C"],
     stride: int,
 ) -> Float[Tensor, "B T D"]:
-    """Return the attention of eq. (1), with the axis of heads after the axis of positions, and heads concatenated.
+    """Return the attention of eq. (1) with heads concatenated, for arguments [batch, position, head, number].
 
     The mask M of `dilated_mask` is added to the scores.
 
@@ -126,13 +126,13 @@ def _by_residue(states: Float[Tensor, "B H T E"], stride: int, missing: int) -> 
 
 
 def _band(bias: Float[Tensor, "H W"], size: int) -> Float[Tensor, "H Q _"]:
-    """Return the mask of a block of queries and its keys, which begin W - 1 positions earlier: r along diagonals."""
+    """Return the mask between a block's queries and keys, r along diagonals; keys begin W - 1 positions earlier."""
     padded = F.pad(bias.flip(1), (size - 1, size - 1), value=-math.inf)
     return padded.unfold(1, size + bias.shape[1] - 1, 1).flip(1)
 
 
 class _Block(NamedTuple):
-    """The queries and keys of a block, and the rows and columns of the band that mask them."""
+    """The positions of a block's queries and keys, and the rows and columns of the mask `band` that belong to them."""
 
     queries: slice
     keys: slice

@@ -66,8 +66,9 @@ def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor, *,
 def states_in_range(steps: Steps, length: int, initial: Tensor, *, driven: bool) -> Tensor:
     """Return the states of `states_in_range_by_definition`, computed with few calls of `steps`.
 
-    If no state without c exceeds L, the result equals these states to the last bit. `driven`: some v_t is not 0. In a
-    graph that is exported, the control flow cannot depend on numbers, so the graph contains the definition's loop.
+    If no state without the factors c_t exceeds L, the result equals the states without c_t to the last bit. `driven`
+    states whether some v_t is not 0. In a graph that is exported, the control flow cannot depend on numbers, so the
+    graph contains the definition's loop.
 
     Example:
         >>> def thousandfold(start, stop, state):
@@ -110,7 +111,7 @@ def _one_by_one(steps: Steps, start: int, stop: int, state: Tensor) -> Tensor:
 
 
 def _factors(states: Tensor) -> Tensor:
-    """Return min(1, L / |x|) of each state [B, T, *N, S]."""
+    """Return the factor min(1, L / |x|) for each state x in [B, T, *N, S]."""
     # Detached, because c is a constant for the gradient. A state has one factor, so that its direction stays.
     return (LARGEST.get(states.dtype, 2.0**30) / states.detach().abs().flatten(2).amax(2)).clamp(max=1)
 

@@ -7,16 +7,17 @@ from torch import Tensor
 from lengthwise.ops.shapes import check_shapes
 
 NEIGHBORS = 3
-"""The number of integers in sums on each side of the nearest integer. All others have shares below exp(-9 s)."""
+"""The number of integers on each side of the nearest integer that a sum over integers includes. With sharpness s, all
+other integers have shares below exp(-9 s)."""
 
 
 @check_shapes
 def integer_loss(
     numbers: Float[Tensor, " N"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"], *, sharpness: float
 ) -> Float[Tensor, ""]:
-    """Return the mean cross-entropy, minus its minimum, if y answers k in proportion to exp(-s (k - y)^2).
+    """Return the mean cross-entropy, minus its minimum, if a number y gives integer k a weight of exp(-s (k - y)^2).
 
-    Let z(y) be the logarithm of the sum over all integers k of exp(-s (k - y)^2). Then
+    Let s be the sharpness, and z(y) the logarithm of the sum over all integers k of exp(-s (k - y)^2). Then
 
         loss = s (y - t)^2 + z(y) - z(0),
 

@@ -12,12 +12,13 @@ UNIT = 2.0**-23
 """Twice the unit roundoff of float32. The unit roundoff bounds the relative error of one float32 operation."""
 
 SMALLEST = 1e-25
-"""The size below which errors count as absolute. Far below it, float32 loses digits, and even smaller numbers become
-0."""
+"""The size of a number below which its rounding error counts as absolute, not as relative. Far below this size, float32
+loses digits, and even smaller numbers become 0."""
 
 LARGEST = 1e15
-"""The largest size for which intervals have finite ends. The sum of squares of larger numbers may overflow in float32,
-and kernels may then return finite but wrong numbers (LayerNorm returns its bias if the variance is infinite)."""
+"""The largest absolute value for which intervals have finite ends. The sum of squares of larger numbers may overflow in
+float32, and kernels may then return finite but wrong numbers (LayerNorm returns its bias if the variance is
+infinite)."""
 
 ULPS = 8
 """The largest error, in units, that an elementwise function of PyTorch (tanh, erf, exp, rsqrt) is assumed to have."""
@@ -44,7 +45,7 @@ class Intervals:
 
     @classmethod
     def around(cls, values: Tensor, radius: float = 0.0) -> "Intervals":
-        """Return the intervals of values that are known up to `radius`."""
+        """Return the intervals [value - `radius`, value + `radius`] of values."""
         return cls(values - radius, values + radius)
 
     @property
@@ -65,7 +66,7 @@ class Intervals:
         return torch.maximum(self.low.abs(), self.high.abs())
 
     def rounded(self, size: Tensor, units: int = 1) -> "Intervals":
-        """Widen the intervals by `units` times `UNIT` times the size, and without limit above `LARGEST`."""
+        """Widen the intervals by `units` times `UNIT` times `size`; sizes from `LARGEST` on give infinite ends."""
         # SMALLEST covers results that are so small that their error is absolute, not relative.
         slack = torch.where(size < LARGEST, units * UNIT * (size + SMALLEST), torch.inf)
         return Intervals(self.low - slack, self.high + slack)
@@ -99,12 +100,12 @@ class Intervals:
         return Intervals(corners.amin(0), corners.amax(0)).rounded(self.size * other.size)
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> "Intervals":
-        """Return ``weight @ x + bias``."""
+        """Return intervals that contain ``weight @ x + bias`` for all x in these intervals."""
         return self.total((self, weight), *([] if bias is None else [(Intervals.around(bias), None)]))
 
     @staticmethod
     def total(*products: "tuple[Intervals, Tensor | None]") -> "Intervals":
-        """Return the sum of all ``weight @ x``, or x if the weight is None, sound for any order of the terms.
+        """Return the sum of all terms ``weight @ x`` (x if the weight is None), sound for any order of summation.
 
         The result may be wider than a sum that is taken and rounded term by term. For example, 1e6 - 1e6 + x may be x,
         or x without its last digits, depending on the order.
@@ -143,10 +144,10 @@ class Intervals:
         return is_size_exact(size, digits)
 
     def monotone(self, f: Callable[[Tensor], Tensor]) -> "Intervals":
-        """Return the image under a nondecreasing elementwise function of PyTorch, with NaN ends for infinite ends.
+        """Return the intervals' image under a nondecreasing elementwise function of PyTorch; infinite ends become NaN.
 
-        If an end is infinite, the value may be NaN in float32, as inf - inf is. Its tanh is also NaN, which no finite
-        bound contains.
+        If an end is infinite, the value may be NaN in float32, as inf - inf is. The tanh of NaN is also NaN, which no
+        finite bound contains.
         """
         # A nondecreasing function maps an interval between the images of its ends.
         image = Intervals(f(self.low), f(self.high))
@@ -201,7 +202,7 @@ class Intervals:
         return deviation * scale.rounded(scale.size, ULPS)
 
     def normed(self, norm: nn.LayerNorm) -> "Intervals":
-        """Return the image under a LayerNorm with its weights and biases."""
+        """Return the image of the intervals under a LayerNorm, including the LayerNorm's weights and biases."""
         weight, bias = (Intervals.around(parameter.to(self.low.dtype)) for parameter in (norm.weight, norm.bias))
         return self.layer_norm(norm.eps) * weight + bias
 
@@ -213,7 +214,7 @@ MAX_DIGITS = 12
 def is_size_exact(size: Tensor, digits: int) -> bool:
     """Return whether float32 makes no error in sums of numbers with `digits` binary digits after the point.
 
-    `size` is the sum of the absolute values.
+    `size` is the sum of the numbers' absolute values.
     """
     # 2^22 instead of float32's 2^24, because another such sum may be added before rounding.
     return bool((size * 2.0**digits < 2**22).all())

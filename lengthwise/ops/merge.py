@@ -1,6 +1,6 @@
 r"""The merge of windows as one operation, with a gradient written by hand. Training spends most of its time on it.
 
-A window has the states y_0 ... y_{C-1}, newest first. With n(x) = (x - mean) / sqrt(variance + 1e-5):
+A window has C parts, the states y_0 ... y_{C-1}, newest first. With n(x) = (x - mean) / sqrt(variance + 1e-5):
 
     z_j = tanh(g y_j);  q = W_q z_0;  k_j, v_j = W_kv z_j;  a_j = softmax_j(q . k_j / sqrt(E) + r_j), for each head;
     x_0 = W_o sum_j a_j v_j;  x_i = x_{i-1} + W'_i GELU(W_i (s_i n(x_{i-1}) + t_i) + b_i) + b'_i;  out = n(x_last).
@@ -135,7 +135,7 @@ def _projected(
     query: Float[Tensor, "D D"],
     key_value: Float[Tensor, "_ D"],
 ) -> tuple[Float[Tensor, "D M"], Float[Tensor, "_ N"]]:
-    """Return the queries of the newest parts, and the keys and values of all parts."""
+    """Return the query of each window's newest part, and the keys and values of all parts."""
     if windows is None:
         return query @ parts[-1].t(), key_value @ parts.flatten(0, 1).t()
     # Windows share states, so projecting each state once and then gathering takes fewer products than the reverse.
@@ -151,7 +151,7 @@ def _projected_backward(
     query: Float[Tensor, "D D"],
     key_value: Float[Tensor, "_ D"],
 ) -> tuple[Tensor, Float[Tensor, "D D"], Float[Tensor, "_ D"]]:
-    """Return the gradients for parts, W_q and W_kv."""
+    """Return the gradients with respect to the parts of windows, W_q and W_kv."""
     if windows is not None:
         by_queries = parts.new_zeros(len(query), len(parts)).index_add_(1, windows[-1], by_queries)
         zeros = parts.new_zeros(len(key_value), len(parts))
@@ -166,7 +166,7 @@ def _projected_backward(
 def _attended(
     queries: Float[Tensor, "D M"], keys_values: Float[Tensor, "_ N"], bias: Float[Tensor, "H C"]
 ) -> tuple[Float[Tensor, "H C M"], Float[Tensor, "D M"]]:
-    """Return the attention weights of all parts, and the weighted sums of values."""
+    """Return the attention weights of all parts of windows, and each window's weighted sum of values."""
     heads, chunk = bias.shape
     keys, values = keys_values.view(2, heads, -1, chunk, queries.shape[1])
     scores = (queries.view(heads, -1, 1, queries.shape[1]) * keys).sum(1)
@@ -181,7 +181,7 @@ def _attended_backward(
     keys_values: Float[Tensor, "_ N"],
     shares: Float[Tensor, "H C M"],
 ) -> tuple[Float[Tensor, "D M"], Float[Tensor, "_ N"], Float[Tensor, "H C"]]:
-    """Return the gradients for queries, for keys and values, and for r."""
+    """Return the gradients with respect to queries, to keys and values, and to the biases r of attention."""
     heads, chunk, count = shares.shape
     by_keys_values = torch.empty_like(keys_values)
     keys, values = keys_values.view(2, heads, -1, chunk, count)
@@ -201,7 +201,7 @@ def _attended_backward(
 def _block_backward(
     by_state: Float[Tensor, "M D"], block: Sequence[Tensor], kept: Sequence[Tensor]
 ) -> tuple[Float[Tensor, "M D"], list[Tensor]]:
-    """Return the gradients for the input of a block, and for its weights."""
+    """Return the gradients with respect to a feed-forward block's input and weights."""
     scale, shift, widen, _, narrow, _ = block
     state, mean, rate, normed, sums, hidden = kept
     by_narrow = [by_state.t() @ hidden, by_state.sum(0)]
@@ -215,7 +215,7 @@ def _block_backward(
 def _norm_backward(
     gradient: Float[Tensor, "M D"], state: Float[Tensor, "M D"], mean: Tensor, rate: Tensor, *weights: Tensor | None
 ) -> tuple[Any, ...]:
-    """Return the gradients for the input of a norm and for its weights; the gradient for a missing weight is None."""
+    """Return the gradients with respect to a norm's input and weights; the gradient for a missing weight is None."""
     needs = [True, *(weight is not None for weight in weights)]
     gradients: tuple[Any, ...] = torch.ops.aten.native_layer_norm_backward.default(
         gradient, state, state.shape[1:], mean, rate, *weights, needs

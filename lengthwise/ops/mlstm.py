@@ -27,7 +27,8 @@ from lengthwise.ops.outer_products import outer_products, outer_products_by_defi
 from lengthwise.ops.shapes import check_shapes
 
 MAX_STABILIZER = 80.0
-"""The largest m that is used in the lower bound e^{-m} of the normalizer: e^{-80} is still a normal float32 number."""
+"""The largest stabilizer m with which the normalizer has the lower bound e^{-m}: e^{-80} is still a normal float32
+number."""
 
 Scalars = Float[Tensor, "B T H"]
 Vectors = Float[Tensor, "B T H N"]
@@ -72,7 +73,7 @@ def mlstm(
 
 
 def stabilizers(i: Scalars, log_f: Scalars, before: Stabilizer) -> Float[Tensor, "B T+1 H"]:
-    """Return m before the first position and after every position."""
+    """Return the stabilizer m before the first position and after every position."""
     latest, computed = before, [before]
     for enters, stays in zip(i.unbind(1), log_f.unbind(1), strict=True):
         latest = torch.maximum(stays + latest, enters).clamp(min=0)

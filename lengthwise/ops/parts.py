@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 NUMBERS_PER_PART = 1 << 20
-"""The largest number of elements in the strings that are read together. The allocator reuses the memory of small parts.
-For larger parts, the allocator would request new memory every time, which the operating system would clear first."""
+"""The largest number of elements in a part, which is the strings that are read together. The allocator reuses the
+memory of small parts. For larger parts, the allocator would request new memory every time, which the operating system
+would clear first."""
 
 
 def through_parts(

@@ -41,7 +41,8 @@ NUMBERS_PER_STEP = 1 << 16
 """The largest number of elements in the states of strings that are read together: 256 KB in float32."""
 
 MAX_TABLED = 1 << 17
-"""The largest number of decays in a table of all rows (see `selective_scan`): 512 KB in float32."""
+"""The largest number of decays in a table with a row for each different step (see `selective_scan`): 512 KB in
+float32."""
 
 Channels = Float[Tensor, "B T E"]
 Vectors = Float[Tensor, "B T P"]
@@ -101,8 +102,8 @@ def selective_scan(
 ) -> tuple[Channels, State]:
     """Return the results of `selective_scan_by_definition`; an exported graph contains the definition.
 
-    If many positions have equal steps, `rows` is a table of the different steps and the row of each position. Decays
-    are then computed once for each row.
+    If many positions have equal steps, `rows` is a pair: a table of the different steps, and each position's row in the
+    table. Decays are then computed once for each row.
 
     Raises:
         ValueError: T = 0, shapes do not fit, or `eigenvalues` is unknown.
@@ -132,18 +133,18 @@ def selective_scan(
 
 @check_shapes
 def _check_rows(steps: Channels, table: Float[Tensor, "R E"], rows: Int64[Tensor, "B T"]) -> None:
-    """Check the shapes of a table of steps and of the rows of positions, by `check_shapes` alone."""
+    """Check the shapes of a table of steps and of each position's row in it; the decorator `check_shapes` does this."""
 
 
 class _Tabled(NamedTuple):
-    """The decays of all rows, and the row of each position."""
+    """The decays for each row of a table of steps, and each position's row in this table."""
 
     decays: Float[Tensor, "R P E"]
     rows: Int64[Tensor, "B T"]
 
 
 class _Part:
-    """Buffers for some positions of some strings: the decays, and the states with the state before the first."""
+    """Buffers for the decays and states at some positions of some strings, and for the state before these positions."""
 
     def __init__(
         self, rates: Tensor, like: Tensor, length: int, eigenvalues: Eigenvalues, tabled: _Tabled | None
@@ -259,7 +260,7 @@ def _select_strings(tabled: _Tabled | None, rows: slice) -> _Tabled | None:
 
 
 def _by_time(rows: Tensor) -> Tensor:
-    """Return [T, B, 1, .] of [B, T, .], so that the numbers of one position are contiguous."""
+    """Return a tensor [B, T, .] as [T, B, 1, .], so that the numbers of one position are contiguous."""
     return rows.transpose(0, 1).contiguous()[:, :, None]
 
 

@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 class Axis(NamedTuple):
-    """An axis of an annotated shape: `T` has the letter T, and `P+1` has the letter P and 1 more number."""
+    """An axis of an annotated shape, as large as its letter plus `more`: axis `P+1` has letter P and `more` 1."""
 
     letter: str
     more: int = 0
@@ -27,7 +27,7 @@ def check_shapes(function: Callable[Given, Result]) -> Callable[Given, Result]:
     microseconds, and an exported graph contains none.
 
     Raises:
-        ValueError: a shape does not fit the shapes of the arguments before it. The returned function raises it.
+        ValueError: a shape does not fit the shapes of the arguments before it. The returned function raises this error.
 
     Example:
         >>> from jaxtyping import Float
@@ -54,7 +54,7 @@ def check_shapes(function: Callable[Given, Result]) -> Callable[Given, Result]:
 
 
 def _axes(hint: Any) -> list[Axis]:
-    """Return the axes of a jaxtyping annotation or of the first one in a union, and none for other annotations."""
+    """Return the axes of a jaxtyping annotation, or of the first one in a union; return [] for other annotations."""
     for each in (hint, *get_args(hint)):
         if text := getattr(each, "dim_str", ""):
             parts = [axis.partition("+") for axis in text.split()]

@@ -6,8 +6,8 @@ are [R, K] for `mixtures`, [K, N, N] for `dictionary`, [R, N, F] for `factors` (
 [B, N, F] for x_0 and [B, T, N, F] for states. Numbers are real if F = 1, and complex, as pairs, if F = 2. Without
 factors, D = 1. Without values, v = 0.
 
-There are two values of `form`. `"scatter"` is P D as above: x'[p(j)] += d[j] x[j]. `"gather"` is D P for a P with a
-single 1 in every row, at the row's largest entry of M: x'[i] = d[i] x[p(i)].
+`form` has two values. With `"scatter"`, a step multiplies by P D as above: x'[p(j)] += d[j] x[j]. With `"gather"`, it
+multiplies by D P, where P has a single 1 in every row, at the row's largest entry of M: x'[i] = d[i] x[p(i)].
 
 The gradient for P passes to the softmax of M's columns (rows if `"gather"`), as if the step used this softmax
 (`hard_columns`).
@@ -114,7 +114,7 @@ def sparse_recurrence(
 
 
 class Steps(NamedTuple):
-    """P and D of each row, as indices p and numbers d; `factors` is None if all d are 1."""
+    """The matrices P and D of steps: `indices` are p, and `factors` are d, or None if all d are 1."""
 
     indices: Int64[Tensor, "*M N"]
     factors: Tensor | None

@@ -1,4 +1,4 @@
-r"""The recurrence x_t = A[u_t] x_{t-1} + v[u_t] over symbols u_t, with a table of transitions by symbol.
+r"""The recurrence x_t = A[u_t] x_{t-1} + v[u_t] over symbols u_t, where tables contain the A and v of each symbol.
 
 `transitions` has shape [V, N, S, S], `values` [V, N, S], `tokens` [B, T] and x_0 [B, N, S]. States are [B, T, N, S].
 No tensor of size T N S^2 is built. A step multiplies the states of all strings by the matrices of all symbols: for each
@@ -38,11 +38,11 @@ Tokens = Int64[Tensor, "B T"]
 State = Float[Tensor, "B N S"]
 
 MAX_CHUNKED_PRODUCTS = 1 << 18
-"""The largest number of multiplications in a step's matrix products for which chunks are faster on long strings."""
+"""The largest number of multiplications in a step's matrix products with which chunks are faster on long strings."""
 
 MAX_COMPOSED_POSITIONS = 1 << 10
-"""Up to this number of elements in the maps of one step, over all strings, composing maps is faster than running
-steps."""
+"""The largest number of elements in the maps of one step, over all strings, with which composing maps is faster than
+running steps."""
 
 STEPS_PER_COMPOSITION = 1 << 9
 """The number of steps whose maps are composed at once. It bounds the memory of the maps."""

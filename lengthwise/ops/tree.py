@@ -20,10 +20,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 PadRule = Literal["merged", "raw"]
-"""The states at positions before a string: layers merge pads like all states, or every level has the raw pad there."""
+"""The rule for states at positions before a string: layers merge pads like all states (`"merged"`), or every level has
+the raw pad there (`"raw"`)."""
 
 LeftEdge = Literal["pads", "cut"]
-"""The windows that begin before a string: they contain pads there, or fewer states (`lengthwise.ops.cut_tree`)."""
+"""The rule for windows that begin before a string: they contain pads there (`"pads"`), or only the states that exist
+(`"cut"`, see `lengthwise.ops.cut_tree`)."""
 
 
 @runtime_checkable
@@ -51,16 +53,17 @@ Merge = Callable[[Tensor, Tensor | None], Tensor]
 
 @runtime_checkable
 class FusedLayer(Protocol):
-    """A tree layer that can compute its value in one operation; `fused` returns None if it must run in parts."""
+    """A tree layer that may have one operation for its whole value: `fused` returns this operation, or None."""
 
     def fused(self) -> Merge | None: ...
 
 
 class Tree(NamedTuple):
-    """The arguments that all forms share: a leaf for each symbol (row 0 is the pad), the K layers, C and the pad rule.
+    """The leaves, layers, chunk sizes and rules of a tree, which all forms of tree attention take as an argument.
 
-    The lowest levels may have other chunk sizes: level l has the chunk size ``lower_chunk_sizes[l]``. All levels above
-    these have C.
+    `leaves` has a row for the pad, which is row 0, and a row for each symbol. Each level applies all `layers`. The
+    lowest levels may have other chunk sizes: level l has the chunk size ``lower_chunk_sizes[l]``. All levels above
+    these have the chunk size C = `chunk_size`.
     """
 
     leaves: Float[Tensor, "V D"]
@@ -75,16 +78,16 @@ class Tree(NamedTuple):
         return self.lower_chunk_sizes[level] if level < len(self.lower_chunk_sizes) else self.chunk_size
 
     def reach(self, level: int) -> int:
-        """Return the number of symbols below a state of this level, which is also the distance of merged states."""
+        """Return the number of symbols below a state of this level; merged states of the level are this far apart."""
         return math.prod(self.chunk_size_at(below) for below in range(level))
 
     def num_levels(self, length: int) -> int:
-        """Return the depth of the tree over a prefix (`num_levels`)."""
+        """Return the depth of the tree over a prefix of this length (`num_levels`)."""
         return num_levels(length, self.chunk_size, self.lower_chunk_sizes)
 
 
 def num_levels(length: int, chunk_size: int, lower_chunk_sizes: Sequence[int] = ()) -> int:
-    """Return the depth of the tree over a prefix: the smallest L >= 1 whose first L chunk sizes multiply to >= length.
+    """Return the depth of the tree over a prefix: the smallest L >= 1 whose lowest L chunk sizes multiply to >= length.
 
     If all chunk sizes are C, this is the smallest L >= 1 with C^L >= length.
 

@@ -85,7 +85,7 @@ def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[T
 
 
 def merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M"] | None) -> Float[Tensor, "M D"]:
-    """Return the value of a `Merge`, computed by the layer's parts; with indices, states are projected and gathered."""
+    """Return what the layer's `Merge` returns, by separate methods; given indices, it gathers projected states."""
     if windows is None:
         return merge_windows(layer, states.transpose(0, 1))
     normed, newest_first = layer.normalize(states), windows.flip(0)
@@ -96,7 +96,7 @@ def merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M
 
 
 def merge_of(layer: TreeLayer) -> Merge:
-    """Return the layer's `Merge`: one operation if the layer has one and products are float32, else its parts."""
+    """Return the layer's `Merge`: its one operation if it has one and products are float32, else `merge_by_parts`."""
     fused = layer.fused() if isinstance(layer, FusedLayer) and not lowers_precision() else None
     return fused or partial(merge_by_parts, layer)
 
@@ -238,7 +238,7 @@ def last_states(
 def _merge_codes(
     rows: Float[Tensor, "R D"], growing: Mapping[int, Int64[Tensor, "_ _"]], level: int, tree: Tree, merge: Merge
 ) -> tuple[Float[Tensor, "S D"], dict[int, Int64[Tensor, "_ _"]]]:
-    """Return the distinct states of the next level, and the row of each node."""
+    """Return the distinct states of the next level, and the row of each node among these states."""
     windows = [_chunked(codes, codes.new_zeros(()), tree.chunk_size_at(level)) for codes in growing.values()]
     rows, codes = _merge_distinct(rows, windows, tree, merge)
     return rows, dict(zip(growing, codes, strict=True))
@@ -277,7 +277,7 @@ def _read_after(level: int, tree: Tree, skipped: int = 0) -> tuple[int, slice]:
     """Return the positions whose prefixes are read after this level, because lower levels do not reach them.
 
     The first `skipped` columns are not stored. So the result is the number of these positions among the first `skipped`
-    columns, and a slice of the other positions.
+    columns, and a slice that selects the other such positions.
     """
     start, stop = 0 if level == 0 else tree.reach(level), tree.reach(level + 1)
     return max(0, min(stop, skipped) - start), slice(max(0, start - skipped), max(0, stop - skipped))
@@ -292,7 +292,7 @@ def _merge_pad(layer: TreeLayer, pad: Float[Tensor, " D"]) -> Float[Tensor, " D"
 def _slide(
     layer: TreeLayer, states: Float[Tensor, "B T D"], pad: Float[Tensor, " D"], stride: int, chunk_size: int
 ) -> Float[Tensor, "B T D"]:
-    """Return the layer's value at every position, on C states at multiples of `stride` back, with pads in front."""
+    """Return the layer's value at every position, on C states 0, 1, ... strides back; pads precede the string."""
     batch, length, _ = states.shape
     # An offset longer than the string reads a pad at every position, so T pads in front suffice for all such offsets.
     reach = min((chunk_size - 1) * stride, length)
@@ -329,7 +329,7 @@ def _repeats(rows: Float[Tensor, "R D"], codes: Iterable[Int64[Tensor, "*_"]], t
 def _merge_distinct(
     rows: Float[Tensor, "R D"], windows: Sequence[Int64[Tensor, "_ _ C"]], tree: Tree, merge: Merge
 ) -> tuple[Float[Tensor, "S D"], list[Int64[Tensor, "_ _"]]]:
-    """Return the states of all distinct windows of `rows`, and the state of each window; row 0 is again the pad.
+    """Return the states of all distinct windows, and each window's row among these states; row 0 is again the pad.
 
     A window i_0 ... i_{C-1} has the code i_0 + i_1 R + i_2 R^2 + ... Under the merged rule, the pad is the window of
     pads only, whose code is 0, the smallest. Under the raw rule, the raw pad comes first, and window states follow it.
@@ -347,7 +347,7 @@ def _merge_distinct(
 
 
 def _num_leading_pads(ids: Int64[Tensor, "B T"], tree: Tree) -> int:
-    """Return the number of first columns that are pads in every string; the raw rule needs all columns, so it has 0."""
+    """Return the number of first columns that are pads in every string (0 under the raw rule, which needs them all)."""
     if tree.pad_rule == "raw" or bool(ids[:, 0].any()):
         return 0
     # If every column is a pad, argmax is 0 and nothing is skipped: slower, with the same result.
