@@ -25,12 +25,12 @@ HARDENED = ("stochastic", "reflected")
 
 
 def num_transition_features(d_model: int, block_dim: int, columns: Columns) -> int:
-    """Return the number of features that determine a symbol's A."""
+    """Return the number of features that determine a symbol's transition matrix A."""
     return d_model + d_model // block_dim if columns == "reflected" else d_model * block_dim
 
 
 def num_symbol_features(d_model: int, block_dim: int, columns: Columns) -> int:
-    """Return the number of features that determine a symbol's A and v in a layer without hidden units."""
+    """Return the number of features that determine a symbol's transition A and input v without hidden units."""
     return num_transition_features(d_model, block_dim, columns) + (0 if columns in HARDENED else d_model)
 
 
@@ -38,7 +38,7 @@ NORMALIZED = {"clamped": clamped_columns, "rescaled": rescaled_blocks, "unit": u
 
 
 class BlockLinearLayer(nn.Module):
-    """The parts of the recurrence: transitions A(e), inputs v(e) and the first state, in N blocks of S x S.
+    """The transitions A(e), inputs v(e) and first state of x_t = A x_{t-1} + v, in N blocks of S x S.
 
     A(e) = columns(W_2 ReLU(W_1 e)) and v(e) = W_4 ReLU(W_3 e), each with biases, for features e of width D = N S.
     Without `hidden` units, A(e) = columns(e), and e has the D S or D + N features that A needs. If v is not 0, e has D
@@ -47,14 +47,14 @@ class BlockLinearLayer(nn.Module):
     `columns` is one of these:
 
     - `"stochastic"`: each column is a distribution at `temperature`, v = 0, and the first state is N distributions.
-    - `"reflected"`: each block is the identity or a reflection, and v = 0. At a `temperature` above 0, it is between
-      the two (`reflections`).
+    - `"reflected"`: each block is the identity or a reflection, and v = 0. At a `temperature` above 0, the block is
+      between these two matrices (`reflections`).
     - `"clamped"`: columns have a p-norm of at most 1.
     - `"unit"`: columns have p-norm 1.
     - `"rescaled"`: each column's mean is subtracted, and each block is divided by the largest norm of its columns.
 
     `input_map` is `"two-layer"`, as above, or `"linear"`, which is v(e) = B e without a bias. `first_state` is
-    `"learned"` or `"zero"`. The first two kinds of columns accept neither `"linear"` nor `"zero"`.
+    `"learned"` or `"zero"`. `"stochastic"` and `"reflected"` columns accept neither `"linear"` nor `"zero"`.
 
     Source: Fan et al. (2024), eq. (5)-(6) (`"clamped"` columns, a `"linear"` input map, a first state of `"zero"`), and
         the published code (`"rescaled"`, `"two-layer"`, `"learned"`, and its generators of transitions).

@@ -39,7 +39,7 @@ class Codebook(nn.Module):
 
     @property
     def is_empty(self) -> bool:
-        """True if the codebook has no codes, or if it is on the device `meta`, without numbers."""
+        """True if the codebook has no codes, or if it is on the device `meta`, where tensors have no numbers."""
         # In a graph that is exported, the count is a plain number, so shapes may depend on it.
         return getattr(self.count, "is_meta", False) or not bool(self.count)
 

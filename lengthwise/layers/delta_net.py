@@ -16,7 +16,7 @@ from lengthwise.ops.delta_rule import delta_rule
 Eigenvalues = Literal["signed", "positive"]
 
 MAX_STRENGTH: dict[Eigenvalues, float] = {"signed": 2.0, "positive": 1.0}
-"""The largest b of I - b k k^T, whose eigenvalues are 1 and 1 - b."""
+"""The largest strength b of a matrix I - b k k^T, whose eigenvalues are 1 and 1 - b, for each range of eigenvalues."""
 
 MAX_DECAY_RATE = 16.0
 """The largest rate of a decay exp(-rate step) at the start of training. Rates are drawn uniformly, and steps by
@@ -29,7 +29,7 @@ RMS_EPSILON = 1e-5
 
 
 class _MemoryInputs(NamedTuple):
-    """q, k, v, b and the logarithm of a, for each position or for each row of a table."""
+    """Queries, keys, values, strengths and logarithms of decays, for each position or each row of a table."""
 
     query: Float[Tensor, "*M H K"]
     keys: Float[Tensor, "*M J H K"]
@@ -97,7 +97,7 @@ class DeltaNetLayer(TabledLayer):
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw matrices uniformly up to 1 / sqrt(inputs), and draw decays.
 
-        Biases of strengths become 0, which makes strengths half of their range on average. Gains become 1.
+        Biases of strengths become 0, which makes strengths half of their maximum on average. Gains become 1.
         """
         draw_linears(self, generator)
         nn.init.zeros_(self.strength.bias)
@@ -111,7 +111,7 @@ class DeltaNetLayer(TabledLayer):
             draw_steps(self.decay.bias, generator)
 
     def strengths(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M J H"]:
-        """Return the strength b of each sub-step: 1 replaces the value that the key has, and 2 reflects it."""
+        """Return the strength b of each sub-step: 1 replaces the key's stored value, and 2 reflects this value."""
         strengths = self.max_strength * torch.sigmoid(self.strength(features))
         by_head: Tensor = strengths.unflatten(-1, (self.householders, self.num_heads))
         return by_head

@@ -47,9 +47,9 @@ class CategoricalCell(GridCell):
         down = sum_{p,q,r} above_p left_q relation_r(a, b) table[p, q, r, 0],  and table[.., 1] to the right.
 
     All distributions are softmaxes of logits divided by `temperature`. At temperature 0, the largest logit has
-    probability 1. The number of each class (`per_class`) and the number of a row (`per_row`) are moved towards the
-    nearest integers by a fraction `rounding`. Their gradient is the gradient of the unrounded numbers. At temperature 0
-    and rounding 1, the cell looks classes up and adds integers, exactly up to 2^63.
+    probability 1. The answer adds a number for each class (`per_class`) and a number for each row (`per_row`). A
+    fraction `rounding` moves these numbers towards the nearest integers. Their gradient is the gradient of the
+    unrounded numbers. At temperature 0 and rounding 1, the cell looks classes up and adds integers, exactly up to 2^63.
 
     Source: ours. Differs from the annealed table of `BlockLinearRNN` with columns "stochastic": an entry depends on two
         messages and a relation, not on one state and a symbol.

@@ -58,7 +58,7 @@ class LinearCDELayer(TabledLayer):
             self.left, self.right = (nn.Parameter(torch.empty(d_model + 1, d_model, rank)) for _ in range(2))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw from N(0, 1/4); entries of matrices are divided by the square root of the block size or the rank."""
+        """Draw from N(0, 1/4), and divide entries of matrices by the square root of the block size or the rank."""
         nn.init.normal_(self.first_state, std=0.5, generator=generator)
         if self.blocks is not None:
             nn.init.normal_(self.blocks, std=0.5 * self.block_dim**-0.5, generator=generator)

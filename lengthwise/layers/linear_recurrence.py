@@ -68,7 +68,7 @@ class _DiagonalLayer(RecurrentLayer):
 
     @abstractmethod
     def discrete(self) -> tuple[Tensor, Tensor]:
-        """Return a, and the factor of each row of B."""
+        """Return the diagonal a, and the factor of each row of B."""
 
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]

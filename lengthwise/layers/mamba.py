@@ -141,7 +141,7 @@ class MambaLayer(SelectiveLayer, TabledLayer):
     def selected(
         self, x: Float[Tensor, "*M E"]
     ) -> tuple[Float[Tensor, "*M E"], Float[Tensor, "*M P"], Float[Tensor, "*M P"]]:
-        """Return s, b and c."""
+        """Return the steps s and the vectors b and c."""
         low, b, c = self.selection(x).split([self.rank, self.d_state, self.d_state], -1)
         return F.softplus(self.step_map(low)), b, c
 
@@ -171,7 +171,7 @@ class MambaLayer(SelectiveLayer, TabledLayer):
         return self._scanned(at_rows(made, rows), before, recent, (made[0], rows))
 
     def _scan_inputs(self, x: Float[Tensor, "*M E"], gate: Float[Tensor, "*M E"]) -> tuple[Tensor, ...]:
-        """Return s, s x, b, c, d x and SiLU(z)."""
+        """Return the inputs of the scan, s, s x, b and c, followed by the skip d x and the gate SiLU(z)."""
         steps, b, c = self.selected(x)
         return steps, steps * x, b, c, self.skip * x, F.silu(gate)
 
@@ -240,7 +240,7 @@ class Mamba2Layer(SelectiveLayer):
         self.norm.reset_parameters()
 
     def selected(self, features: Float[Tensor, "B T D"]) -> tuple[Tensor, Tensor, Float[Tensor, "B T H"]]:
-        """Return z, then x, b and c before their convolution, and s."""
+        """Return z, then x, b and c in one tensor before their convolution, and the steps s."""
         mixed = self.width + 2 * self.d_state
         gate, rest, steps = self.input_map(features).split([self.width, mixed, self.num_heads], -1)
         return gate, rest, F.softplus(steps + self.bias)

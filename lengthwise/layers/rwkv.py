@@ -16,7 +16,8 @@ MINIMUM = -1e30
 class _Shifted(RecurrentLayer):
     """A layer that mixes the features of each position with the features of the previous position.
 
-    The shares are learned, for each channel and for each of the layer's `uses` of the mixed features.
+    The shares of the two positions are learned, for each channel and for each of the layer's `uses` of the mixed
+    features.
     """
 
     def __init__(self, *, d_model: int, uses: int) -> None:

@@ -102,7 +102,7 @@ class _Channels(RecurrentLayer):
         nn.init.normal_(self.d, generator=generator)
 
     def continuous(self) -> Tensor:
-        """Return the eigenvalues, [D, P / 2], in the left half of the plane."""
+        """Return the eigenvalues of the continuous systems, [D, P / 2], whose real parts are negative."""
         return torch.complex(-self.log_decay.exp(), self.frequency)
 
     def held(self, times: Tensor) -> tuple[Tensor, Tensor]:

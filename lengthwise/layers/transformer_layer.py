@@ -24,7 +24,7 @@ Activation = Literal["silu", "gelu", "gelu-tanh"]
 class Scales(NamedTuple):
     """Elementwise factors of a layer's normed inputs (gains) and of its outputs (gates).
 
-    Their order is the order of the published code: gains before gates, and attention before feed-forward.
+    The fields have the order of the published code: gains before gates, and attention before feed-forward.
     """
 
     attention_gain: Float[Tensor, " D"]
@@ -197,7 +197,7 @@ class TransformerLayer(nn.Module):
 
 
 def _at_positions(states: Float[Tensor, "B H P E"], first: int, length: int) -> Float[Tensor, "B H T E"]:
-    """Return states moved to the positions from `first` on of a string, with zeros at all other positions."""
+    """Return states moved to positions `first`, `first` + 1, ... of a string, with zeros at all other positions."""
     return F.pad(states, (0, 0, first, length - first - states.shape[2]))
 
 

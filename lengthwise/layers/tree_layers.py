@@ -27,7 +27,7 @@ class FeedForward(nn.Module):
 
 
 class TreeAttentionLayer(nn.Module):
-    """The common parts of these layers: projections into heads, and a bias r[h, j] for the j-th newest state.
+    """The common parts of RegularGPT's layers: projections into heads, and a bias r[h, j] for the j-th newest state.
 
     The `num_feed_forwards` feed-forward blocks have `hidden` units in total, by default 4 D.
     """

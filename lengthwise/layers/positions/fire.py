@@ -14,11 +14,12 @@ HIDDEN = 32
 """The number of hidden units of the net that maps distances to biases."""
 
 MAX_HIDDEN_PER_CHUNK = 1 << 19
-"""The largest number of hidden units at once. It fits a CPU's cache: 32 times this limit takes twice as long."""
+"""The largest number of hidden units that are computed at once. They fit into a CPU's cache. With a limit 32 times as
+large, the same work takes twice as long."""
 
 INITIAL_C = 0.1
 INITIAL_LIMIT = 512.0
-"""The initial value of c, and the initial limit L, in positions."""
+"""The initial value of the limit L, in positions; `INITIAL_C` is the initial value of c."""
 
 EPSILON = 1e-6
 

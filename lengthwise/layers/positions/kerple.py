@@ -1,4 +1,4 @@
-"""KERPLE: biases that are conditionally positive definite kernels of the distance, with two parameters a head."""
+"""KERPLE: biases that are conditionally positive definite kernels of the distance, with two parameters per head."""
 
 import torch
 from jaxtyping import Float, Int64
@@ -8,7 +8,7 @@ from lengthwise.layers.positions.base import POSITIONS, PositionSizes
 from lengthwise.layers.positions.bias import DistanceBias
 
 FLOOR = 0.01
-"""The smallest effective value of a parameter."""
+"""The smallest value of a parameter that a bias uses; smaller parameters count as this number."""
 
 
 class Kerple(DistanceBias):
