@@ -114,8 +114,7 @@ class XLAttention(CausalAttention):
         )
 
     def _shifted_scores(self, query: Float[Tensor, "B H N E"], stop: int) -> Float[Tensor, "B H N M"]:
-        """Return the second term of the scores for the last N of M = `stop` positions; scores of later keys are
-        arbitrary.
+        """Return the second term of scores for the last N of M = `stop` positions; scores of later keys are arbitrary.
 
         Columns of the scores belong to falling distances, so row n must move N - 1 - n columns to the left. This needs
         no gather: with one more column in front, the matrix is read as one list. Without its first N numbers, this list
