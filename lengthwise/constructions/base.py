@@ -18,13 +18,14 @@ MAX_WEIGHTS = 20_000_000
 """The largest number of weights of a model, 80 MB in float32."""
 
 MARGIN = 10.0
-"""The smallest logit margin: the correct answer's logit minus the largest other logit."""
+"""The smallest logit margin of a compiled model: the correct answer's logit minus the largest other logit."""
 
 
 class Target(NamedTuple):
-    """The minimal machine with the answers to compile, the names of its classes, and the task, if any.
+    """The machine to compile, reduced to the minimal machine with the same answers; the names of classes; the task.
 
-    It has symbols and classes, as `make_model` requires.
+    The task is None if a machine without a task is compiled. A target has `symbols` and `classes`, as `make_model`
+    requires.
     """
 
     machine: Transducer
@@ -40,9 +41,9 @@ class Target(NamedTuple):
 class Construction(NamedTuple):
     """A model, made without training, that answers exactly as a machine does.
 
-    On every string of up to `max_length` symbols (None: of any length), `model` gives the answers of the machine of
-    `target` at every supervised position, in float32 and in float64. `source` names the publication of the
-    construction. `about` describes in a few lines which choices were made, and the size of the model.
+    On every string of up to `max_length` symbols (None: of any length), `model` gives the same answers as the target's
+    machine at every supervised position, in float32 and in float64. `source` names the publication of the construction.
+    The lines of `about` describe the choices that were made, and the size of the model.
     """
 
     model: SequenceModel
@@ -86,7 +87,7 @@ def construct(name: str, machine: Machine, **options: Any) -> Construction:
 
 
 def target_of(machine: Machine) -> Target:
-    """Return the target of a compilation; classes are named "out" and "in" for a DFA, by numbers for a transducer.
+    """Return the target of a compilation; classes of a DFA are named "out" and "in", of a transducer 0, 1, ...
 
     Raises:
         ValueError: a task has no finite machine, or a machine's answers are not class ids.
@@ -118,7 +119,7 @@ def target_of(machine: Machine) -> Target:
 
 
 def check_size(num_weights: int, what: str, way_out: str) -> None:
-    """Raise a ValueError if a model with this number of weights is too large; called before anything is built."""
+    """Raise a ValueError if a model with this number of weights is too large, before the model is built."""
     if num_weights > MAX_WEIGHTS:
         raise ValueError(
             f"machine: {what} would have {weight_count(num_weights)}, more than {MAX_WEIGHTS:,}; {way_out}"
@@ -126,5 +127,5 @@ def check_size(num_weights: int, what: str, way_out: str) -> None:
 
 
 def weight_count(num_weights: int) -> str:
-    """Return a number of weights in words; beyond 10^18 it is shown as a power of ten."""
+    """Return a number of weights as text for a message; a number above 10^18 is written as a power of ten."""
     return f"{num_weights:,} weights" if num_weights < 10**18 else f"over 10^{int(log10(num_weights))} weights"

@@ -9,7 +9,7 @@ from lengthwise.models.base import build_model
 from lengthwise.models.block_linear_rnn import BlockLinearRNN, BlockLinearRNNConfig
 
 SHARP = 1_000.0
-"""The distance between logits whose softmax is exactly 1 and 0, in float32 and float64."""
+"""The difference of two logits with which their softmax is exactly 1 and 0, in float32 and float64."""
 
 
 @CONSTRUCTIONS.register("block-linear-rnn")
@@ -17,8 +17,8 @@ def compile_block_linear_rnn(machine: Machine) -> Construction:
     """Compile any finite machine to one block of one layer: A(u) e_p = e_q if symbol u leads from state p to q.
 
     The layer adds no vector (v = 0). The state of the net is exactly the one-hot vector of the machine's state, because
-    a column of A(u) is a softmax of logits that are 1,000 apart. W_1 gives each symbol its own hidden unit, and W_2
-    gives that unit the symbol's map.
+    a column of A(u) is a softmax of logits that are 1,000 apart. W_1 gives each symbol a hidden unit, and W_2 writes
+    the matrix A(u) of symbol u from the symbol's unit.
 
     Raises:
         ValueError: the model has more than 20,000,000 weights.
@@ -48,7 +48,7 @@ def compile_block_linear_rnn(machine: Machine) -> Construction:
 
 @torch.no_grad()
 def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
-    """Return the model with these weights; all others are 0, and norms have gain 1 and offset 0.
+    """Return the model with the construction's weights; all others are 0, and norms have gain 1 and offset 0.
 
     A normalized one-hot vector is positive at its index and negative elsewhere, so that ReLU recovers the index.
     """

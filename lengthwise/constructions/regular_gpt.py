@@ -35,10 +35,11 @@ from lengthwise.models.base import build_model
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
 
 MAX_ELEMENTS = 1_000
-"""The largest monoid whose one-hot elements and group actions are considered; larger monoids need too many weights."""
+"""The largest number of elements of a monoid for which one-hot vectors and group actions are considered. Larger monoids
+need too many weights."""
 
 MAX_CHUNK_SIZE = isqrt(MAX_WEIGHTS // 5)
-"""The largest chunk size C: even if states have one number, attention has 5 C^2 + 4 C weights."""
+"""The largest chunk size C. Even if a representation has only one number, attention has 5 C^2 + 4 C weights."""
 
 SHUT = -1000.0
 """A bias r with which a part of the window gets attention weight 0: exp(-1000) is 0, even in float64."""
@@ -48,19 +49,20 @@ SHUT = -1000.0
 def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Construction:
     """Compile any finite machine to a RegularGPT whose states represent exactly how a string acts on the machine.
 
-    - The embedding of a symbol is its vector in a `Representation`; the pad's is the vector of the empty string.
+    - The embedding of a symbol is the symbol's vector in a `Representation`. The embedding of the pad is the vector of
+      the empty string.
     - Head h of the C heads sees only the h-th oldest part of the window (r = 0 there, `SHUT` elsewhere). Attention thus
       concatenates the vectors a_1, ..., a_C of the parts.
     - Each hidden unit is a product of one number of each part: ReLU(x_1 + ... + x_C - (C - 1)) = x_1 x_2 ... x_C for
-      zeros and ones. W_2 sums the products to the vector of the whole window.
+      zeros and ones. W_2 adds up the products, which gives the vector of the whole window.
     - All numbers are 0 and 1, so no error can grow in any precision. The read-out is linear.
 
     Three representations are considered, and the one with the fewest weights is chosen:
 
-    - matrices of the states,
+    - matrices of the map that a string makes on the machine's states,
     - one-hot vectors of the elements of the transition monoid (up to 1,000 elements),
-    - for a group, permutation matrices of the fewest points on which it acts faithfully and transitively, if they have
-      a linear read-out.
+    - for a group, permutation matrices of the fewest points on which the group acts faithfully and transitively, if a
+      linear read-out of the answers exists.
 
     Raises:
         ValueError: C is below 2, or the smallest model has more than 20,000,000 weights.
@@ -102,7 +104,7 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
 
 
 class _Option(NamedTuple):
-    """A candidate representation, built only if it is chosen."""
+    """A candidate representation: its description, its model's number of weights, and a function to build it."""
 
     what: str
     num_weights: int
@@ -149,7 +151,7 @@ def _options(target: Target, monoid: TransitionMonoid | None, chunk_size: int) -
 
 
 def _num_weights(size: int, num_products: int, chunk_size: int, num_symbols: int, num_classes: int) -> int:
-    """Return the number of parameters of the model for vectors of `size` numbers: D = C `size`."""
+    """Return the number of parameters of a model for vectors of `size` numbers, with width D = C `size`."""
     width = chunk_size * size
     attention = 4 * width * (width + 1) + chunk_size**2
     feed_forward = num_products * (2 * width + 1) + width
@@ -158,7 +160,7 @@ def _num_weights(size: int, num_products: int, chunk_size: int, num_symbols: int
 
 @torch.no_grad()
 def _assemble_weights(representation: Representation, target: Target, chunk_size: int) -> RegularGPT:
-    """Return the model with these weights; all others are 0."""
+    """Return the model with the weights of the construction; all other weights are 0."""
     leaves, products, read_out = representation
     size = leaves.shape[1]
     config = RegularGPTConfig(
@@ -186,7 +188,7 @@ def _assemble_weights(representation: Representation, target: Target, chunk_size
 
 
 def _write_shift_heads(layer: BareLayer) -> None:
-    """Make head h output the first numbers of the h-th oldest state of a window; outputs are concatenated."""
+    """Make head h output the vector in the h-th oldest state of a window; the heads' outputs are concatenated."""
     heads, width = layer.num_heads, layer.to_output.in_features
     # The first rows make keys and stay 0, so scores are the biases alone.
     layer.to_key_value.weight[width:] = torch.eye(width // heads, width).repeat(heads, 1)
@@ -196,7 +198,7 @@ def _write_shift_heads(layer: BareLayer) -> None:
 
 
 def _write_products(block: FeedForward, products: Products) -> None:
-    """Write Lemma 1: a hidden unit for each product; W_1 reads its factors, and W_2 adds it to its sum."""
+    """Write Lemma 1: a hidden unit for each product, whose factors W_1 reads; W_2 adds the product to a sum."""
     reads, writes = torch.from_numpy(products.reads), torch.from_numpy(products.writes)
     num_products, num_parts = reads.shape
     indices = torch.arange(num_parts) * (block.widen.in_features // num_parts) + reads

@@ -13,10 +13,10 @@ from lengthwise.models.rnn import RNN, RNNConfig
 def compile_rnn(machine: Machine) -> Construction:
     """Compile any finite machine to an Elman network of Q V + 1 ReLU units: one is 1, and all others are 0.
 
-    Unit (q, v) is 1 after symbol v was read in state q, and the last unit is 1 before the first symbol. W_h leads from
-    unit (p, u) to all (q, v) such that u leads from p to q. W_x subtracts 1 from all units whose v is not the current
-    symbol. Since ReLU(1 - 1) = ReLU(0 - 1) = 0, one unit remains. All units are 0 or 1, so no error can grow. W_o gives
-    (q, v) the answer of the state to which v leads from q.
+    Unit (q, v) is 1 after symbol v was read in state q, and the last unit is 1 before the first symbol. W_h has a 1
+    from unit (p, u) to each unit (q, v) such that symbol u leads from state p to state q. W_x subtracts 1 from all
+    units whose v is not the current symbol. Since ReLU(1 - 1) = ReLU(0 - 1) = 0, one unit remains. All units are 0 or
+    1, so no error can grow. For unit (q, v), W_o gives the answer of the state to which symbol v leads from state q.
 
     Raises:
         ValueError: the network has more than 20,000,000 weights.
@@ -46,7 +46,7 @@ def compile_rnn(machine: Machine) -> Construction:
 
 @torch.no_grad()
 def _assemble_weights(target: Target, width: int) -> RNN:
-    """Return the model with these weights; all others are 0."""
+    """Return the model with the weights of the construction; all other weights are 0."""
     machine, num_symbols = target.machine, len(target.symbols)
     model = build_model("rnn", RNNConfig(d_model=width, activation="relu"), target, seed=0)
     assert isinstance(model, RNN)

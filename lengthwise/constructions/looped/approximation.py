@@ -1,4 +1,4 @@
-"""All three steps in one looped block: approximation of continuous functions on sequences."""
+"""Approximation of continuous functions on sequences by one looped block that runs all three steps in turn."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -21,7 +21,8 @@ SequenceFunction = Callable[[Float[Tensor, "B T d"]], Float[Tensor, "B T Y"]]
 """A function on sequences of T tokens in [0, 1]^d that maps permuted tokens to permuted outputs."""
 
 Modulus = Callable[[float], float]
-"""A modulus of continuity: the largest difference of outputs whose inputs differ by at most the argument."""
+"""A modulus of continuity: a function of a distance d that returns the largest difference of two outputs whose inputs
+differ by at most d."""
 
 
 class LoopedApproximation(NamedTuple):
@@ -54,8 +55,9 @@ def looped_approximation(
 
         (T d)^(1/p) (w_token(delta sqrt(d)) + w_contextual(delta sqrt(T d))) + w(delta sqrt(T d)) + O(delta^(d/p))
 
-    in L^p; the last term comes from cubes with equal tokens (`error_bound`). As delta goes to 0, so does the bound:
-    looped transformers are dense in the continuous permutation-equivariant functions, in every L^p (Corollary 3.8).
+    in L^p; the last term comes from cubes with equal tokens (`error_bound`). As delta goes to 0, the bound also goes to
+    0. So in every L^p, looped transformers are dense in the continuous permutation-equivariant functions (Corollary
+    3.8).
 
     Raises:
         ValueError: there are fewer than 2 intervals, fewer different tokens than T, or more than 2^18 IDs; or the
@@ -100,10 +102,11 @@ def looped_approximation(
 def timed_approximation(
     function: SequenceFunction, num_bins: int, num_tokens: int, token_dim: int = 1, sharpness: int = SHARPNESS
 ) -> LoopedApproximation:
-    """Return a network as `looped_approximation` does, but with `timed_memory` as third step and factors for all loops.
+    """Return a network like `looped_approximation`, but with `timed_memory` as third step and factors for all loops.
 
-    The outputs are exact at the centers of cubes. The error is at most w(delta sqrt(T d)) + O(delta^(d/p)), without the
-    moduli of a token and of its context. The network has state 3 d + 4, width 2 d + 11, and one more loop.
+    The outputs are exact at the centers of cubes. The error is at most w(delta sqrt(T d)) + O(delta^(d/p)). The bound
+    does not contain the moduli of a token and of its context. The network has state 3 d + 4, width 2 d + 11, and one
+    more loop.
 
     Raises:
         ValueError: for the same reasons as `looped_approximation`.
@@ -141,9 +144,9 @@ def error_bound(
 ) -> float:
     """Return the theorem's bound on the L^p error; `token` and `contextual` are None for a `timed_approximation`.
 
-    The last term is explicit. Cubes with two equal tokens have at most T (T - 1) / 2 delta^d of the volume. In these
-    cubes, the p-norm of the error is at most `largest`. Gaps of the quantizer, which can be arbitrarily narrow, are
-    neglected.
+    The last term is explicit. Cubes with two equal tokens have at most T (T - 1) / 2 delta^d of the volume. In the
+    cubes with two equal tokens, the p-norm of the error is at most `largest`. Gaps of the quantizer, which can be
+    arbitrarily narrow, are neglected.
 
     Example:
         >>> error_bound(Grid(4, 2, 1), sequence=lambda t: t, token=None, contextual=None, largest=0.0)
@@ -182,7 +185,7 @@ def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
 
 
 def used_ids(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray, " N"], Shaped[np.ndarray, "N Y"]]:
-    """Return, in order, the extended contextual IDs of all tokens in all sequences of different tokens, with values."""
+    """Return the extended contextual IDs of tokens in all sequences of different tokens, in order, with values."""
     tokens = np.array(list(combinations(range(grid.base - 1, -1, -1), grid.num_tokens)))
     values = _at_centers(function, tokens, grid)
     powers = grid.base ** np.arange(grid.num_tokens)[::-1]
@@ -194,7 +197,7 @@ def used_ids(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray, 
 
 
 def interpolate(ids: Int64[np.ndarray, " N"], values: Shaped[np.ndarray, "N Y"]) -> Shaped[np.ndarray, "K Y"]:
-    """Return the values of all IDs from the first to the last, by exact linear interpolation."""
+    """Return values of all IDs from the first to the last, by exact linear interpolation between the given IDs."""
     all_ids = np.arange(ids[0], ids[-1] + 1)
     left = np.searchsorted(ids, all_ids, side="right") - 1
     right = np.minimum(left + 1, len(ids) - 1)
@@ -205,9 +208,9 @@ def interpolate(ids: Int64[np.ndarray, " N"], values: Shaped[np.ndarray, "N Y"])
 
 
 def _token_ids_in_context(grid: Grid, sharpness: int) -> tuple[dict[str, Form], list[Unit]]:
-    """Return coordinates and units of the first two steps: from loop n + T + 1 on, `number` is the ID in context.
+    """Return coordinates and units of steps 1 and 2; from loop n + T + 1 on, coordinate `number` is the ID in context.
 
-    Until loop n passes token IDs on, no token waits and `number` is -1.
+    Before loop n, which passes token IDs on, no token waits, and `number` is -1.
     """
     n, inputs = grid.num_bins, _inputs(grid)
     starts, units = quantizer_parts(n, inputs, sharpness)
@@ -224,7 +227,7 @@ def _inputs(grid: Grid) -> list[str]:
 
 
 def _at_centers(function: SequenceFunction, tokens: np.ndarray, grid: Grid) -> np.ndarray:
-    """Return the function at the centers of the cubes of these token IDs."""
+    """Return the values of a function at the centers of the cubes that have these token IDs."""
     powers = grid.num_bins ** np.arange(grid.token_dim)[::-1]
     centers = torch.from_numpy((tokens[..., None] // powers % grid.num_bins + 0.5) / grid.num_bins)
     with torch.no_grad():

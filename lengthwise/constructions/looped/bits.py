@@ -1,4 +1,4 @@
-"""Step 3: values that change little from one to the next, encoded in the bits of two numbers for each dimension."""
+"""Step 3: memory of values that change little from one to the next, as bits of two numbers per dimension."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -11,19 +11,20 @@ from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assemble, p
 from lengthwise.constructions.looped.network import LoopedNetwork
 
 Targets = Sequence[Sequence[int | float | Fraction]] | Shaped[np.ndarray, "K Y"]
-"""Values to remember, one in each row; floats are taken exactly."""
+"""Values to remember, with one value in each row. A float counts as exactly the fraction that it represents."""
 
 MAX_VALUES = 1 << 18
-"""The largest number of values. Each value takes a loop, and one bit of the numbers with which all loops compute."""
+"""The largest number of values to remember. Each value takes a loop, and a bit of the numbers with which all loops
+compute."""
 
 
 def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
     """Return a network that sums the first k of L bits, for k = 0 ... L, in L loops.
 
     The bits are one number theta in base 2. Loop l adds the l-th bit to a running sum, shifts theta by one digit, and
-    extracts the next bit: theta' = 2 theta - 2^L beta, and beta' = [2 theta' >= 2^L]. The new bit is a step of an
-    affine form in the old theta and beta, so one layer suffices. Loop l = k passes the sum to the output. The network
-    has state 6 and width 8.
+    extracts the next bit: theta' = 2 theta - 2^L beta, and beta' = [2 theta' >= 2^L]. The new bit is a step function of
+    an affine form in the old theta and beta, so one layer suffices. Loop l = k passes the running sum to the output.
+    The network has state 6 and width 8.
 
     Raises:
         ValueError: the number of bits is 0 or at least 2^18, or an entry is not a bit.
@@ -55,8 +56,8 @@ def stepwise_memory(targets: Targets) -> LoopedNetwork:
     """Return a network that remembers y_0 ... y_{K-1}: input k gives y_k in K - 1 loops, up to half a step.
 
     In each dimension i, the step eps_i is the largest of |(y_k - y_{k-1})_i|. Outputs are y_0 + eps a_k with the
-    nearest integers a_k. They change by -1, 0 or 1, which two bits for each k encode. For values of d dimensions, the
-    network has state 6 d + 2 and width 10 d + 2.
+    nearest integers a_k. From one k to the next, a_k changes by -1, 0 or 1, which two bits for each k encode. For
+    values of d dimensions, the network has state 6 d + 2 and width 10 d + 2.
 
     Raises:
         ValueError: the number of values is 0 or above 2^18, or their dimensions differ.
@@ -87,19 +88,19 @@ def stepwise_memory(targets: Targets) -> LoopedNetwork:
 
 
 class Rounded(NamedTuple):
-    """Values as integer numbers of steps from the first: ``first + size * levels[k]``, levels[0] = 0."""
+    """Values as whole steps from the first value: value k is ``first + size * levels[k]``, and levels[0] is 0."""
 
     first: Shaped[np.ndarray, " Y"]
     size: Shaped[np.ndarray, " Y"]
     levels: Shaped[np.ndarray, "K Y"]
 
     def outputs(self, names: Sequence[str]) -> list[Form]:
-        """Return the values, as forms in the coordinates that contain the integers."""
+        """Return the values as forms in the coordinates `names`, which contain the integers `levels[k]`."""
         return [s * Form.coordinate(name) + y for y, s, name in zip(self.first, self.size, names, strict=True)]
 
 
 def round_to_steps(targets: Targets) -> Rounded:
-    """Return integers that differ by at most 1 from one value to the next, and the size of their steps.
+    """Return values rounded to steps: integers that differ by at most 1 from one value to the next, and the step size.
 
     Raises:
         ValueError: the number of values is 0 or above 2^18, or their dimensions differ.
@@ -129,14 +130,14 @@ def table_of(targets: Targets) -> Shaped[np.ndarray, "K Y"]:
 
 
 class Walk(NamedTuple):
-    """A number that changes by -1, 0 or 1 in each loop; the bits of one integer for each sign encode the changes."""
+    """A number that changes by -1, 0 or 1 in each loop. Two integers, one for each sign, encode the changes as bits."""
 
     name: str
     moves: Shaped[np.ndarray, " L"]
     signs: tuple[int, ...] = (1, -1)
 
     def starts(self, delay: int) -> dict[str, Form]:
-        """Return coordinates with their initial values; the first bit is extracted after `delay` loops."""
+        """Return the walk's coordinates with their initial values; the first bit is extracted after `delay` loops."""
         starts = {f"{self.name}_running": Form({})}
         for sign in self.signs:
             theta = sum(1 << index for index, move in enumerate(reversed(self.moves)) if move == sign)
@@ -147,7 +148,7 @@ class Walk(NamedTuple):
         return starts
 
     def units(self) -> list[Unit]:
-        """Return four units for each sign."""
+        """Return the units that update the walk's coordinates in each loop, four for each sign."""
         top = 1 << len(self.moves)
         units = []
         for sign in self.signs:
@@ -160,7 +161,7 @@ class Walk(NamedTuple):
 
     @property
     def value(self) -> Form:
-        """Return the number after the current loop's step."""
+        """Return the form of the walk's number after the current loop's step."""
         return sum(
             (sign * Form.coordinate(self._bit(sign)) for sign in self.signs), Form.coordinate(f"{self.name}_running")
         )
@@ -173,7 +174,7 @@ class Walk(NamedTuple):
 
 
 def make_walks(plan: Rounded) -> list[Walk]:
-    """Return a walk for each dimension."""
+    """Return a walk for each dimension of the rounded values."""
     return [Walk(f"y{i}", moves) for i, moves in enumerate(np.diff(plan.levels, axis=0).T)]
 
 
@@ -186,7 +187,7 @@ def pass_values(walks: Sequence[Walk], at: Form) -> tuple[dict[str, Form], list[
 
 
 def _nearest(number: Fraction) -> int:
-    """Round halves up, which keeps numbers at most 1 apart; Python's `round` would take 0.5 and 1.5 to 0 and 2."""
+    """Round halves up, so that neighbors stay at most 1 apart; Python's `round` maps 0.5 and 1.5 to 0 and 2."""
     return int((number + Fraction(1, 2)) // 1)
 
 

@@ -1,4 +1,4 @@
-"""Step 2: the tokens of a sequence, largest first, as the digits of one number."""
+"""Step 2: a token's contextual ID, a number whose digits are the tokens of the sequence, largest first."""
 
 from math import log2
 from typing import NamedTuple
@@ -10,15 +10,16 @@ from lengthwise.constructions.looped.quantizer import check_grid
 WAITING, GATHERED, NUMBER = (Form.coordinate(name) for name in ("waiting", "gathered", "number"))
 
 ATTENTION = Attention(query=CLOCK, key=WAITING, value=WAITING - GATHERED, writes="gathered")
-"""Every token attends to the largest waiting token, which replaces the previously gathered token in `gathered`."""
+"""Attention in which every token attends to the largest waiting token. Coordinate `gathered` then contains this token
+instead of the previously gathered token."""
 
 
 MAX_ID_BITS = 10_000
-"""The longest IDs in context, in bits, because every loop computes with them."""
+"""The largest size of an ID in context, in bits. It is limited because every loop computes with IDs."""
 
 
 class Grid(NamedTuple):
-    """Sequences of T tokens of d coordinates, each in one of n intervals: n^d token IDs, with d digits in base n."""
+    """Sequences of T tokens of d coordinates, each in one of n intervals: a token has one of n^d token IDs."""
 
     num_bins: int
     num_tokens: int
@@ -30,11 +31,11 @@ class Grid(NamedTuple):
         return int(self.num_bins**self.token_dim)
 
     def token(self, digits: list[Form]) -> Form:
-        """Return the token ID of d interval indices, whose last is the least significant digit: eq. (7)."""
+        """Return the token ID whose base-n digits are d interval indices, the last one the lowest digit: eq. (7)."""
         return sum((self.num_bins ** (self.token_dim - 1 - i) * digit for i, digit in enumerate(digits)), Form({}))
 
     def checked(self) -> "Grid":
-        """Return the grid, or raise a ValueError if it lacks sequences of different tokens or its IDs are too long."""
+        """Return the grid; raise a ValueError if it has no sequences of different tokens, or IDs are too long."""
         check_grid(self.num_bins, self.token_dim)
         bits = self.token_dim * (self.num_tokens + 1) * log2(self.num_bins)
         if bits > MAX_ID_BITS:
@@ -53,13 +54,15 @@ class Grid(NamedTuple):
 def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> LoopedNetwork:
     """Return a network that maps each token in a sequence of T different tokens to its contextual ID, in T loops.
 
-    A token is given as d interval indices; its ID z is the number with these digits in base n = num_bins. With the
-    sorted IDs z_(1) > ... > z_(T), the ID in context is the number with the digits z, z_(1), ..., z_(T) in base n^d:
+    A token is given as d interval indices. The token's ID z is the number with these digits in base n = num_bins. Let
+    z_(1) > ... > z_(T) be the sorted IDs of all tokens. The ID in context is the number with the digits z, z_(1), ...,
+    z_(T) in base n^d:
 
         z n^(dT) + sum_i z_(i) n^(d (T - i))
 
-    Each loop finds the largest waiting token by attention, appends it to the number (Horner's scheme), and sets it to
-    -1, so that it no longer waits. Once no token waits, nothing changes. The network has state 4 and width 3.
+    Each loop finds the largest waiting token by attention and appends it to the number (Horner's scheme). It then sets
+    this token to -1, so that the token no longer waits. Once no token waits, nothing changes. The network has state 4
+    and width 3.
 
     Raises:
         ValueError: there are fewer different tokens than T, or the IDs have more than 10,000 bits.
@@ -89,8 +92,8 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
 def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> LoopedNetwork:
     """Return the mapping of `contextual_mapping`, with n unused IDs before every carry of the last digit in base n.
 
-    An ID c of `contextual_mapping` becomes 2c - (c mod n). All digits are doubled. In the last loop, the last gathered
-    token has subtracted its last digit in base n. The network has state 5 and width 4.
+    An ID c of `contextual_mapping` becomes 2c - (c mod n). To this end, all digits are doubled. From the token that the
+    last loop gathers, its last digit in base n has been subtracted. The network has state 5 and width 4.
 
     Raises:
         ValueError: there are fewer different tokens than T, or the IDs have more than 10,000 bits.
@@ -120,7 +123,8 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
 def selection_units(grid: Grid, factor: int) -> list[Unit]:
     """Return units that append the gathered token to the number unless it is negative, and stop it from waiting.
 
-    A waiting token is `factor` times its ID, and -1 when it no longer waits. A number of -1 means "not yet" and stays.
+    While a token waits, its coordinate `waiting` is `factor` times its ID, and afterwards -1. While coordinate `number`
+    is -1, it has not started, and it stays -1.
     """
     largest = factor * grid.base
     beyond = (grid.base - 1) * largest * grid.base**grid.num_tokens

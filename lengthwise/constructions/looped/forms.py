@@ -30,7 +30,7 @@ class Form:
 
     @classmethod
     def coordinate(cls, name: str) -> "Form":
-        """Return the coordinate of this name."""
+        """Return the form that is the coordinate of this name."""
         return cls({name: 1})
 
     def __add__(self, other: "Form | Number") -> "Form":
@@ -50,7 +50,7 @@ class Form:
 
 
 CLOCK = Form.coordinate("clock")
-"""The index of the loop, from 1; a bias adds 1 in every loop."""
+"""The form of the coordinate that counts loops from 1; a bias adds 1 to this coordinate in every loop."""
 
 
 class Unit(NamedTuple):
@@ -61,7 +61,7 @@ class Unit(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """One head of size 1, whose matrices are forms; its result is added to the coordinate `writes`."""
+    """An attention head of size 1 with forms as query, key and value; its result is added to `writes`."""
 
     query: Form
     key: Form
@@ -70,7 +70,7 @@ class Attention(NamedTuple):
 
 
 def step(form: Form, writes: Mapping[str, Number]) -> list[Unit]:
-    """Return two units that add 1 if the form is at least 0, and 0 if it is at most -1; they are linear in between.
+    """Return two units whose sum is 1 if the form is at least 0, 0 if it is at most -1, and linear in between.
 
     Source: Xu and Sato (2024), Proposition A.2.
     Differs from the source: the ramp has width 1; a multiple of the form makes it steeper.
@@ -79,7 +79,7 @@ def step(form: Form, writes: Mapping[str, Number]) -> list[Unit]:
 
 
 def impulse(at: Form, writes: Mapping[str, Number]) -> list[Unit]:
-    """Return three units that add 1 if an integer form is 0, and otherwise 0.
+    """Return three units whose sum is 1 if an integer form is 0, and otherwise 0.
 
     Source: Xu and Sato (2024), Appendix B.
     Differs from the source: Proposition A.3 takes four units; for a value of 1 on integers three suffice.
@@ -88,12 +88,13 @@ def impulse(at: Form, writes: Mapping[str, Number]) -> list[Unit]:
 
 
 def pass_units(at: Form, values: Sequence[tuple[Form, Mapping[str, Number]]], bound: int) -> list[Unit]:
-    """Return units that add each value if the integer form `at` is 0, and otherwise 0.
+    """Return units whose sum is the value, for each value, if the integer form `at` is 0, and otherwise 0.
 
     Each value needs two units, and all values share two more.
 
-    With u the form, g a value and |g| <= M = `bound`: ReLU(g + 2M(u + 1/2)) - ReLU(g + 2M(u - 1/2)) is 0 for u < 0,
-    g + M at u = 0, and 2M for u > 0. Without g it is 0, M and 2M. The difference of the two is the impulse.
+    With u the form, g a value and |g| <= M = `bound`: ReLU(g + 2M(u + 1/2)) - ReLU(g + 2M(u - 1/2)) is 0 for u < 0, g +
+    M at u = 0, and 2M for u > 0. The same expression without g is 0, M and 2M. The difference of both expressions is g
+    at u = 0, and otherwise 0.
 
     Source: Xu and Sato (2024), Proposition A.3.
     Differs from the source: values that are passed at the same time share two of the four units.
@@ -119,8 +120,8 @@ def assemble(
 ) -> LoopedNetwork:
     """Return the network of these units; its coordinates are the clock and the names in `starts`.
 
-    `starts` has the initial values of the coordinates, as forms in the inputs. `outputs` are forms in the coordinates.
-    `scales` has a coordinate's factors for all loops; other coordinates have factor 1.
+    `starts` contains the initial values of the coordinates, as forms in the inputs. `outputs` are forms in the
+    coordinates. For some coordinates, `scales` contains a factor for each loop; all other coordinates have factor 1.
     """
     starts = {**starts, "clock": Form({}, 1)}
     names = list(starts)

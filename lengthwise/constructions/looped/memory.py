@@ -8,10 +8,10 @@ from lengthwise.constructions.looped.network import LoopedNetwork
 def timed_memory(targets: Targets) -> LoopedNetwork:
     """Return a network that remembers any y_0 ... y_{K-1}: input k gives exactly y_k in K loops, with factors eta_t.
 
-    In loop k + 1 an impulse is 1. The factor eta_{k+1} = y_k scales the impulse, so loop t adds eta_t * [k = t - 1] to
-    the output. Unlike in `stepwise_memory`, successive values may be arbitrarily far apart. In return, the factors are
-    K d numbers, one for each output and loop. The number of weights of the block does not depend on K: the block has
-    state d + 2 and width 3.
+    For input k, an impulse is 1 in loop k + 1 and otherwise 0. The factor eta_{k+1} = y_k scales the impulse, so loop t
+    adds eta_t * [k = t - 1] to the output. Unlike in `stepwise_memory`, successive values may be arbitrarily far apart.
+    In return, the factors are K d numbers, one for each output and loop. The number of weights of the block does not
+    depend on K: the block has state d + 2 and width 3.
 
     Raises:
         ValueError: the number of values is 0 or above 2^18, or their dimensions differ.

@@ -41,7 +41,7 @@ class Affine(NamedTuple):
 
 
 class Head(NamedTuple):
-    """An attention head of size S: `query` and `key` for the scores, `output` applied to the attended `value`."""
+    """An attention head of size S: the matrices Q (`query`), K (`key`), V (`value`) and O (`output`)."""
 
     query: Shaped[np.ndarray, "S D"]
     key: Shaped[np.ndarray, "S D"]
@@ -50,7 +50,7 @@ class Head(NamedTuple):
 
 
 class LoopedBlock(NamedTuple):
-    """The block: its attention heads (none: no attention), W_1 and b_1 in `up`, W_2 and b_2 in `down`."""
+    """The block that is looped: its attention heads (possibly none), W_1 and b_1 in `up`, and W_2 and b_2 in `down`."""
 
     heads: tuple[Head, ...]
     up: Affine
@@ -58,7 +58,7 @@ class LoopedBlock(NamedTuple):
 
 
 class LoopedNetwork(NamedTuple):
-    """``read_out(block^num_loops(read_in(x)))``; `scales` has eta_t for every loop, or is None if all are 1."""
+    """``read_out(block^num_loops(read_in(x)))``; `scales` contains eta_t for every loop t, or is None if all are 1."""
 
     read_in: Affine
     block: LoopedBlock
@@ -79,7 +79,7 @@ class Sizes(NamedTuple):
 
 
 def sizes_of(network: LoopedNetwork) -> Sizes:
-    """Return D, the number and size of heads, the feed-forward width, the number of loops, and weights of the block."""
+    """Return the sizes of a network; `width` counts the hidden units of the feed-forward layer."""
     heads, up, down = network.block
     width, state_dim = up.weight.shape
     arrays = [array for layer in (*heads, up, down) for array in layer]
@@ -90,7 +90,7 @@ def sizes_of(network: LoopedNetwork) -> Sizes:
 def evaluate_exactly(
     network: LoopedNetwork, inputs: Shaped[np.ndarray, "B T X"] | Sequence[Any]
 ) -> Shaped[np.ndarray, "B T Y"]:
-    """Return the outputs for B sequences of T tokens, in integers and fractions; floats are taken exactly.
+    """Return the outputs for B sequences of T tokens, in integers and fractions; a float counts as its exact fraction.
 
     Raises:
         ValueError: the inputs have another shape than [B, T, X].
@@ -163,7 +163,7 @@ def _soft_attention(state: Tensor, head: Sequence[Tensor], temperature: float) -
 
 
 class _Sparse:
-    """An affine map of arrays of objects that skips the zeros of its weight, which is mostly zeros."""
+    """An affine map of arrays of objects, computed without the zeros in its weight matrix, which is mostly zeros."""
 
     def __init__(self, weight: np.ndarray, bias: np.ndarray | None = None) -> None:
         constants = [0] * len(weight) if bias is None else list(bias)
@@ -182,7 +182,7 @@ class _Sparse:
 
 
 def _attention(state: np.ndarray, head: Sequence[_Sparse]) -> np.ndarray:
-    """Return attention by softmax of temperature 0: the mean of the values with the largest score."""
+    """Return the result of attention with a softmax of temperature 0: the mean of the values with the largest score."""
     query, key, value, output = head
     scores = (query(state)[..., :, None, :] * key(state)[..., None, :, :]).sum(-1)
     chosen = (scores == scores.max(-1, keepdims=True)).astype(object) * 1

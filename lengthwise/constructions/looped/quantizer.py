@@ -6,10 +6,11 @@ from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assemble, s
 from lengthwise.constructions.looped.network import LoopedNetwork
 
 SHARPNESS = 1 << 10
-"""The default sharpness: a step from 0 to 1 takes a thousandth of an interval."""
+"""The default sharpness: the width of an interval, relative to the width of the ramp from one result to the next."""
 
 MAX_BINS, MAX_TOKEN_DIM = 1 << 18, 1_000
-"""The size of the largest grid: each interval takes a loop, and each coordinate takes two rows of a dense matrix."""
+"""The largest numbers of intervals and of coordinates. An interval takes a loop, and a coordinate takes two rows of a
+dense matrix."""
 
 
 def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> LoopedNetwork:
@@ -42,7 +43,7 @@ def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> 
 
 
 def quantizer_parts(num_bins: int, inputs: Sequence[str], sharpness: int) -> tuple[dict[str, Form], list[Unit]]:
-    """Return coordinates and units: at the beginning of loop t >= num_bins, `bin_x` is x's interval + t - num_bins."""
+    """Return coordinates and units; when loop t >= num_bins begins, `bin_x` is x's interval + t - num_bins."""
     if sharpness < 1:
         raise ValueError(f"sharpness: expected at least 1, got {sharpness}; a gap is delta / sharpness wide")
     starts: dict[str, Form] = {}

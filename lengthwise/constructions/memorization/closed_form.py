@@ -24,9 +24,9 @@ def rotation_matrix(angle: float) -> Array:
 
 
 def arc_margin(zeros: int, period: int) -> float:
-    """Return sin(pi a / p) sin(pi / p), the distance of the best line from the nearest state of 0^a 1^(p-a).
+    """Return sin(pi a / p) sin(pi / p): the distance from the nearest state to the best line for 0^a 1^(p-a).
 
-    States have norm 1.
+    A word's states have norm 1.
 
     Example:
         >>> round(arc_margin(5, 8), 4), round(arc_margin(1, 100), 5)
@@ -38,9 +38,9 @@ def arc_margin(zeros: int, period: int) -> float:
 def rotation(zeros: int, ones: int) -> LinearGenerator:
     """Return a generator of (0^a 1^b)^+ with d = 2: W_h turns by 2 pi / p, p = a + b, and a line separates two arcs.
 
-    The states are corners of a regular p-gon, and h_1 = (1, 0) is the first zero. The line has its unit normal n at the
-    middle of the zeros, at the angle pi (a - 1) / p. Its offset is ``c = cos(pi a / p) cos(pi / p)``: the state is a
-    zero iff n.h > c. The line is `arc_margin` away from the nearest states.
+    The states are corners of a regular p-gon, and h_1 = (1, 0) is the first zero. The line's unit normal n points at
+    the middle of the zeros, at the angle pi (a - 1) / p. Its offset is ``c = cos(pi a / p) cos(pi / p)``: the state is
+    a zero iff n.h > c. The line is `arc_margin` away from the nearest states.
 
     Raises:
         ValueError: a or b is 0, or p = 2, for which d = 1 suffices.
@@ -105,12 +105,13 @@ def _offset(zeros: int, period: int) -> float:
 
 
 def permutation(word: Word, power: int = 1, action: Action = "inverse") -> LinearGenerator:
-    """Return a generator of any word with d = p: W_h is a power of the cyclic shift, columns of W_y have the letters.
+    """Return a generator of any word with d = p: W_h is a power of the cyclic shift, and W_y has a letter per column.
 
-    W_h represents c^j for the cycle c = (1 2 ... d) and j = `power` coprime to d. With the action of the source,
-    `"note"`, (s.v)_i = v_{s(i)}, and c sends e_1 to e_d, although the source states e_2. With the action `"inverse"`,
-    (s.v)_i = v_{s^-1(i)}, and c sends e_1 to e_2. Only `"inverse"` is a representation of all permutations. Either way,
-    the columns of W_y are in the order of the orbit of h_1 = e_1. All numbers are 0 and 1: nothing is rounded.
+    W_h represents c^j for the cycle c = (1 2 ... d) and j = `power` coprime to d. A permutation s acts on a vector v in
+    one of two ways. With the action of the source, `"note"`, (s.v)_i = v_{s(i)}, and c maps e_1 to e_d, although the
+    source states e_2. With the action `"inverse"`, (s.v)_i = v_{s^-1(i)}, and c maps e_1 to e_2. Only `"inverse"` is a
+    representation of all permutations. Either way, the columns of W_y are in the order of the orbit of h_1 = e_1. All
+    numbers are 0 and 1, so nothing is rounded.
 
     Raises:
         ValueError: the power is not coprime to p, or the action is unknown.
@@ -144,9 +145,9 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
 def simplex(word: Word) -> LinearGenerator:
     """Return a generator of any word with d = p - 1, in integers: e_1 -> e_2 -> ... -> e_(p-1) -> (-1, ..., -1) -> e_1.
 
-    W_h is the companion matrix of 1 + x + ... + x^(p-1): the cyclic shift without its eigenvalue 1, which the bias
-    replaces. The states are the corners of a simplex, so a read-out can have arbitrary logits: here p times the one-hot
-    vectors.
+    W_h is the companion matrix of 1 + x + ... + x^(p-1). This is the cyclic shift without its eigenvalue 1, which the
+    bias replaces. The states are the corners of a simplex, so a read-out can give them arbitrary logits. Here the
+    logits are p times the one-hot vectors.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -186,6 +187,6 @@ def companion_matrix(coefficients: list[int]) -> Array:
 
 
 def repeats(generator: LinearGenerator, word: Word, count: int) -> bool:
-    """Return whether the first `count` symbols are the word, repeated."""
+    """Return whether the first `count` symbols of a generator are the repeated word."""
     repeated = word.text * (count // word.period + 1)
     return generator.generate(count) == repeated[:count]

@@ -1,7 +1,8 @@
-"""Generators that read their own output and forget their errors: all eigenvalues of W_h are inside the unit circle.
+"""Generators that read their own output and forget errors, because all eigenvalues of W_h are inside the unit circle.
 
-`feedback.digits` generates any word with d = 1, but its W_h expands. This module finds contracting nets:
-`contracting_line` decides one dimension, `contracting_plane` two.
+`feedback.digits` generates any word with d = 1, but its W_h expands. This module searches for contracting nets.
+`contracting_line` decides which words one dimension can generate, and `contracting_plane` which words two dimensions
+can generate.
 """
 
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from lengthwise.constructions.memorization.words import Word, check_binary
 
 
 def shift_register(word: Word) -> LinearGenerator:
-    """Return the net that keeps the last m answers, with the smallest m that determines the next one; W_h^m = 0.
+    """Return the net that stores the last m answers, for the smallest m that determines the next answer; W_h^m = 0.
 
     Raises:
         ValueError: the word does not have two symbols, or is too long.
@@ -50,12 +51,12 @@ NUM_TRIES = 400
 
 
 def search_net(word: Word, dimension: int) -> LinearGenerator | None:
-    """Return a net of this dimension from random eigenvalues inside the unit circle, or None, which proves nothing.
+    """Return a net of this dimension, found by random eigenvalues in the unit circle, or None, which proves nothing.
 
-    W_h has a scaled 2 x 2 rotation for each pair of complex eigenvalues, and a number for each real one. W_x is ones
-    for one symbol and zeros for the other. Up to a change of basis, this covers all W_h with different eigenvalues that
-    W_x reaches. W_h and W_x determine the states on the cycle, and a linear program searches for a read-out of the word
-    from these states.
+    W_h has a scaled 2 x 2 rotation for each pair of complex eigenvalues, and a number for each real eigenvalue. W_x is
+    ones for one symbol and zeros for the other. Up to a change of basis, this covers every W_h with different
+    eigenvalues of which W_x reaches all directions. W_h and W_x determine the states on the cycle, and a linear program
+    searches for a read-out of the word from these states.
 
     Raises:
         ValueError: the word does not have two symbols, or the dimension is below 1.
@@ -79,7 +80,7 @@ def search_net(word: Word, dimension: int) -> LinearGenerator | None:
 
 
 def _random_contraction(dimension: int, draws: np.random.Generator) -> np.ndarray:
-    """Return a block-diagonal matrix with some pairs of complex eigenvalues, whose moduli are denser near 1."""
+    """Draw a block-diagonal matrix with some pairs of complex eigenvalues; moduli of eigenvalues are denser near 1."""
     hidden = np.zeros((dimension, dimension))
     first = 0
     while first < dimension:
@@ -96,17 +97,17 @@ def _random_contraction(dimension: int, draws: np.random.Generator) -> np.ndarra
 
 
 class FeedbackBounds(NamedTuple):
-    """The smallest dimension of contracting nets with feedback: at least `lower`, at most `upper`."""
+    """Bounds on the dimension of a word's smallest contracting net with feedback: at least `lower`, at most `upper`."""
 
     lower: int
     upper: int
 
 
 def contracting_dimension(word: Word) -> FeedbackBounds:
-    """Return bounds for a word of two symbols: 1 or 2 if a net of that size generates it, else at least 3.
+    """Return bounds for a word of two symbols: both 1 or both 2 if a net of that size generates it, else 3 or more.
 
-    The upper bound is then the first dimension in which `search_net` finds a net, or the dimension of the shift
-    register.
+    In the last case, the upper bound is the first dimension in which `search_net` finds a net, or the dimension of the
+    shift register.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word

@@ -19,20 +19,20 @@ Polynomial = tuple[Fraction, ...]
 
 
 def contracting_rate(word: Word) -> Fraction | None:
-    """Return a W_h = a in (-1, 1) with which d = 1 generates a word of two symbols from its own answers, or None.
+    """Return a rate W_h = a in (-1, 1) with which a net of d = 1 generates a word of two symbols, or None.
 
-    Let c be the difference of the columns of W_x, and let y be 1 at one symbol and 0 at the other. On the cycle, and up
-    to a shift, the state before the answer at i is c times S_i = sum_k a^k y_(i - 1 - k). The two logits differ by an
-    affine function of the state. The word is therefore generated iff all S_i with answer 1 are above all S_i with
-    answer 0, or all are below them.
+    The net reads its own answers. Let c be the difference of the columns of W_x, and let y be 1 at one symbol and 0 at
+    the other. Up to a shift, the state before the answer at position i of the cycle is c times S_i = sum_k a^k y_(i - 1
+    - k). The two logits differ by an affine function of the state. The word is therefore generated iff all S_i with
+    answer 1 are above all S_i with answer 0, or all S_i with answer 1 are below all S_i with answer 0.
 
-    Multiplied by 1 - a^p > 0, the S_i are polynomials of degree p - 1. Their differences keep their signs between
-    roots, which Sturm's theorem counts in exact arithmetic. Ends of intervals need no test: if all differences have one
-    sign at an end, they also have this sign nearby.
+    Multiplied by 1 - a^p > 0, the S_i are polynomials in a of degree p - 1. A difference of two S_i keeps its sign
+    between roots, which Sturm's theorem counts in exact arithmetic. Ends of intervals need no test: if all differences
+    have one sign at an end, they also have this sign nearby.
 
     Raises:
-        ValueError: the word does not have two symbols.
-        Undecided: two differences have an irrational root in common, at which both change their signs.
+        ValueError: the word does not have two symbols. Undecided: two differences have a common irrational root, at
+        which both change their signs.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -66,7 +66,7 @@ def contracting_rate(word: Word) -> Fraction | None:
 
 
 def contraction(word: Word) -> LinearGenerator | None:
-    """Return the net of `contracting_rate`, in fractions, or None.
+    """Return the net that has the rate of `contracting_rate`, as fractions, or None if no such rate exists.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -92,26 +92,26 @@ def contraction(word: Word) -> LinearGenerator | None:
 
 
 def _sums(word: Word) -> list[Polynomial]:
-    """Return S_i (1 - a^p): the letters before i, the latest first."""
+    """Return the polynomials S_i (1 - a^p), whose coefficients are the letters before position i, the latest first."""
     p, letters = word.period, word.letters
     return [_trimmed([Fraction(int(letters[(i - 1 - k) % p])) for k in range(p)]) for i in range(p)]
 
 
 def _differences(word: Word) -> list[Polynomial]:
-    """Return the sum of each position with answer 1 minus the sum of each position with answer 0."""
+    """Return S_i - S_j, times 1 - a^p, for each position i with answer 1 and each position j with answer 0."""
     sums = _sums(word)
     ones, zeros = ([s for s, letter in zip(sums, word.letters, strict=True) if letter == j] for j in (1, 0))
     return [_less(one, zero) for one in ones for zero in zeros]
 
 
 class _Difference(NamedTuple):
-    """A nonzero polynomial, and Sturm's chain of a polynomial with the same roots, each of them once."""
+    """A nonzero polynomial, and Sturm's chain of the polynomial that has the same roots as simple roots."""
 
     polynomial: Polynomial
     chain: list[Polynomial]
 
     def sign_between(self, low: Fraction, high: Fraction) -> int:
-        """Return the sign between two numbers, or 0 if there is a root between them (the ends do not count)."""
+        """Return the polynomial's sign between two numbers, or 0 if it has a root strictly between them."""
         at_high = _value(self.chain[0], high) == 0
         # Sturm's theorem counts roots in (low, high], so a root at the upper end is subtracted.
         roots = _changes(self.chain, low) - _changes(self.chain, high) - at_high
@@ -125,13 +125,13 @@ def _separates(differences: Sequence[_Difference], rate: Fraction) -> bool:
 
 
 def _changes(chain: list[Polynomial], at: Fraction) -> int:
-    """Return how often signs change along Sturm's chain."""
+    """Return how often signs change along Sturm's chain at a number."""
     signs = [value > 0 for polynomial in chain if (value := _value(polynomial, at))]
     return sum(one != other for one, other in pairwise(signs))
 
 
 def _sturm(polynomial: Polynomial) -> list[Polynomial]:
-    """Return Sturm's chain of a polynomial, divided before by its common factor with its derivative."""
+    """Return Sturm's chain of a polynomial after its repeated roots are made simple (division by a common factor)."""
     chain = [polynomial, _trimmed([k * c for k, c in enumerate(polynomial)][1:])]
     while chain[-1] and (rest := _divided(chain[-2], chain[-1])[1]):
         chain.append(tuple(-c for c in rest))
@@ -140,7 +140,7 @@ def _sturm(polynomial: Polynomial) -> list[Polynomial]:
 
 
 def _divided(dividend: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:
-    """Return quotient and remainder."""
+    """Return the quotient and the remainder of two polynomials."""
     quotient, rest = [Fraction(0)] * max(0, len(dividend) - len(divisor) + 1), dividend
     while len(rest) >= len(divisor):
         factor, shift = rest[-1] / divisor[-1], len(rest) - len(divisor)

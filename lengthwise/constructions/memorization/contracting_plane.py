@@ -3,9 +3,10 @@
 Up to a change of basis, the trace s and the determinant t of W_h determine such a net's states. Both eigenvalues are
 inside the unit circle iff (s, t) is inside the triangle |s| < 1 + t, t < 1. A net generates the word iff a line
 separates its states with answer 1 from its states with answer 0. By Kirchberger's theorem, no line separates them iff
-four states exclude a line. Either two segments cross, each between states of one kind, or a state is in a triangle of
-states of the other kind. Signs of polynomials in s and t decide this. On whole triangles of (s, t), the signs of their
-Bernstein coefficients, in integers, decide.
+four states exclude a line. There are two cases: either a segment between states of one answer crosses a segment between
+states of the other answer, or a state is in a triangle of states with the other answer. Signs of polynomials in s and t
+decide which four states exclude a line. On a whole triangle of (s, t), the signs of the polynomials' Bernstein
+coefficients, which are integers, decide.
 """
 
 from collections import deque
@@ -21,33 +22,37 @@ from lengthwise.constructions.memorization.generator import LinearGenerator
 from lengthwise.constructions.memorization.words import MAX_PERIOD, Word, check_binary
 
 MAX_TRIANGLES, MAX_HALVINGS = 20_000, 60
-"""The numbers of triangles, and of halvings of one triangle, after which `contracting_plane` gives up."""
+"""The numbers of triangles, and of successive halvings that lead to a triangle, after which `contracting_plane` gives
+up."""
 
 Form = Mapping[tuple[int, ...], int]
-"""A polynomial with integer coefficients, by the exponents of s and t, or in Bernstein form by a triangle's corners."""
+"""A polynomial: a map from exponents to integer coefficients. The exponents belong to s and t or, in Bernstein form, to
+the weights of a triangle's three corners."""
 
 Triple = tuple[int, int, int]
-"""Three states, by position; they count as positive if they turn left."""
+"""The positions of three states. The sign of the triple is positive if the path through the states turns left."""
 
 Crossing = tuple[tuple[tuple[int, Triple], ...], ...]
-"""Groups of signed triples; states cannot be separated if the triples of each group have one sign."""
+"""Groups of triples, each with a factor 1 or -1. If in each group all products of factor and sign are equal and not 0,
+no line separates the states."""
 
 _CORNERS = np.array([[-2.0, 1.0], [2.0, 1.0], [0.0, -1.0]])
 _TRACE: Form = {(1, 0, 0): -2, (0, 1, 0): 2}
 _DETERMINANT: Form = {(1, 0, 0): 1, (0, 1, 0): 1, (0, 0, 1): -1}
 _ONE: Form = {(1, 0, 0): 1, (0, 1, 0): 1, (0, 0, 1): 1}
-"""s, t and 1 as linear forms of the weights of the three corners."""
+"""The number 1 as a linear form in the weights of a triangle's three corners; `_TRACE` is s, and `_DETERMINANT` is
+t."""
 
 _ADDED = np.array([1.0, 0.0])
-"""The column of W_x, for a companion matrix."""
+"""The column of W_x for the second symbol, if W_h is a companion matrix."""
 
 
 def contracting_plane(word: Word) -> LinearGenerator | None:
     """Return a net whose contracting W_h of two dimensions generates a word of two symbols, or None if none exists.
 
     The net's states are on its cycle, and its W_x reaches both dimensions; otherwise d = 1 would suffice. Triangles are
-    halved until on each some `Crossing` has definite signs. On edges signs may be 0, but edges need no proof: if a net
-    separates its states, so do all nets whose W_h differs little.
+    halved until each triangle has a `Crossing` with definite signs. On edges of triangles signs may be 0, but edges
+    need no proof: if a net separates its states, all nets whose W_h differs little also separate their states.
 
     Raises:
         ValueError: the word does not have two symbols, or has more than `MAX_PERIOD` letters.
@@ -96,7 +101,7 @@ def contracting_plane(word: Word) -> LinearGenerator | None:
 
 
 def _crossings(word: Word) -> Iterator[Crossing]:
-    """Yield all crossings: pairs of pairs, and states with three of the other kind."""
+    """Yield all crossings: two states of each answer, and a state of one answer with three states of the other."""
     kinds = [np.flatnonzero(word.letters == letter).tolist() for letter in (1, 0)]
     for (a, b), (c, d) in ((one, two) for one in combinations(kinds[0], 2) for two in combinations(kinds[1], 2)):
         yield ((1, (a, b, c)), (-1, (a, b, d))), ((1, (c, d, a)), (-1, (c, d, b)))
@@ -106,7 +111,7 @@ def _crossings(word: Word) -> Iterator[Crossing]:
 
 
 def _clearest_crossing(word: Word, states: np.ndarray) -> Crossing | None:
-    """Return the crossing whose smallest turn in float64 is the largest, or None if there is no crossing."""
+    """Return the crossing whose smallest absolute turn in float64 is the largest, or None if there is no crossing."""
     clearest, seen = 0.0, None
     for crossing in _crossings(word):
         groups = [[sign * _turn(states, triple) for sign, triple in group] for group in crossing]
@@ -123,7 +128,7 @@ def _turn(states: np.ndarray, triple: Triple) -> float:
 
 
 class Signs:
-    """The signs of a word's turns on triangles; halvings name a triangle: 0 for the first corner's half, else 1."""
+    """The signs of a word's turns on triangles; halvings name a triangle: 0 is the half at the first corner, else 1."""
 
     def __init__(self, word: Word) -> None:
         self.states = _scaled_states(word)
@@ -138,7 +143,7 @@ class Signs:
         return True
 
     def sign(self, triple: Triple, halvings: tuple[int, ...]) -> int:
-        """Return the sign of a turn inside a triangle, or 0 if its coefficients do not have one sign."""
+        """Return the sign of a turn inside a triangle, or 0 if the turn's coefficients do not all have one sign."""
         values = self.coefficients(triple, halvings).values()
         low, high = min(values), max(values)
         return int(high > 0) - int(low < 0) if low * high >= 0 else 0
@@ -157,7 +162,7 @@ class Signs:
 
 
 def _scaled_states(word: Word) -> list[list[Form]]:
-    """Return (1 - W_h^p) h for the state h before each answer, in s and t; the factor has a positive determinant."""
+    """Return (1 - W_h^p) h for the state h before each answer, as forms in s and t; det(1 - W_h^p) is positive."""
     power: list[Form] = [{}, {(0, 0): 1}]  # the first column of W_h^k, its lower number first
     for _ in range(word.period - 1):
         power.append(_plus(_times({(1, 0): 1}, power[-1]), _times({(0, 1): 1}, power[-2]), -1))
@@ -188,7 +193,7 @@ def _times(one: Form, other: Form) -> Form:
 
 
 def _in_corners(form: Form) -> Form:
-    """Return Bernstein coefficients on the triangle of all W_h, times the factorial of the degree."""
+    """Return a form's Bernstein coefficients on the triangle of all W_h, times the factorial of the degree."""
     degree = max((sum(key) for key in form), default=0)
     total: Form = {}
     for (s, t), value in form.items():
@@ -208,9 +213,10 @@ def _halving(size: int) -> Sequence[Sequence[int]]:
 
 
 def _halved(form: Form, half: int) -> Form:
-    """Return Bernstein coefficients on the half at the first or second corner: that corner, the third, the middle.
+    """Return Bernstein coefficients on half of a triangle, whose corners are corner 1 or 2, corner 3, and the middle.
 
-    All are multiplied by 2^degree, which changes no sign and keeps them integers.
+    The middle is the middle of the edge between corners 1 and 2. All coefficients are multiplied by 2^degree, which
+    changes no sign and keeps them integers.
     """
     degree = sum(next(iter(form)))
     halved: dict[tuple[int, ...], int] = {}

@@ -15,7 +15,7 @@ class Undecided(RuntimeError):
 
 
 def cycle_states(hidden: np.ndarray, added: np.ndarray, word: Word) -> np.ndarray:
-    """Return the states before each answer of an endless word; the first solves (1 - W_h^p) h = total."""
+    """Return the state before each answer of an endless word; the first state h solves (1 - W_h^p) h = `total`."""
     period = word.period
     power, total = np.eye(len(hidden)), np.zeros(len(hidden))
     for k in range(period):
@@ -29,7 +29,7 @@ def cycle_states(hidden: np.ndarray, added: np.ndarray, word: Word) -> np.ndarra
 
 
 def net_of(word: Word, hidden: np.ndarray, added: np.ndarray, states: np.ndarray) -> LinearGenerator | None:
-    """Return the net of these states on the cycle, by a linear program, or None if the program finds no such net.
+    """Return the net with these states on its cycle, found by a linear program, or None if no such net is found.
 
     `added` is the column of W_x for the second symbol; the first symbol's column is 0.
     """

@@ -6,15 +6,16 @@ from functools import cache
 from typing import Any
 
 Sum = Sequence[Fraction]
-"""The coefficients of 1, z, ..., z^(p-1). Different sums may be the same number: see `is_zero`."""
+"""A sum of fractions times powers of z: the coefficients of 1, z, ..., z^(p-1). Different sums may be the same number:
+see `is_zero`."""
 
 Term = tuple[int, int]
-"""An integer c and an exponent e: the number c z^e."""
+"""The number c z^e, as an integer c and an exponent e."""
 
 
 @cache
 def cyclotomic(order: int) -> tuple[int, ...]:
-    """Return the coefficients of the cyclotomic polynomial, the highest power first.
+    """Return the coefficients of the p-th cyclotomic polynomial, the highest power first.
 
     Example:
         >>> cyclotomic(8), min(cyclotomic(105))
@@ -26,7 +27,7 @@ def cyclotomic(order: int) -> tuple[int, ...]:
 
 
 def is_zero(number: Sum, period: int) -> bool:
-    """Return whether a sum is 0: its polynomial leaves no remainder on division by the cyclotomic one.
+    """Return whether a sum is 0, that is, whether the cyclotomic polynomial divides the sum's polynomial.
 
     Example:
         >>> is_zero([Fraction(1)] * 5, 5), is_zero([Fraction(1), Fraction(1), *[Fraction(0)] * 3], 5)
@@ -43,7 +44,7 @@ def is_zero(number: Sum, period: int) -> bool:
 
 
 def sign(number: Sum, period: int) -> int:
-    """Return the sign of the real part of a sum, exactly: intervals are refined until they exclude 0, unless it is 0.
+    """Return the exact sign of a sum's real part: unless it is 0, intervals are refined until they exclude 0.
 
     Example:
         >>> sign([Fraction(-1), Fraction(2), Fraction(0)], 3), sign([Fraction(1)] * 3, 3)
@@ -73,10 +74,10 @@ def sign(number: Sum, period: int) -> int:
 
 
 def null_vector(equations: Sequence[Sequence[Term]], period: int) -> list[Sum] | None:
-    """Return the real numbers l with sum 1 that solve every equation sum_j c_j z^(e_j) l_j = 0; None if not unique.
+    """Return the real numbers l_j with sum 1 that solve every equation sum_j c_j z^(e_j) l_j = 0; None if not unique.
 
-    Each complex equation is two equations over the real field of c = 2 cos(2 pi / p): one of cosines, and one of sines
-    divided by sin(2 pi / p). These are Chebyshev polynomials of c.
+    Each complex equation is two equations over the real field of c = 2 cos(2 pi / p): one has cosines as coefficients,
+    and the other has sines divided by sin(2 pi / p). These coefficients are Chebyshev polynomials of c.
 
     Example:
         >>> null_vector([[(1, 0), (1, 1), (1, 2)]], 3)[0]  # 1 + z + z^2 = 0
@@ -118,7 +119,7 @@ def _real_field(period: int) -> tuple[Any, list[Any], list[Any]]:
 
 
 def _as_sum(number: Any, period: int) -> Sum:
-    """Return a polynomial in c = z + 1/z as coefficients of powers of z."""
+    """Return a polynomial in c = z + 1/z as the coefficients of powers of z."""
     total = [Fraction(0)] * period
     for coefficient in number.to_list():  # Horner: times z + 1/z, plus the next coefficient
         total = [total[power - 1] + total[(power + 1) % period] for power in range(period)]

@@ -1,18 +1,18 @@
 """Proofs that frequencies cannot read a word: Farkas certificates, checked by interval or by exact arithmetic.
 
 No weights w, b give every letter a margin over its competitors iff there are suitable numbers l_ij, one for each
-position i and competing symbol j. All of these numbers are >= 0, and not all are 0. Multiplied by these numbers, the
-constraints of all (i, j) add up to 0 as functions of w and b. If all margins were positive, the sum would be positive.
-For each symbol a and frequency k of S (and 0, for the bias), with z = e^(2 pi i / p), this is the equation
+position i and competing symbol j. These numbers are >= 0, and not all of them are 0. If the constraint of each pair (i,
+j) is multiplied by l_ij, the constraints add up to 0 as functions of w and b. With positive margins, the sum would be
+positive. For each symbol a and frequency k of S (and 0, for the bias), with z = e^(2 pi i / p), this is the equation
 
     sum over i with s_i = a, j of l_ij z^(k i)  =  sum over i of l_ia z^(k i).
 
 The numbers are real, and a floating-point solution satisfies no equation exactly. There are three kinds of proof:
 
 - `"coincidence"`: S and p have a common divisor, so that two positions with different letters share a state;
-- `"interval"`: all but (n - 1)(d + 1) of the numbers are fixed, for n symbols and dimension d. The others solve a
-  square system of linear equations whose coefficients are enclosed by intervals. Interval elimination encloses the
-  solution and shows that it is positive;
+- `"interval"`: all but (n - 1)(d + 1) of the numbers are fixed, for n symbols and dimension d. The remaining numbers
+  solve a square system of linear equations whose coefficients are enclosed by intervals. Interval elimination encloses
+  the solution and shows that it is positive;
 - `"exact"`: the numbers lie in the field of z: they are sums of fractions times powers of z, and are compared modulo
   the cyclotomic polynomial of p.
 
@@ -37,7 +37,8 @@ from lengthwise.constructions.memorization.words import Word
 Kind = Literal["coincidence", "interval", "exact"]
 
 SUPPORT = 1e-9
-"""Dual weights below this fraction of the largest are dropped; the check of a certificate does not rely on it."""
+"""The smallest dual weight that is kept, as a fraction of the largest weight. The check of a certificate does not rely
+on this choice."""
 
 PRECISION = 200
 """The precision of the ends of intervals, in bits."""
@@ -47,7 +48,7 @@ MAX_CERTIFICATES = 10_000
 
 
 class FarkasCertificate(NamedTuple):
-    """The positive numbers l_ij, for `pairs` of a position i and a competing symbol j; all others are 0.
+    """The positive numbers l_ij, for `pairs` of a position i and a competing symbol j; all other l_ij are 0.
 
     For kind `"interval"`, numbers are floats, and the last (n - 1)(d + 1) numbers represent the exact solution near
     them. For kind `"exact"`, numbers are tuples of p fractions, the coefficients of 1, z, z^2, ...
@@ -60,7 +61,7 @@ class FarkasCertificate(NamedTuple):
 
 
 def refute(word: Word, frequencies: Frequencies, kind: Kind | None = None) -> FarkasCertificate | None:
-    """Return a checked certificate that no read-out has these frequencies, or None, which proves nothing.
+    """Return a checked certificate that these frequencies have no read-out of the word, or None, which proves nothing.
 
     The certificate has the given kind, or the first kind that succeeds.
 
@@ -78,7 +79,7 @@ def refute(word: Word, frequencies: Frequencies, kind: Kind | None = None) -> Fa
 
 
 def refute_below(memorization: Memorization | RationalMemorization) -> list[FarkasCertificate]:
-    """Return certificates for every maximal set of frequencies below the smallest dimension, so for all smaller sets.
+    """Return certificates for every maximal set of frequencies below the smallest dimension; they cover all subsets.
 
     For a rational W_h, the sets are derived from the sets of orders.
 
@@ -120,9 +121,10 @@ def _check_count(period: int, below: int) -> None:
 
 
 def maximal_sets(period: int, below: int) -> list[Frequencies]:
-    """Return the sets of dimension less than `below` that no other such set contains.
+    """Return the maximal sets of frequencies of dimension less than `below`: no other such set contains them.
 
-    They are all sets of dimension `below` - 1, and the sets of dimension `below` - 2 to which p / 2 cannot be added.
+    The maximal sets are all sets of dimension `below` - 1, and the sets of dimension `below` - 2 to which p / 2 cannot
+    be added.
 
     Example:
         >>> maximal_sets(6, 4), maximal_sets(5, 4)
@@ -135,7 +137,7 @@ def maximal_sets(period: int, below: int) -> list[Frequencies]:
 
 
 def holds(word: Word, certificate: FarkasCertificate) -> bool:
-    """Return whether the certificate is valid: no linear program is trusted, and all rounding is enclosed."""
+    """Return whether the certificate is valid; this check trusts no linear program, and encloses all rounding."""
     letters, p = word.letters, word.period
     if not _is_about(word, certificate):
         return False
@@ -154,7 +156,7 @@ def holds(word: Word, certificate: FarkasCertificate) -> bool:
 
 
 def _is_about(word: Word, certificate: FarkasCertificate) -> bool:
-    """Return whether every pair is a position and a competing symbol, with a number of the certificate's kind.
+    """Return whether each pair is a position and a competing symbol, and each number has the type of the kind of proof.
 
     Without this check, Python would read negative positions from the end, and accept sums of any length.
     """
@@ -171,7 +173,7 @@ def _is_about(word: Word, certificate: FarkasCertificate) -> bool:
 
 
 def _is_real(number: Sum, period: int) -> bool:
-    """Return whether a number is its own conjugate: only then do the equations at k imply those at -k."""
+    """Return whether a number equals its conjugate: only then do the equations at k imply the equations at -k."""
     return is_zero([own - number[-power % period] for power, own in enumerate(number)], period)
 
 
@@ -188,7 +190,7 @@ def _coincidence(word: Word, frequencies: Frequencies) -> FarkasCertificate | No
 
 
 def _interval(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
-    """Find numbers for as many pairs as possible; the constraints of the last (n - 1)(d + 1) pairs are independent."""
+    """Find an interval certificate with as many pairs as possible; its last (n - 1)(d + 1) pairs are independent."""
     from scipy.linalg import qr
 
     states = orbit(frequencies, word.period)
@@ -209,7 +211,7 @@ def _interval(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
 
 
 def _solution_is_positive(word: Word, certificate: FarkasCertificate) -> bool:
-    """Return whether elimination in intervals shows a positive solution; rows are in the order of a float64 LU."""
+    """Return whether interval elimination shows a positive solution; a float64 LU decides the order of rows."""
     from mpmath import iv
     from scipy.linalg import lu
 
@@ -251,7 +253,7 @@ def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
 
 
 def _enclosed(word: Word, frequencies: Frequencies, position: int, competitor: int) -> list[Any]:
-    """Return the row of a pair in `constraints`, as intervals that contain its numbers."""
+    """Return the row of `constraints` for a position and a competitor, as intervals that contain the row's numbers."""
     from mpmath import iv
 
     p = word.period
@@ -266,7 +268,7 @@ def _enclosed(word: Word, frequencies: Frequencies, position: int, competitor: i
 
 
 def _exact(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
-    """Find numbers for the pairs of a vertex, as the solution of equations in the field of z."""
+    """Find an exact certificate: numbers for the pairs of a vertex that solve equations in the field of z."""
     weights = dual_weights(word.letters, orbit(frequencies, word.period), spread=False)
     if weights is None:
         return None
@@ -285,7 +287,7 @@ def _exact(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
 
 
 def _exact_sum(word: Word, certificate: FarkasCertificate, symbol: int, k: int) -> list[Fraction]:
-    """Return the difference of the two sides in the equation of a symbol and a frequency, by powers of z."""
+    """Return the difference of the two sides in the equation of a symbol and a frequency, as a sum of powers of z."""
     total = [Fraction(0)] * word.period
     for (i, j), number in zip(certificate.pairs, certificate.numbers, strict=True):
         weight = int(word.letters[i] == symbol) - int(j == symbol)

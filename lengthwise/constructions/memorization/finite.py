@@ -1,4 +1,4 @@
-"""Strings that end: END follows indefinitely, or a caller stops the generator at END."""
+"""Generators of strings that end: after the string, END follows indefinitely, or a caller stops at the first END."""
 
 import math
 
@@ -9,10 +9,11 @@ from lengthwise.constructions.memorization.memorize import Memorization, memoriz
 from lengthwise.constructions.memorization.separation import read_out
 
 END = "$"
-"""The default symbol after a string."""
+"""The default symbol that marks the end of a string."""
 
 MAX_STEPS = 10_000_000
-"""The largest number of steps in which all exponentials must become small; the logits of these steps are computed."""
+"""The largest number of steps after which all exponentials must be small. The logits of these steps are computed one by
+one."""
 
 MAX_DIMENSION = 30
 """The largest dimension that is tried: rounding hides the read-outs of more exponentials than this."""
@@ -42,12 +43,12 @@ def end_by_period(text: str, *, end: str = END) -> Memorization:
 def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
     """Return a generator of the text and then END indefinitely: W_h is diagonal with different numbers in (0, 1).
 
-    Logits are sums of d exponentials and a constant, which change sign at most d times, at arbitrary positions. A
-    binary string with c changes, END included, therefore needs at most d = c. The dimension is the first at which a
-    linear program finds a read-out from states with entries x^(k i), k = 1 ... d, where x^len(text) = 1/2. If each
-    symbol has a single run, d = 1 suffices, because the upper envelope of lines gives the symbols in turn. The
-    generator is checked to stay at END: its state shrinks, and from some step on the state's effect on the logits is
-    bounded.
+    Logits are sums of d exponentials and a constant. Such a sum changes its sign at most d times, and the positions of
+    the changes are arbitrary. A binary string with c changes, END included, therefore needs at most d = c. The
+    dimension is the first at which a linear program finds a read-out from states with entries x^(k i), k = 1 ... d,
+    where x^len(text) = 1/2. If each symbol has a single run, d = 1 suffices, because the upper envelope of lines gives
+    the symbols in turn. A check shows that the generator stays at END: its state shrinks, so from some step on a bound
+    on the state's effect on the logits suffices.
 
     Raises:
         ValueError: the text is empty, contains the end symbol, or has more than 1,000 symbols; or it changes so often
@@ -84,7 +85,7 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
 
 
 def _stays(generator: LinearGenerator, start: int, end: int) -> bool:
-    """Return whether END follows at every step from `start` on: logits are computed, and bounded for late steps."""
+    """Return whether END follows at every step from `start` on; early logits are computed, and late ones bounded."""
     eigenvalues = np.diag(generator.hidden)
     offsets = np.delete(generator.bias[end] - generator.bias, end)
     if offsets.min() <= 0:

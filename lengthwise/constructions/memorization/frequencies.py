@@ -30,7 +30,7 @@ def dimension(frequencies: Frequencies, period: int) -> int:
 
 
 def orbit(frequencies: Frequencies, period: int) -> Float[np.ndarray, "p d"]:
-    """Return unit circles at all p steps: cos(2 pi k i / p), sin(2 pi k i / p) for each k; for k = p / 2 the sign.
+    """Return the states at all steps i: cos(2 pi k i / p) and sin(2 pi k i / p) for each k, or (-1)^i for k = p / 2.
 
     Angles are reduced in integers, so that equal states are equal numbers.
 
@@ -51,13 +51,13 @@ def orbit(frequencies: Frequencies, period: int) -> Float[np.ndarray, "p d"]:
 
 
 def blocks(frequencies: Frequencies, period: int) -> list[slice]:
-    """Return the coordinates of each frequency in a state."""
+    """Return for each frequency the slice of a state that contains its coordinates."""
     ends = np.cumsum([0, *(dimension((k,), period) for k in frequencies)])
     return [slice(int(low), int(high)) for low, high in pairwise(ends)]
 
 
 def sets_of_dimension(period: int, d: int, *, primitive: bool = True) -> Iterator[Frequencies]:
-    """Yield all S with d(S) = d; if `primitive`, only those with gcd(S, p) = 1, whose orbit has no shorter period.
+    """Yield all sets S with d(S) = d; if `primitive`, only if gcd(S, p) = 1, so that the orbit has no shorter period.
 
     Example:
         >>> list(sets_of_dimension(8, 2)), list(sets_of_dimension(6, 3))
@@ -72,7 +72,7 @@ def sets_of_dimension(period: int, d: int, *, primitive: bool = True) -> Iterato
 
 
 class Bounds(NamedTuple):
-    """Bounds on the smallest dimension of a word that need no linear program.
+    """Bounds on the smallest dimension of a word's generators, computed without a linear program.
 
     `lower` <= d_min <= `upper`; `sufficient` is a set of dimension `upper` that can be read out. At the u-th stride,
     frequency k becomes `degrees[u, k]`, and any two symbols alternate at most `alternations[u]` times.
@@ -85,7 +85,7 @@ class Bounds(NamedTuple):
     alternations: Int64[np.ndarray, " U"]
 
     def exclude(self, frequencies: Frequencies) -> bool:
-        """Return whether two symbols alternate more often, at some stride, than these frequencies can change sign.
+        """Return whether two symbols alternate more often, at some stride, than functions of these frequencies can.
 
         A trigonometric polynomial of degree m has at most 2 m zeros.
         """
@@ -97,8 +97,8 @@ def bounds(word: Word) -> Bounds:
 
     *Upper*: at stride u, the logit of a symbol with r runs is a trigonometric polynomial of degree r that is positive
     on these runs only, and the logit of the symbol with most runs is 0. So twice the second largest number of runs
-    suffices (binary: the number of changes at the best stride), and p - 1 always does.
-    *Lower*: 1 for period 2; 2 if no two symbols cross at some stride; else 3, or 4 for odd periods, which have no odd
+    suffices (binary: the number of changes at the best stride), and p - 1 always does. *Lower*: the bound is 1 for
+    period 2, and 2 if at some stride no two symbols cross. Otherwise it is 3, or 4 for odd periods, which have no odd
     dimension.
 
     Example:
@@ -123,6 +123,6 @@ def bounds(word: Word) -> Bounds:
 
 
 def _folded(multiples: Int64[np.ndarray, "..."], period: int) -> Int64[np.ndarray, "..."]:
-    """Return the frequencies 0 to p / 2 that are the same rotations: k modulo p, or p - k."""
+    """Return the frequencies from 0 to p / 2 with the same rotations as the given k: k modulo p, or -k modulo p."""
     folded: np.ndarray = np.minimum(multiples % period, -multiples % period)
     return folded

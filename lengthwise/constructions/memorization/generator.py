@@ -12,9 +12,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class LinearGenerator(NamedTuple):
     """The RNN h_i = W_h h_{i-1} + W_x x_i, y_i = Re(W_y h_i) + b_y; x_{i+1} is the symbol of the largest logit.
 
-    `hidden` is W_h [d, d], `readout` W_y [n, d], `bias` b_y [n], and `first` h_1 [d], the state after START, from which
-    the first symbol is read out. `inputs` is W_x [d, n], or None if W_x is 0 and states do not depend on the output.
-    Arrays contain floats, complex numbers, or objects such as fractions and integers.
+    `hidden` is W_h [d, d], `readout` is W_y [n, d], and `bias` is b_y [n]. `first` is h_1 [d], the state after START,
+    from which the first symbol is read out. `inputs` is W_x [d, n], or None if W_x is 0 and states do not depend on the
+    output. Arrays contain floats, complex numbers, or objects such as fractions and integers.
 
     Example:
         >>> one, two = np.ones(1), np.zeros(2)
@@ -39,7 +39,7 @@ class LinearGenerator(NamedTuple):
         return len(self.first)
 
     def states(self, count: int) -> Array:
-        """Return h_1 ... h_count, by iteration, in the arithmetic of the arrays; only if W_x = 0."""
+        """Return the states h_1 ... h_count if W_x = 0, by iteration in the arithmetic of the generator's arrays."""
         if self.inputs is not None:
             raise ValueError("inputs: expected None, got W_x, with which states depend on the output; use generate")
         states = np.empty((count, self.dimension), np.result_type(self.hidden, self.first))
@@ -50,7 +50,7 @@ class LinearGenerator(NamedTuple):
         return states
 
     def logits(self, states: Array) -> Array:
-        """Return y for each state."""
+        """Return the logits y of each state."""
         read = states @ self.readout.T
         return (read.real if np.iscomplexobj(read) else read) + self.bias
 
@@ -70,9 +70,10 @@ class LinearGenerator(NamedTuple):
         return "".join(output)
 
     def margin(self, count: int) -> float:
-        """Return the smallest distance of the first `count` states from the region of another symbol; inf for d = 0.
+        """Return the smallest distance from one of the first `count` states to another symbol's region; inf for d = 0.
 
-        The distance is (y_s - y_j) / |w_s - w_j|, with w the rows of W_y, in units of the largest norm of these states.
+        The distance from a state with symbol s to the region of symbol j is (y_s - y_j) / |w_s - w_j|, where w_s is row
+        s of W_y. Its unit is the largest norm of the states.
         """
         if not self.dimension:
             return float("inf")
@@ -88,7 +89,7 @@ class LinearGenerator(NamedTuple):
 
 
 def strict_argmax(logits: Array) -> Array:
-    """Return the index of the largest logit of each row; raise Tie if it is tied or not a number."""
+    """Return the index of the largest logit of each row; raise Tie if the largest logit is tied or is not a number."""
     best: Array = np.argmax(logits, axis=1)
     if logits.shape[1] > 1:
         largest = logits[np.arange(len(logits)), best][:, None]

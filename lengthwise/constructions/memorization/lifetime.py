@@ -13,20 +13,20 @@ Precision = Literal["bfloat16", "float16", "float32", "float64"]
 PRECISIONS = cast(tuple[Precision, ...], get_args(Precision))
 
 ENUMERATED_STEPS = 2**17
-"""The number of first steps that are enumerated."""
+"""The number of steps, from the first one on, whose symbols are computed one by one."""
 
 GRID_POINTS = 20_000
-"""The number of points, in geometric progression, at which later steps are evaluated."""
+"""The number of later steps, in geometric progression, at which margins are evaluated."""
 
 MAX_DRIFT = 50.0
-"""The angle in radians by which the fastest plane drifts within the horizon."""
+"""The angle, in radians, by which the plane that drifts fastest has drifted at the horizon."""
 
 MAX_LOG = math.log(np.finfo(np.float64).max)
-"""The power of e above which numbers overflow in float64, and below whose negative they are nearly 0."""
+"""The largest x for which exp(x) does not overflow in float64; exp(-x) is nearly 0."""
 
 
 def rounded(array: Array, precision: Precision) -> Array:
-    """Return the nearest numbers of a precision, as float64; ties go to even.
+    """Return numbers rounded to a precision, as float64; ties go to even.
 
     Example:
         >>> rounded(np.array([0.7071067811865476]), "bfloat16").tolist()
@@ -42,15 +42,15 @@ def rounded(array: Array, precision: Precision) -> Array:
 
 
 def with_rounded_hidden(generator: LinearGenerator, precision: Precision) -> LinearGenerator:
-    """Return the same generator with the entries of W_h rounded; all else, including states, stays in float64."""
+    """Return the same generator with rounded entries of W_h; all other arrays and the states stay in float64."""
     return generator._replace(hidden=rounded(generator.hidden, precision))
 
 
 class Lifetime(NamedTuple):
     """The first step whose symbol is wrong, counted from 1; None if no symbol up to step `horizon` is wrong.
 
-    `horizon` is inf if rounding changes no entry: wrong steps then come only from the rounding of states, which is
-    neglected here.
+    `horizon` is inf if rounding changes no entry of W_h. Then only the rounding of states, which is neglected here, can
+    cause a wrong symbol.
     """
 
     first_wrong: int | None
@@ -58,21 +58,22 @@ class Lifetime(NamedTuple):
 
 
 def angle_formula(period: int, drift: float) -> float:
-    """Return (pi / p) / |drift|: the step at which a plane that drifts by an angle each step is off by half an edge.
+    """Return (pi / p) / |drift|: the step at which a plane that drifts by an angle per step has drifted half an edge.
 
-    From then on, every state that reaches a decision line through the middle of an edge crosses it. Suppose that a word
-    has one plane and threshold 0. Then the first wrong symbol is at the first later step whose state has a different
-    letter next to it, on the side to which the plane drifts. For 0^h 1^h these are the last letters of runs if the
-    plane turns too far, and the first letters if it turns too little. The wait is less than h steps.
+    The edge is an edge of the regular p-gon of states. From this step on, a state is beyond the middle of the edge
+    towards which it drifts, and beyond a decision line there. Suppose that a word has one plane and threshold 0. The
+    first wrong symbol is then at the first later step whose state has a neighbor with another letter, on the side to
+    which the plane drifts. For 0^h 1^h, these steps are the last letters of runs if the plane turns too far, and the
+    first letters of runs if it turns too little. The wait is less than h steps.
     """
     return math.pi / period / abs(drift) if drift else math.inf
 
 
 def drifts(memorization: Memorization, precision: Precision) -> list[tuple[float, float]]:
-    """Return, for each frequency, the error of its plane after one step with W_h rounded: an angle and a power of e.
+    """Return for each frequency the error of its plane after one step with rounded W_h: an angle and a power of e.
 
-    Rounded, [[c, -s], [s, c]] is a rotation by another angle and a scaling, with eigenvalue c + i s. The errors are as
-    small as a rounding error, so they are computed with 50 digits.
+    A block [[c, -s], [s, c]] of the rounded W_h is a rotation by another angle and a scaling, with eigenvalue c + i s.
+    The errors are as small as a rounding error, so they are computed with 50 digits.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize
@@ -92,7 +93,7 @@ def drifts(memorization: Memorization, precision: Precision) -> list[tuple[float
 
 
 def fastest_formula(memorization: Memorization, precision: Precision) -> float:
-    """Return `angle_formula` of the plane that drifts fastest; inf if no plane drifts.
+    """Return `angle_formula` for the plane that drifts fastest; inf if no plane drifts.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize
@@ -104,12 +105,13 @@ def fastest_formula(memorization: Memorization, precision: Precision) -> float:
 
 
 def predicted_lifetime(memorization: Memorization, precision: Precision) -> Lifetime:
-    """Return the first step at which W_h with rounded entries answers a wrong symbol, with exact states and read-out.
+    """Return the first step whose symbol is wrong if entries of W_h are rounded, and states and read-out are exact.
 
     After i steps the plane of frequency k has turned i dtheta_k too far and grown by rho_k^i (`drifts`). The first
     131,072 steps are enumerated. For later steps, the logit margin at each position of the word is treated as a smooth
-    function of i. Its first zero is found on a grid and by bisection, as long as states neither overflow nor vanish in
-    float64. For one plane and threshold 0 the result is `angle_formula` and the wait that it describes.
+    function of i. The margin's first zero is found on a grid and by bisection, as long as states neither overflow nor
+    vanish in float64. For one plane and threshold 0, the result is `angle_formula` plus the wait that its docstring
+    describes.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize
@@ -132,7 +134,7 @@ def predicted_lifetime(memorization: Memorization, precision: Precision) -> Life
 
 
 class _LogitMargin:
-    """The logit of the correct letter minus the largest other one, at position j of the word after i steps of drift."""
+    """The correct letter's logit minus the largest other logit, at position j of the word after i steps of drift."""
 
     def __init__(self, memorization: Memorization, rates: Array) -> None:
         generator, word = memorization.generator, memorization.word
@@ -158,7 +160,7 @@ class _LogitMargin:
 
 
 def _first_after(margin: _LogitMargin, position: int, period: int, horizon: float) -> int | None:
-    """Return the first step at this position, after the enumerated ones, at which the margin is not positive."""
+    """Return the first step at this position, after the enumerated steps, at which the margin is not positive."""
     if horizon <= ENUMERATED_STEPS:
         return None
     grid = np.geomspace(ENUMERATED_STEPS, horizon, GRID_POINTS)

@@ -1,4 +1,4 @@
-"""The smallest linear RNN without feedback that repeats a word indefinitely, and the widest margin at that size."""
+"""The smallest linear RNN without feedback that repeats a word indefinitely, with the widest margin at that size."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -23,23 +23,25 @@ BUDGET = 3_000
 """The number of linear programs in a search: about 10 CPU seconds for a binary word."""
 
 SETS_PER_PROGRAM, ENTRIES_PER_PROGRAM = 100, 10_000
-"""For each program of the budget: how many sets a search may enumerate, and how many entries constraints may have.
+"""The number of sets that a search may enumerate, and the number of entries that its constraints may have, for each
+linear program in the budget.
 
 The bounds of a long word exclude most sets, and the programs of a word of many symbols are large.
 """
 
 MAX_READOUT_DIMENSION, MAX_ENTRIES = 200, 5_000_000
-"""The largest linear program: trigonometric polynomials of higher degree are too badly conditioned for float64."""
+"""The largest dimension and the largest number of entries of a linear program. In higher dimensions, trigonometric
+polynomials are too badly conditioned for float64."""
 
 
 class Memorization(NamedTuple):
     """A generator of a word, and bounds on the smallest dimension d_min: `lower` <= d_min <= `upper`.
 
-    The bounds are equal unless the budget ended the search. `frequencies` are the generator's, of dimension at most
-    `upper`. `margin` is the distance of its states, which have norm 1, from the region of another symbol. For two
-    symbols it is the largest that these frequencies allow; for more it is at least `min_margin`, the optimum of the
-    group lasso. `programs` counts the linear programs of the search for d_min. `is_widest` is False if the budget ended
-    the search for wider margins.
+    The bounds are equal unless the budget ended the search. `frequencies` are the generator's frequencies, whose
+    dimension is at most `upper`. `margin` is the smallest distance from a state of the generator, which has norm 1, to
+    the region of another symbol. For two symbols, it is the largest margin that these frequencies allow. For more
+    symbols, it is at least `min_margin`, the optimum of the group lasso. `programs` counts the linear programs of the
+    search for d_min. `is_widest` is False if the budget ended the search for wider margins.
     """
 
     word: Word
@@ -61,9 +63,9 @@ def memorize(
     Sets are tried in order of dimension. The generator has the widest margin of the first set that can be read out.
     With `robust`, it has the widest margin of all sets of dimension d_min, or up to `max_dimension`.
 
-    The restriction to W_h^p = 1 loses nothing, even if the states of another W_h grow, decay or tie. Means over steps
-    that are p apart, part by part in the order of growth, leave only frequencies k / p and generate the same word
-    (docs/memorization.md, "The smallest dimension").
+    The restriction to W_h^p = 1 loses nothing, even if the states of another W_h grow, decay or tie. If states are
+    averaged over steps that are p apart, part by part in the order of growth, only frequencies k / p are left, and the
+    word stays the same (docs/memorization.md, "The smallest dimension").
 
     Raises:
         ValueError: the text is not a word (`parse_word`), its linear programs are too large, it needs more than
@@ -105,7 +107,7 @@ def memorize(
 
 
 def check_max_dimension(max_dimension: int | None) -> None:
-    """Raise a ValueError if the limit is larger than any word needs."""
+    """Raise a ValueError if the limit on dimensions is larger than any word needs."""
     if max_dimension is not None and max_dimension >= MAX_LENGTH:
         raise ValueError(
             f"max_dimension: expected at most {MAX_LENGTH - 1}, got {max_dimension}; a word of period p needs no more "
@@ -125,7 +127,7 @@ def _check_programs(word: Word, upper: int) -> None:
 
 
 class _Search:
-    """Sets of frequencies in order of dimension that no bound excludes, until the budget is used up.
+    """A search through sets of frequencies that no bound excludes, by rising dimension, until the budget is used up.
 
     The caller reports the number of programs that it solves through `count`. `reached` is the dimension of the last
     set.
@@ -157,13 +159,13 @@ class _Search:
                     yield frequencies
 
     def count(self, programs: int) -> None:
-        """Add programs for the last set."""
+        """Add a number of linear programs that were solved for the last set."""
         self.programs += programs
         self.entries += programs * num_entries(len(self.word.symbols), self.word.period, self.reached)
 
 
 def _first(word: Word, search: _Search) -> Frequencies:
-    """Return the first set that can be read out, or the sufficient set of the bounds if the search ends before."""
+    """Return the first set that can be read out, or the bounds' sufficient set if the search ends without one."""
     for frequencies in search.sets(range(search.known.lower, search.known.upper)):
         search.count(1)
         if read_out(word.letters, orbit(frequencies, word.period)) is not None:
@@ -174,7 +176,7 @@ def _first(word: Word, search: _Search) -> Frequencies:
 def _widest(
     word: Word, first: Frequencies, search: _Search, dimensions: Iterable[int]
 ) -> tuple[Frequencies, WidestMargin]:
-    """Return the widest margin, and its set, among `first` (which can be read out) and all sets of these dimensions."""
+    """Return the set with the widest margin, and this margin, among `first` and all sets of these dimensions."""
     frequencies, best = first, _widest_margin(word, first)
     assert best is not None, "a read-out of the first set was found"
     search.count(best.programs)
@@ -199,7 +201,7 @@ def _constant(word: Word) -> LinearGenerator:
 
 
 def _assemble_weights(word: Word, frequencies: Frequencies, best: WidestMargin) -> LinearGenerator:
-    """Return the generator of these frequencies, its planes scaled for the widest margin; states have norm 1."""
+    """Return the generator with these frequencies, with planes scaled for the widest margin; states have norm 1."""
     p = word.period
     d = dimension(frequencies, p)
     scales = np.sqrt(best.norms / best.cost)

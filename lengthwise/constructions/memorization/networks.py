@@ -1,4 +1,4 @@
-"""Generators as torch modules: the linear RNN itself, and standard RNNs with a function between states."""
+"""Generators as torch modules: the linear RNN itself, and standard RNNs with a ReLU or tanh between states."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ SCALE = 2.0**-20
 
 
 def as_linear_rnn(generator: LinearGenerator, dtype: torch.dtype = torch.float64) -> LinearRNNGenerator:
-    """Return the model with these weights, whose START leads from h_0 = 0 to h_1; only for real generators of d >= 1.
+    """Return a real generator of d >= 1 as a model with the same weights, whose START leads from h_0 = 0 to h_1.
 
     Weights are rounded to `dtype`. If a word needs numbers with more digits, as `digits` with many symbols does, the
     model generates another word.
@@ -47,10 +47,10 @@ def as_elman(generator: LinearGenerator, activation: Literal["relu", "tanh"], co
     h' = h + c satisfies h'_i = W_h h'_{i-1} + W_x x_i + (c - W_h c). The only new parameter is the bias b_h, and b_y
     becomes b_y - W_y c.
 
-    *tanh* is the identity near 0, up to a relative error x^2 / 3: states and W_x are scaled by 2^-20, and W_y by 2^20.
-    A step shrinks the state by 3e-13, so the output is correct for a long time, but not indefinitely.
+    *tanh* is the identity near 0, up to a relative error of x^2 / 3. So states and W_x are scaled by 2^-20, and W_y by
+    2^20. A step shrinks the state by 3e-13, so the output is correct for a long time, but not indefinitely.
 
-    Every x_i is one-hot, so all columns of W_x contain b_h. A softmax changes no argmax.
+    Every x_i is one-hot, so b_h is added to all columns of W_x. A softmax after the logits would change no argmax.
 
     Example:
         >>> from lengthwise.constructions.memorization.closed_form import rotation

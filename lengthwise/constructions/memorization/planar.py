@@ -1,4 +1,4 @@
-"""Words that a rotation of the plane memorizes: exactly those that are non-crossing at some stride."""
+"""Words that a rotation of the plane memorizes: exactly the words that are non-crossing at some stride."""
 
 import numpy as np
 
@@ -11,10 +11,10 @@ def planar(word: Word) -> LinearGenerator:
     """Return a generator with d = 2 of any word of period p >= 3 that is non-crossing at a stride u, by nested spans.
 
     At that stride no two symbols cross. The symbols, each with the span from its first to its last position, are
-    therefore a forest under the symbol at position 0, whose logit is 0. A chord cuts off exactly the span of any other
-    symbol x. With g_x the signed distance beyond that chord, y_x = y_parent(x) + g_x. At any position, g is positive
-    for all ancestors of its symbol. It is negative for the first symbol on any other path down the forest, and for all
-    symbols below that symbol.
+    therefore a forest under the symbol at position 0, whose logit is 0. For any other symbol x, a chord cuts off
+    exactly the span of x. With g_x the signed distance beyond this chord, y_x = y_parent(x) + g_x. At any position, g
+    is positive for all ancestors of the position's symbol. It is negative for the first symbol on any other path down
+    the forest, and for all symbols below that symbol.
 
     W_h turns by 2 pi v / p with u v = 1 modulo p.
 
@@ -27,7 +27,7 @@ def planar(word: Word) -> LinearGenerator:
         'abacabac'
 
     Source: "update on rnn memorization", section "How small can we make d?", for two symbols in two runs.
-    Differs from the source: covers every word for which d = 2 is possible.
+    Differs from the source: here every word for which d = 2 is possible is covered.
     """
     check_word(word)
     p = word.period

@@ -1,4 +1,4 @@
-"""Rational W_h: the dimensions that have a matrix of order p, the sets that can be read out, and integer companions.
+"""Generators with a rational W_h: the dimensions of matrices of order p, and read-outs from integer companion matrices.
 
 The minimal polynomial of a rational matrix of finite order p is a product of different cyclotomic polynomials Phi_j,
 j in J, with least common multiple p. Its dimension is sum phi(j), and its frequencies are all k with p / gcd(k, p) in
@@ -35,8 +35,8 @@ MAX_DIVISORS = 18
 def psi(order: int) -> int:
     """Return the smallest dimension in which a rational matrix has order p.
 
-    It is the sum of phi(q) over prime powers q || p, q != 2. A single factor 2 costs nothing, since -1 times a matrix
-    of odd order q has order 2 q; psi(2) = 1.
+    This dimension is the sum of phi(q) over prime powers q || p, q != 2. A single factor 2 costs nothing, since -1
+    times a matrix of odd order q has order 2 q; psi(2) = 1.
 
     Example:
         >>> [psi(p) for p in (1, 2, 3, 4, 5, 8, 12, 30)]
@@ -53,11 +53,11 @@ def psi(order: int) -> int:
 
 
 class RationalMemorization(NamedTuple):
-    """The smallest generator of a word with a rational, here integer, W_h; `orders` are J.
+    """The smallest generator of a word with a rational W_h, which here is an integer matrix; `orders` are J.
 
-    `order_dimension` is psi(p), which suffices for the order but may not suffice for the word. All numbers are
-    integers. The smallest dimension is at least `lower`, and equal to `lower` unless the search ended early. `programs`
-    counts linear programs.
+    `order_dimension` is psi(p), which suffices for a matrix of order p but may not suffice for the word. All numbers
+    are integers. The smallest dimension is at least `lower`, and equal to `lower` unless the search ended early.
+    `programs` counts the linear programs that were solved.
     """
 
     word: Word
@@ -129,7 +129,7 @@ def _search(word: Word, budget: int) -> RationalMemorization:
 
 
 def _divisors(period: int) -> list[int]:
-    """Return the divisors j >= 2."""
+    """Return the divisors j >= 2 of a period."""
     return [j for j in range(2, period + 1) if period % j == 0]
 
 
@@ -151,7 +151,7 @@ def _degree(order: int) -> int:
 
 
 def frequencies_of(orders: tuple[int, ...], period: int) -> Frequencies:
-    """Return the frequencies 1 <= k <= p / 2 of these orders.
+    """Return the frequencies 1 <= k <= p / 2 that a matrix with these orders has.
 
     Example:
         >>> frequencies_of((3, 4), 12)
@@ -173,11 +173,11 @@ def companion_blocks(orders: tuple[int, ...]) -> tuple[Array, Array]:
 
 
 MAX_WEIGHT = 2**52
-"""The bound on the integers of a read-out, with which float64 represents all logits exactly."""
+"""The bound on a read-out's integers: below it, float64 represents all logits exactly."""
 
 
 def _assemble_weights(word: Word, orders: tuple[int, ...]) -> LinearGenerator:
-    """Return the read-out of the integer states, scaled by the smallest power of two that keeps every margin."""
+    """Return the generator with these orders; the smallest power of two that keeps every margin scales its read-out."""
     hidden, first = companion_blocks(orders)
     bare = LinearGenerator(hidden, np.zeros((1, len(first)), int), np.zeros(1, int), first, word.symbols)
     if word.period == 1:

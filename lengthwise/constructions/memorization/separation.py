@@ -10,14 +10,14 @@ Orbit = Float[np.ndarray, "p d"]
 
 
 class Readout(NamedTuple):
-    """Logits ``states @ weights.T + bias`` in which the logit of every letter exceeds all others by at least 1."""
+    """Weights and bias of logits ``states @ weights.T + bias``, in which each letter leads all others by at least 1."""
 
     weights: Float[np.ndarray, "n d"]
     bias: Float[np.ndarray, " n"]
 
 
 def pairs(letters: Letters) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]:
-    """Return positions and competitors: every position with every symbol that is not its letter."""
+    """Return every pair of a position and a competitor, which is a symbol other than the position's letter."""
     positions, competitors = np.nonzero(letters[:, None] != np.arange(int(letters.max()) + 1))
     return positions, competitors
 
@@ -28,10 +28,10 @@ def num_entries(num_symbols: int, period: int, dimension: int) -> int:
 
 
 def constraints(letters: Letters, orbit: Orbit) -> Float[np.ndarray, "m k"]:
-    """Return a row for each pair (i, j) of position and competitor: (w_(s_i) - w_j).h_i + b_(s_i) - b_j in w and b.
+    """Return the coefficients of (w_(s_i) - w_j).h_i + b_(s_i) - b_j in w and b, as a row for each pair (i, j).
 
-    Only differences between symbols matter: the last symbol has w = 0 and b = 0, which leaves k = (n - 1)(d + 1)
-    unknowns.
+    A pair is a position i with letter s_i and a competing symbol j. Only differences between symbols matter, so the
+    last symbol has w = 0 and b = 0. This leaves k = (n - 1)(d + 1) unknowns.
     """
     positions, competitors = pairs(letters)
     states = np.concatenate([orbit, np.ones((len(orbit), 1))], 1)[positions]
@@ -70,7 +70,7 @@ def read_out(letters: Letters, orbit: Orbit) -> Readout | None:
 
 
 def _scaled(letters: Letters, orbit: Orbit, unknowns: Float[np.ndarray, " k"]) -> Readout:
-    """Return the read-out with smallest margin 1; a margin that rounding could make 0 is an error."""
+    """Return the read-out scaled to a smallest margin of 1; raise an error if rounding could make a margin 0."""
     free = unknowns.reshape(-1, orbit.shape[1] + 1)
     parameters = np.concatenate([free, np.zeros((1, free.shape[1]))])
     # Differences of logits stay, and the squared differences of all pairs sum to n |W|^2 (`_with_norms`).
@@ -115,7 +115,7 @@ def dual_weights(letters: Letters, orbit: Orbit, *, spread: bool) -> Float[np.nd
 
 
 class WidestMargin(NamedTuple):
-    """The read-out with the smallest known `cost`, which is the sum over blocks of |V_k|.
+    """The read-out with the smallest known `cost`, the sum of |V_k| over blocks k of the state (`widest_margin`).
 
     No read-out costs less than `lower_bound`. `programs` counts the linear programs that were solved.
     """
@@ -127,7 +127,7 @@ class WidestMargin(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """Return sum_k |V_k|; its inverse is the margin of unit states for two symbols, a lower bound for more."""
+        """Return sum_k |V_k|; its inverse is the margin of unit states for two symbols, and a lower bound for more."""
         return float(self.norms.sum())
 
 
@@ -135,19 +135,21 @@ MAX_ROUNDS = 200
 """The largest number of cutting-plane rounds; `WidestMargin.lower_bound` shows how close the result is."""
 
 MAX_TOTAL_ENTRIES = 10_000_000
-"""The largest number of entries in the constraints of all rounds together; it ends large programs earlier."""
+"""The largest number of entries in the constraints of all rounds together. It ends the search earlier for large
+programs."""
 
 GAP = 1e-6
-"""The relative distance between cost and lower bound at which rounds stop."""
+"""The relative distance between cost and lower bound at which no further round is run."""
 
 
 def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> WidestMargin | None:
     """Return the read-out that tolerates the largest change of unit states, by a group lasso over frequencies, or None.
 
-    A block of the state may be scaled by r_k and its weights by 1 / r_k, with sum_k r_k^2 = 1. With V_k the differences
-    of all pairs of symbols on block k at margin 1, the best scales are r_k^2 = |V_k| / sum |V|. The distance of a state
-    from the region of another symbol is then 1 / sum_k |V_k| (Frobenius norms: for two symbols this is the distance,
-    for more a lower bound). Kelley's cutting planes minimize the sum. Each round is a linear program in which
+    A block of the state may be scaled by r_k and its weights by 1 / r_k, with sum_k r_k^2 = 1. Let V_k be the
+    differences of weights on block k between all pairs of symbols, at margin 1. The best scales are then r_k^2 = |V_k|
+    / sum |V|. With Frobenius norms, 1 / sum_k |V_k| is the distance of a state from the region of another symbol for
+    two symbols, and a lower bound on it for more. Kelley's cutting planes minimize sum_k |V_k|. Each round is a linear
+    program in which
     |V_k| >= <G, V_k> for a few G of norm 1, and its value is a lower bound.
 
     Source: second-order cone program of the group lasso, Yuan and Lin (2006).
@@ -184,14 +186,14 @@ def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Widest
 
 
 def _with_norms(readout: Readout, blocks: list[slice]) -> WidestMargin:
-    """Return the cost of a read-out whose weights have mean 0: the squared differences of all pairs sum to n |W|^2."""
+    """Return the read-out with its cost; as weights have mean 0, the squared differences of pairs sum to n |W|^2."""
     n = len(readout.bias)
     norms = np.array([np.sqrt(n) * np.linalg.norm(readout.weights[:, block]) for block in blocks])
     return WidestMargin(readout, norms, lower_bound=0.0, programs=0)
 
 
 def _cuts(readout: Readout, blocks: list[slice], width: int) -> Float[np.ndarray, "f k"]:
-    """Return <G, V_k> - t_k <= 0 for each block, over the unknowns of `constraints` and t; G is V_k's direction now."""
+    """Return the cut <G, V_k> - t_k <= 0 for each block, over the unknowns of `constraints` and t; G is V_k / |V_k|."""
     n = len(readout.bias)
     cuts = np.zeros((len(blocks), (n - 1) * width + len(blocks)))
     for index, block in enumerate(blocks):

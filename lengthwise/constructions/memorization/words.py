@@ -1,4 +1,4 @@
-"""Words that are repeated indefinitely: their letters around a circle, read at any stride."""
+"""Words that are repeated indefinitely, so that their letters are on a circle and can be read at any stride."""
 
 from collections.abc import Iterator
 from math import gcd
@@ -17,7 +17,7 @@ MAX_LENGTH = 1_000
 
 
 class Word(NamedTuple):
-    """A primitive word: not a power of a shorter one.
+    """A primitive word, which is not a power of a shorter word.
 
     `letters` are indices into `symbols`, which are sorted; `power` is how often the given text repeats the word.
     """
@@ -72,7 +72,7 @@ def check_word(word: object) -> None:
 
 
 def binary_words(period: int) -> Iterator[Word]:
-    """Yield words of two symbols with this period, one of each class up to rotation and exchange of the symbols.
+    """Yield words of two symbols with this period, one for all words that are equal up to rotation and symbol exchange.
 
     Example:
         >>> [word.text for word in binary_words(4)]
@@ -94,7 +94,7 @@ def units(period: int) -> tuple[int, ...]:
 
 
 def at_stride(letters: Int64[np.ndarray, " p"], stride: int) -> Int64[np.ndarray, " p"]:
-    """Return the letters at 0, u, 2u, ... modulo p.
+    """Return the letters at positions 0, u, 2u, ... modulo p, for stride u.
 
     Example:
         >>> at_stride(np.array([0, 1, 2, 3, 4]), 2).tolist()
@@ -115,7 +115,7 @@ def num_runs(letters: Int64[np.ndarray, " p"]) -> Int64[np.ndarray, " n"]:
 
 
 def alternations(letters: Int64[np.ndarray, " p"]) -> int:
-    """Return the largest number of changes, around the circle, between two symbols when all others are left out.
+    """Return the largest number of changes around the circle between two symbols if all other symbols are left out.
 
     There is a change from x to y at every y before which x occurred more recently than y. Around a circle, there are as
     many changes back. The definition, pair by pair, is in the tests.
@@ -136,7 +136,8 @@ def alternations(letters: Int64[np.ndarray, " p"]) -> int:
 def non_crossing_stride(letters: Int64[np.ndarray, " p"]) -> int | None:
     """Return a stride at which the word is non-crossing, or None.
 
-    It is non-crossing if no two symbols occur as x .. y .. x .. y around the circle: no two alternate more than twice.
+    A word is non-crossing if no two symbols occur as x .. y .. x .. y around the circle, so no two alternate more than
+    twice.
 
     Example:
         >>> non_crossing_stride(np.array([0, 1, 0, 2])), non_crossing_stride(np.array([0, 1, 2, 0, 1, 3]))
@@ -147,11 +148,12 @@ def non_crossing_stride(letters: Int64[np.ndarray, " p"]) -> int | None:
 
 
 MAX_PERIOD = 32
-"""The longest word, in letters, that is decided exactly: each pair of a 1 and a 0 has a polynomial of that degree."""
+"""The longest word, in letters, for which contracting nets are decided exactly. Each pair of a 1 and a 0 has a
+polynomial whose degree grows with the word."""
 
 
 def check_binary(word: Word, longest: int | None = None) -> None:
-    """Raise a ValueError unless a word has two symbols and at most `longest` letters, if that is given."""
+    """Raise a ValueError unless a word has two symbols and, if `longest` is given, at most that many letters."""
     if longest is not None and word.period > longest:
         raise ValueError(f"word: expected at most {longest} letters here, got {word.period}; give a shorter one")
     if len(word.symbols) != 2:
