@@ -31,8 +31,8 @@ MAX_CONVOLUTION = 64
 """The largest width of a short convolution. Its state is all inputs in the window except the newest."""
 
 MAX_PARAMETERS = 200_000_000
-"""The largest number of parameters. For each parameter, training keeps five numbers (such as moments): 4 GB in
-float32."""
+"""The largest number of parameters of a model. For each parameter, training keeps five numbers (such as moments): 4 GB
+in float32."""
 
 Width = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
 """A number of units, for example in a state or in a hidden layer."""
@@ -70,7 +70,7 @@ class SequenceModel(nn.Module, ABC):
     `generator`. The module `readout` turns hidden states into logits. If the user chooses no preset, `default_preset`
     names the recipe for training, and `default_goal_preset` names the recipe for training until a goal is reached. A
     model needs `default_goal_preset` only if several presets have a goal for it. Abilities that only some models have
-    are classes in `lengthwise.models.capabilities`. A model inherits these before this class.
+    are classes in `lengthwise.models.capabilities`. A model lists these classes before `SequenceModel` among its bases.
 
     Overflow of states does not raise an error. From the overflow on, no logit is finite, and every measure counts the
     answers as wrong.
@@ -86,7 +86,7 @@ class SequenceModel(nn.Module, ABC):
     """The number format of matrix products while the model is measured (`eval_mode`); weights keep their format."""
 
     def __init_subclass__(cls) -> None:
-        """Set `name` to the name of the class; registering the class replaces it."""
+        """Set `name` to the name of the class; registering the class replaces this name."""
         # A name that the class inherits from a base class is replaced, because it is not the class's own.
         if getattr(cls, "name", "") in ("", *(base.__name__ for base in cls.__mro__[1:])):
             cls.name = cls.__name__
@@ -150,7 +150,7 @@ class RecurrentModel(SequenceModel):
         """Read one symbol of every string; return the logits for the strings so far, and the next state."""
 
     def check_step(self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"], num_symbols: int) -> None:
-        """Raise a ValueError unless `token` has symbols 0 ... num_symbols - 1 and `state` a state for each of them."""
+        """Raise a ValueError unless `token` has symbols 0 ... num_symbols - 1, and `state` a state for each string."""
         self.check_inputs(token[:, None], num_symbols)
         if torch.compiler.is_exporting():  # an exported graph must work for any number of strings
             return
@@ -199,7 +199,7 @@ def check_is_model(model: object, argument: str = "model") -> None:
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Put the model into evaluation mode inside the context, in its own precision and without gradients.
+    """Put the model into evaluation mode inside the context, without gradients and with the model's `precision`.
 
     Afterwards, each module returns to its own former mode, because some modules of a user's net may have to stay in
     evaluation mode.
@@ -216,7 +216,7 @@ def eval_mode(model: nn.Module) -> Iterator[None]:
 
 
 def first_names(model: nn.Module) -> dict[str, str]:
-    """Map every name of a parameter to its first name; tied weights are one parameter with several names."""
+    """Map every parameter name to the first name of the same parameter; a tied weight has several names."""
     named = list(model.named_parameters(remove_duplicate=False))
     # The order is reversed, so that the first name of a parameter overwrites the other names.
     first = {parameter: name for name, parameter in reversed(named)}
@@ -323,7 +323,7 @@ def _check_class(model: type[Any], config: ModelConfig, sizes: Mapping[str, int]
 
 
 class _NoDraws(TorchFunctionMode):
-    """A mode without normal draws: on "meta", these would import torch's compiler, which takes a second."""
+    """A mode that skips normal draws: on device "meta", a draw would import torch's compiler, which takes a second."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -335,7 +335,7 @@ class _NoDraws(TorchFunctionMode):
 
 
 def _sizes(model: type[SequenceModel], task: Alphabet | Vectors) -> dict[str, int]:
-    """Return the sizes of a model for a task, from the task's symbols and answers, or from its dimension."""
+    """Return the sizes of a model for a task, from the task's symbols and answers, or from its vectors' dimension."""
     if isinstance(task, Vectors):
         check_accepts_vectors(model)
         return {"input_dim": task.input_dim, "num_classes": 1}

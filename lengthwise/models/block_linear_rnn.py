@@ -30,7 +30,8 @@ MAX_ELEMENTS_PER_CHUNK = 1 << 24
 """The largest number of elements, in states and in transitions above the first layer, that are in memory at once."""
 
 MAX_TABLED_SYMBOLS = 256
-"""The largest vocabulary with a full table. For larger ones, only symbols of the input have rows."""
+"""The largest vocabulary for which tables have a row for every symbol. For a larger vocabulary, only the symbols of the
+input have rows."""
 
 
 class SymbolTables(NamedTuple):
@@ -42,7 +43,7 @@ class SymbolTables(NamedTuple):
 
 
 class BlockLinearRNNConfig(ModelConfig):
-    """Width D, block dimension S (a divisor of D), number of layers, and the constraint on columns of transitions.
+    """The settings of a `BlockLinearRNN`: width D, block dimension S (a divisor of D), layers, columns of transitions.
 
     - `columns`, `p`, `input_map`, `first_state`: as in `BlockLinearLayer`, for all layers.
     - `hidden`: the number of hidden units between a symbol's embedding and its transition. With 0 units, the embedding
@@ -267,7 +268,8 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
         tokens: Int64[Tensor, "B T"],
         before: Sequence[Float[Tensor, "B N S"]],
     ) -> list[Float[Tensor, "B T N S"]]:
-        """Return the states of all layers at positions `tokens` (rows of the tables), from the states before them."""
+        """Return the states of all layers at positions whose rows in the tables are `tokens`, from the states
+        before."""
         lowest, *others = before
         steps = steps_by_symbol(tables.transitions, tables.values, tokens)
         layers = [self._all_states(steps, tokens.shape[1], lowest)]

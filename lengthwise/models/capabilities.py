@@ -56,7 +56,7 @@ class ShowsNodes:
     observe: Observer | None = None
 
     def observed(self: Tree, observe: Observer) -> Tree:
-        """Return a copy of this model that passes the states of its nodes to `observe`; it shares all parameters."""
+        """Return a copy of this model that passes the states of nodes to `observe`; the copy shares all parameters."""
         other = copy.copy(self)
         other.observe = observe
         return other
@@ -68,7 +68,7 @@ class DrawsInTraining:
     generator: Generator | None = None
 
     def drawing(self: Random, generator: Generator) -> Random:
-        """Return a copy of this model that draws its random numbers from `generator`; it shares all parameters."""
+        """Return a copy of this model that draws random numbers from `generator`; the copy shares all parameters."""
         other = copy.copy(self)
         other.generator = generator
         return other
@@ -109,7 +109,7 @@ class BoundsSteps(ABC):
 class BoundedReceptiveField(ABC):
     """A model whose answer may depend only on the last few symbols, and not on their positions.
 
-    Then ``last(inputs)`` equals ``last(inputs[:, -receptive_field:])``, up to rounding.
+    If so, ``last(inputs)`` equals ``last(inputs[:, -receptive_field:])`` up to rounding.
     """
 
     @property
@@ -169,14 +169,14 @@ class FollowsTraining(ABC):
 
 
 class HasPenalty(ABC):
-    """A model with a `penalty` that training adds to the loss, a number computed only from the weights."""
+    """A model with a `penalty`, which is a number, computed only from the weights, that training adds to the loss."""
 
     @abstractmethod
     def penalty(self) -> Float[Tensor, ""]: ...
 
 
 class Distributions(NamedTuple):
-    """A parameter whose entries are logits of distributions, its shape as a table, and the dimension that sums to 1."""
+    """A parameter with logits of distributions. As a table of shape `shape`, its probabilities sum to 1 along `dim`."""
 
     logits: Tensor
     shape: tuple[int, ...]

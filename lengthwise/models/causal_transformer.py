@@ -29,7 +29,8 @@ from lengthwise.validation import truncate
 DEFAULT_RANGE = 2048
 
 IMPLIED = ("sinusoidal", "learned")
-"""Encodings whose names settings omit, because `learned_positions` identifies them: 0 means `"sinusoidal"`."""
+"""Encodings whose names are left out of settings, because `learned_positions` identifies the encoding: 0 means
+`"sinusoidal"`."""
 
 
 class EncodingsOfSize(Sequence[str]):
@@ -49,7 +50,7 @@ class EncodingsOfSize(Sequence[str]):
 
 
 class CausalTransformerConfig(ModelConfig):
-    """Width D, heads H (a divisor of D), positions, initialization, read-in and read-out.
+    """The settings of a causal transformer: width D, heads H (a divisor of D), positions, initialization and more.
 
     - `positions`: an encoding of `lengthwise.layers.positions`.
     - `learned_positions`: the size of the table of `"learned"`, which is also the largest length of an input. If a size
@@ -168,7 +169,7 @@ class CausalTransformer(
 
     @property
     def receptive_field(self) -> int | None:
-        """Return L (w - 1) + 1 for depth L if each layer sees the last w positions, or None if layers see all."""
+        """Return L (w - 1) + 1 for depth L if each layer sees the last w positions; None if it sees all positions."""
         window = self.read_in.positions.window
         return None if window is None else self.depth * (window - 1) + 1
 

@@ -95,7 +95,7 @@ class _EmbeddedStrings(TorchFunctionMode):
         return torch.cat([before, self.leaves[-1]], 1)  # a copy: the net may write into the result, but not into a leaf
 
     def _are_strings(self, ids: Tensor) -> bool:
-        """Return whether equal symbols have equal ids; a net may have its own ids, and read a token before them."""
+        """Return whether ids are the strings up to renumbering, possibly after a token that the net reads first."""
         if ids.ndim != 2 or len(ids) != self.shape[0] or ids.shape[1] < self.shape[1] or ids.dtype == torch.bool:
             return False
         return torch.equal(_equalities(ids[:, -self.shape[1] :]), self.equal)

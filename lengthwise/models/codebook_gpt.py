@@ -17,7 +17,7 @@ MAX_ENTRIES = 300_000
 
 
 class CodebookGPTConfig(RegularGPTConfig):
-    """Sizes of a RegularGPT of variant merge and thickness 1, the largest number of codes, and the time of the search.
+    """The settings of a `CodebookGPT`: a RegularGPT of variant merge and thickness 1, and its search for codes.
 
     The first search for codes is after the fraction `quantize_after` of all training steps. Further searches follow
     every 100 steps until the states close, which means that all merged states belong to known classes. The net must

@@ -12,7 +12,7 @@ from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 
 class DeltaNetConfig(StackedConfig):
-    """Width D, number of layers, heads H (a divisor of D), and the number and kind of Householder matrices.
+    """The settings of a `DeltaNet`: width D, number of layers, heads H (a divisor of D), and Householder matrices.
 
     - `householders`, `eigenvalues`, `gated`: as in `DeltaNetLayer`. DeltaNet has a single Householder matrix and
       `"positive"` eigenvalues. Gated DeltaNet also has `gated`, and DeltaProduct has several Householder matrices.

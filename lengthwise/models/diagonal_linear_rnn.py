@@ -11,10 +11,10 @@ from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 
 class DiagonalLinearRNNConfig(StackedConfig):
-    """Width D, number of layers, and transitions: `"constant"` (complex) or `"input-dependent"` (D real numbers).
+    """The settings of a `DiagonalLinearRNN`: width D, layers, and `"constant"` or `"input-dependent"` transitions.
 
-    `d_state` is the number of constant transitions. `hidden` is the number of hidden units for input-dependent
-    transitions.
+    Constant transitions are `d_state` complex numbers. Input-dependent transitions are D real numbers, which a net of
+    `hidden` hidden units computes.
     """
 
     used_with = MappingProxyType(

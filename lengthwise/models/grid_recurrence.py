@@ -22,7 +22,7 @@ FALL_START, FALL_END = 0.6, 0.9
 
 
 class GridRecurrenceConfig(ModelConfig):
-    """The kind of messages, and their sizes.
+    """The settings of a `GridRecurrence`: the kind of its messages, and their sizes.
 
     - `messages="categorical"`: a message is one of `num_messages` classes, and a pair of letters has one of
       `num_relations` relations. The temperature is 1 in the first 60 % of training. Until 90 %, it falls to
@@ -56,9 +56,10 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
 
         y = c i + sum over j' <= j of r(down message from row i, column j').
 
-    So each prefix is answered from the rows and columns that it has. The state of a string is the number y. The logit
-    of class k, an integer, is -s (k - y)^2, so the answer is the integer nearest to y. No parameter depends on the
-    number of classes, so a net can answer longer strings if there are classes for their answers.
+    So each prefix is answered from the rows and columns of the letters that the prefix contains. The state of a string
+    is the number y. The logit of class k, an integer, is -s (k - y)^2, so the answer is the integer nearest to y. No
+    parameter depends on the number of classes, so a net can answer longer strings if there are classes for their
+    answers.
 
     Source: Graves et al., "Multi-dimensional recurrent neural networks" (ICANN 2007); Kalchbrenner et al., "Grid long
         short-term memory" (ICLR 2016), a separate message along each dimension; Kaiser and Sutskever, "Neural GPUs

@@ -367,7 +367,7 @@ def _check_cache_is_the_state(model: RecurrentHuggingFaceModel) -> None:
 
 
 class _AnswerTokens(nn.Module):
-    """The logits of the tokens that are answers."""
+    """A head that returns only the logits of the tokens that are answers."""
 
     def __init__(self, logits: nn.Module, answers: Sequence[int]) -> None:
         super().__init__()

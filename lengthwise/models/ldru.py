@@ -19,7 +19,7 @@ from lengthwise.ops.tree import Tree, num_levels
 
 
 class LDRUConfig(ModelConfig):
-    """Width D of a log-depth recurrent unit, and its operator on two states (`lengthwise.layers.log_depth`)."""
+    """The settings of an `LDRU`: width D, and the operator that merges two states (`lengthwise.layers.log_depth`)."""
 
     d_model: Width = 64
     operator: Operator = "mlp"

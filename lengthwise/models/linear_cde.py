@@ -19,7 +19,7 @@ LOW_RANK: tuple[Structure, ...] = ("low-rank", "low-rank-product")
 
 
 class LinearCDEConfig(StackedConfig):
-    """Width D, number of layers, and the structure of A: blocks, or a diagonal plus a matrix of low rank.
+    """The settings of a `LinearCDE`: width D, number of layers, and the structure of A (blocks, or low rank).
 
     - `structure`: `"block"` has blocks of size `block_dim`. `"low-rank"` adds a sum of matrices of rank `rank`, one for
       each number of the input, to a diagonal. `"low-rank-product"`, as in the published code, adds a single product

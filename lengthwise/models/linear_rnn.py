@@ -9,7 +9,7 @@ from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 
 class LinearRNNConfig(StackedConfig):
-    """Width D, number of layers, and the size of the state."""
+    """The settings of a `LinearRNN`: width D, number of layers, and the size of the state."""
 
     d_state: Width = 64
 

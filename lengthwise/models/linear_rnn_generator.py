@@ -21,7 +21,7 @@ MAX_STATES_PER_CHUNK = 4096
 
 
 class LinearRNNGeneratorConfig(ModelConfig):
-    """Width d of the state."""
+    """The setting of a `LinearRNNGenerator`: the width d of its state."""
 
     d_model: Width = 64
 
@@ -85,7 +85,7 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
     def generate(self, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
         """Return the first `count` symbols after START, in the precision of the parameters.
 
-        If W_x is 0 except for START, states depend only on W_h, and the read-out gets several of them at a time.
+        If W_x is 0 except for START, states depend only on W_h, and the read-out reads several states at a time.
 
         Raises:
             ValueError: `count` is negative, or the classes are not all symbols except START.

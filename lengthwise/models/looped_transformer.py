@@ -137,8 +137,8 @@ class LoopedTransformer(CausalTransformer):
     With input injection, x_r = layer_r(norm(x_{r-1}) + z), where z is the embedded input, and norm is the norm of the
     read-out. The first loop reads only z. All loops share one position encoding.
 
-    R may depend on the input (`loops`). Then each prefix has its own R. It depends only on the symbols of the prefix,
-    not on later symbols or on other strings of the batch.
+    R may depend on the input (`loops`). Then each prefix has its own R, which depends only on the symbols of the
+    prefix, not on later symbols or on other strings of the batch.
 
     After training, `with_loops` returns the model with another number of loops.
 
@@ -260,7 +260,8 @@ class LoopedTransformer(CausalTransformer):
         return states
 
     def _at(self, indices: Int64[Tensor, " B"], num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
-        """Return the result of `_states_after` at one position of each string; the last loop computes only these."""
+        """Return the result of `_states_after` at one position of each string, the only one that the last loop
+        computes."""
         *before, last = self._scales_of_loops(num_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
         return layer.at(self._loop_input(self._looped(read, before, attention), read), indices, last, attention)
@@ -299,7 +300,7 @@ class LoopedTransformer(CausalTransformer):
         attention: CausalAttention,
         positions: range,
     ) -> tuple[Float[Tensor, "B T D"] | None, Float[Tensor, "B _ D"]]:
-        """Return the state after the loops up to these positions, and each position's state after its own loops."""
+        """Return the state after the last of these positions' loops, and each position's state after its own loops."""
         each, columns = self.config.num_loops, []
         for position in positions:
             state = self._segment(state, read, scales[position * each : (position + 1) * each], attention)

@@ -14,7 +14,7 @@ from lengthwise.ops.selective_scan import Eigenvalues
 
 
 class MambaConfig(StackedConfig):
-    """Width D, number of layers, and the version of Mamba.
+    """The settings of `Mamba`: width D, number of layers, version, state, decays and convolution.
 
     - `version`: 1 has separate decays for each channel. 2 has one decay for each of `num_heads` heads.
     - `d_state`: the size of the state of a channel.

@@ -12,7 +12,7 @@ from lengthwise.ops.sparse_recurrence import Form
 
 
 class PDSSMConfig(StackedConfig):
-    """Width D, number of layers, N states, K matrices, and the parts of a transition (see `PDSSMLayer`).
+    """The settings of a `PDSSM`: width D, layers, N states, K matrices, and the parts of a transition (`PDSSMLayer`).
 
     - `diagonal`: `"full"` has complex numbers with absolute values below 1, and `"phase"` with absolute values of 1.
       With `"none"`, the diagonal is 1, and all numbers are real.

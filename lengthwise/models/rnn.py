@@ -19,7 +19,7 @@ MAX_POSITIONS_PER_CHUNK = 1024
 
 
 class RNNConfig(ModelConfig):
-    """Width D of the state, and the activation of the recurrence."""
+    """The settings of an `RNN`: the width D of its state, and the activation of its recurrence."""
 
     d_model: Width = 64
     activation: Literal["tanh", "relu"] = "relu"

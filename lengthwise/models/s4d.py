@@ -9,7 +9,7 @@ from lengthwise.models.stacked_rnn import StackedRNN, StateSpaceConfig
 
 
 class S4DConfig(StateSpaceConfig):
-    """Width D, number of layers, size P of the state, and its initial eigenvalues: `"legs"`, `"lin"` or `"inv"`."""
+    """The settings of an `S4D`: width D, layers, state size P, and initial eigenvalues `"legs"`, `"lin"` or `"inv"`."""
 
     start: Eigenvalues = "legs"
 

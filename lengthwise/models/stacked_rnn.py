@@ -17,14 +17,14 @@ from lengthwise.ops.intervals import Intervals
 
 
 class StackedConfig(ModelConfig):
-    """Width D and number of layers."""
+    """The settings that all stacked networks share: width D and number of layers."""
 
     d_model: Width = 64
     num_layers: Depth = 1
 
 
 class StateSpaceConfig(StackedConfig):
-    """Width D, number of layers, and the number P of real numbers in a state of each channel (S4) or of all (S5)."""
+    """The settings of S4 and S5: width D, layers, and P real numbers in a state of each channel (S4) or of all (S5)."""
 
     d_state: int = Field(64, ge=2, le=MAX_WIDTH, multiple_of=2)
 
@@ -34,8 +34,8 @@ class StackedRNN(RecurrentModel):
 
     The state of a string consists of the states of all layers, one after another, and the output of the last layer for
     the newest symbol. The answer is read from this output. Embedding, norms and read-out are as in `block-linear-rnn`.
-    That model differs in three points: it has no residual around its last layer, no gates, and no mixing of channels
-    outside its recurrence.
+    But `block-linear-rnn` has no residual around its last layer, no gates, and no mixing of channels outside its
+    recurrence.
     """
 
     positions_per_chunk: ClassVar[int] = 512

@@ -13,7 +13,7 @@ from lengthwise.models.causal_transformer import CausalTransformer, CausalTransf
 
 
 class TransformerConfig(CausalTransformerConfig):
-    """Sizes of a transformer, and its number L of layers."""
+    """The settings of a `Transformer`: the settings of every causal transformer, and the number L of layers."""
 
     num_layers: Depth = 2
 

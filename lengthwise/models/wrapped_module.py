@@ -56,16 +56,13 @@ def wrap_module(
     rounding, changes of later symbols must not change logits, and a prefix must have the same answer alone as inside a
     longer string.
 
-    Args:
-        module: maps ids, torch.int64, to logits. A certificate identifies a module by its class and weights, and a
-            function by its name alone.
-        num_classes: Y, the number of the task's answers; logit y belongs to ``task.classes[y]``.
-        answers: instead of `num_classes`, the rule by which the net's outputs become a set of symbols.
-        num_symbols: the number of the task's symbols, if symbol v is token v.
-        tokens: instead of `num_symbols`, the token of each symbol.
-        begin: the token that the module reads before each string, if it needs one. Its own logits are left out.
-        max_length: the largest length in symbols that the module reads. Longer strings are not tried, and nothing is
-            claimed about them.
+    Args: module: maps ids, torch.int64, to logits. A certificate identifies a module by its class and weights, and a
+        function by its name alone. num_classes: Y, the number of the task's answers; logit y belongs to
+        ``task.classes[y]``. answers: instead of `num_classes`, the rule by which the net's outputs become a set of
+        symbols. num_symbols: the number of the task's symbols, if symbol v is token v. tokens: instead of
+        `num_symbols`, the token of each symbol. begin: the token that the module reads before each string, if it needs
+        one. The logits at this token are left out. max_length: the largest length in symbols that the module reads.
+        Longer strings are not tried, and nothing is claimed about them.
 
     Raises:
         ValueError: an argument is out of range, or the module returns no logits of the right shape, answers at random,

@@ -14,7 +14,7 @@ CELLS = {"s": SLSTMLayer, "m": MLSTMLayer}
 
 
 class XLSTMConfig(StackedConfig):
-    """Width D, number of layers, and the cells of a layer.
+    """The settings of an `XLSTM`: width D, number of layers, and the cells of a layer.
 
     - `cells`: a word with a letter for each cell of a layer, s for sLSTM and m for mLSTM.
     - `conv`: the width of the convolution in each cell. 0 means none, and the published code has 4.
