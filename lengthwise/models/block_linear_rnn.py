@@ -268,8 +268,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
         tokens: Int64[Tensor, "B T"],
         before: Sequence[Float[Tensor, "B N S"]],
     ) -> list[Float[Tensor, "B T N S"]]:
-        """Return the states of all layers at positions whose rows in the tables are `tokens`, from the states
-        before."""
+        """Return the states of all layers at positions with rows `tokens` in the tables, given the states before."""
         lowest, *others = before
         steps = steps_by_symbol(tables.transitions, tables.values, tokens)
         layers = [self._all_states(steps, tokens.shape[1], lowest)]

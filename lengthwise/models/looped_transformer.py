@@ -260,8 +260,7 @@ class LoopedTransformer(CausalTransformer):
         return states
 
     def _at(self, indices: Int64[Tensor, " B"], num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
-        """Return the result of `_states_after` at one position of each string, the only one that the last loop
-        computes."""
+        """Return `_states_after` at one position of each string; the last loop computes only these positions."""
         *before, last = self._scales_of_loops(num_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
         return layer.at(self._loop_input(self._looped(read, before, attention), read), indices, last, attention)
