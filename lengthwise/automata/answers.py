@@ -18,7 +18,7 @@ REJECT_ACCEPT_PAIRS = frozenset(
         ("negative", "positive"),
     }
 )
-"""Pairs of lower-case names that mean rejected and accepted. A machine may list them in either order."""
+"""Pairs of lower-case names that mean rejected and accepted. A machine may list the two names in either order."""
 
 COMMON_PAIRS = frozenset(
     {

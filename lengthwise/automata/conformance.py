@@ -70,9 +70,10 @@ def extended_strings(
 class ConformanceTest:
     """Strings, in levels 0 to k, that distinguish a machine from all other machines with up to k more states.
 
-    A string of level k consists of a shortest string to a state, a symbol, k more symbols and a separating suffix. The
-    machine and the count of states are as in `conformance_strings`. If another machine has at most k more states and
-    gives the same answers to the strings of all levels up to k, it gives the same answers to all nonempty strings.
+    A string of level k consists of a shortest string to a state, a symbol, k more symbols and a separating suffix. As
+    in `conformance_strings`, the machine is minimal, and only states that nonempty strings reach count. If another
+    machine has at most k more states and gives the same answers to the strings of all levels up to k, it gives the same
+    answers to all nonempty strings.
 
     Example:
         >>> import numpy as np
@@ -114,7 +115,7 @@ class ConformanceTest:
         return num_middles * (lengths + level * len(starts) * len(self._suffixes))
 
     def max_level(self, max_symbols: int) -> int:
-        """Return the largest level for which levels 0 to this level have at most `max_symbols` symbols; at least 0."""
+        """Return the largest k >= 0 for which the strings of levels 0 to k have at most `max_symbols` symbols."""
         level, total = 0, self.num_symbols(0)
         while (total := total + self.num_symbols(level + 1)) <= max_symbols:
             level += 1
@@ -122,7 +123,7 @@ class ConformanceTest:
 
 
 def _transition_cover(machine: Transducer, access: Mapping[int, String]) -> set[String]:
-    """Return the shortest strings to all states, each also with one more symbol, and all strings of one symbol."""
+    """Return a shortest string to each state, these strings with one more symbol, and all strings of one symbol."""
     symbols = [(symbol,) for symbol in range(len(machine.symbols))]
     return {*symbols, *access.values(), *(string + symbol for string in access.values() for symbol in symbols)}
 

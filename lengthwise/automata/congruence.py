@@ -55,9 +55,9 @@ def _united(
 ) -> Int64[np.ndarray, " K"]:
     """Return the blocks after uniting each pair in turn, with all unions that follow from it.
 
-    A pair is skipped if this would unite two classes that are `apart`. The table keeps the known entries of a block at
-    its first class. A skipped pair is marked as apart permanently. Later blocks are coarser, so uniting the pair would
-    then have at least the same consequences.
+    A pair is skipped if uniting it would also unite two classes that are `apart`. The table keeps the known entries of
+    a block at its first class. A skipped pair is marked as apart permanently. Later blocks are coarser, so uniting the
+    pair would then have at least the same consequences.
     """
     table = table.copy()
     apart = apart.copy()

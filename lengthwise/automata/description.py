@@ -13,7 +13,7 @@ COUNTED_LENGTH = 10
 def described_monoid(monoid: TransitionMonoid | None, maximum: int = MAX_ELEMENTS) -> str:
     """Return the size of a monoid and whether it is a group, aperiodic or commutative.
 
-    None stands for a monoid with more than `maximum` elements.
+    The argument None stands for a monoid with more than `maximum` elements.
     """
     if monoid is None:
         return f"more than {maximum:,} elements"
@@ -25,8 +25,9 @@ def described_monoid(monoid: TransitionMonoid | None, maximum: int = MAX_ELEMENT
 class Description:
     """A machine, the smallest equivalent machine, and its transition monoid (for a language, the syntactic monoid).
 
-    If `answers_empty` is False, the empty string is ignored, because nets do not answer it. Then the smallest machine
-    need only answer all other strings like the machine, and shortest strings have at least one symbol.
+    If `answers_empty` is False, the empty string is ignored, because nets do not answer it. Then the smallest
+    equivalent machine need only give the same answers to all nonempty strings, and shortest strings have at least one
+    symbol.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa

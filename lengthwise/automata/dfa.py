@@ -99,9 +99,9 @@ class DFA:
         return DFA(self.semiautomaton, self.start, ~self.accepting)
 
     def _combined(self, other: "DFA", op: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> "DFA":
-        """Return the smallest automaton that accepts a string if `op` is True for the two answers to it.
+        """Return the smallest automaton that accepts a string if `op` is True for both automata's answers to it.
 
-        The symbols may be in another order. Only reachable pairs of states are built.
+        The two automata may list their symbols in different orders. Only reachable pairs of states are built.
         """
         tables = self.semiautomaton.table.tolist(), other.semiautomaton.reordered(self.symbols).table.tolist()
         ids = {symbol: v for v, symbol in enumerate(self.symbols)}
@@ -114,7 +114,7 @@ class DFA:
         return DFA(machine, 0, op(self.accepting[first], other.accepting[second])).minimize()
 
     def __and__(self, other: "DFA") -> "DFA":
-        """Return the smallest automaton of the strings that both accept; errors are as in `excess_string`.
+        """Return the smallest automaton of the strings that both automata accept; errors are as in `excess_string`.
 
         Example:
             >>> from lengthwise.automata.regex import dfa_from_regex
@@ -129,11 +129,13 @@ class DFA:
         return self._combined(other, np.logical_and) if isinstance(other, DFA) else NotImplemented
 
     def __or__(self, other: "DFA") -> "DFA":
-        """Return the smallest automaton of the strings that one or both accept; errors are as in `excess_string`."""
+        """Return the smallest automaton of the strings that any of the two accepts; errors are as in
+        `excess_string`."""
         return self._combined(other, np.logical_or) if isinstance(other, DFA) else NotImplemented
 
     def __sub__(self, other: "DFA") -> "DFA":
-        """Return the smallest automaton of the strings that only the first accepts; see `excess_string` for errors."""
+        """Return the smallest automaton of the strings that only the first accepts; errors are as in
+        `excess_string`."""
         return self._combined(other, np.greater) if isinstance(other, DFA) else NotImplemented
 
     def __invert__(self) -> "DFA":
@@ -220,9 +222,10 @@ class DFA:
         return joint_sampler([self])
 
     def sample(self, uniforms: Float64[np.ndarray, "B T"]) -> Int64[np.ndarray, "B T"]:
-        """Draw an accepted string of length T for each row, uniformly; the complement's `sample` draws rejected ones.
+        """Draw an accepted string of length T for each row of `uniforms`; all accepted strings are equally likely.
 
-        The uniform numbers in [0, 1) are the only source of randomness, so the caller chooses the generator.
+        `complement().sample` draws rejected strings. `uniforms` contains uniform numbers in [0, 1). They are the only
+        source of randomness, so the caller chooses the generator.
 
         Raises:
             ValueError: no string of length T is accepted.

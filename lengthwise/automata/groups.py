@@ -75,7 +75,7 @@ class PermutationGroup:
 
     @property
     def generator_elements(self) -> Int64[np.ndarray, " V"]:
-        """The number of each generator as an element."""
+        """The number that each generator has as an element of the group."""
         same = (self.elements == np.array(self.generators)[:, None]).all(axis=2)
         return np.asarray(same.argmax(axis=1))
 
@@ -257,7 +257,7 @@ _FAMILIES = {
     "D": (3, MAX_POINTS, 1, _dihedral),
     "Q": (8, MAX_POINTS, 4, _dicyclic),
 }
-"""For each family: the smallest and the largest number of points, the step between numbers, and the generators."""
+"""The families of named groups: smallest and largest n, the step from one n to the next, and the generators for n."""
 
 
 def _check_generators(generators: tuple[Permutation, ...]) -> None:

@@ -13,7 +13,7 @@ MAX_ELEMENTS = 20_000
 """The largest number of elements of a computed monoid."""
 
 MAX_ENTRIES = 50_000_000
-"""The largest number of entries in the maps of all elements: 0.4 GB, and the same again for finding known maps."""
+"""The largest number of entries in the maps of all elements: 0.4 GB, and another 0.4 GB for finding known maps."""
 
 MAX_TABLED = 4_000
 """The largest number of elements whose products are kept in a table: 0.13 GB."""

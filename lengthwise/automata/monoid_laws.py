@@ -9,14 +9,14 @@ from lengthwise.automata.tree_machine import TreeMachine
 
 
 class MonoidLaws(NamedTuple):
-    """The result of a test whether the known entries of a table are products in a monoid, with the pad as the identity.
+    """The result of testing whether known entries of a table are products in a monoid whose identity is the pad.
 
     Let the product ``a b`` be the class of the window of pads, a and b.
 
     - `pad_is_identity`: each known window of pads and a single other class has this class.
     - `num_decided`: the number of triples for which ``(a b) c`` and ``a (b c)`` are both known. For C > 2, it also
       counts the windows ``k_1 ... k_C`` whose class and ``((k_1 k_2) ...) k_C`` are both known.
-    - `num_violations`: the number of these for which the two results differ.
+    - `num_violations`: the number of these triples and windows for which the two results differ.
     """
 
     pad_is_identity: bool

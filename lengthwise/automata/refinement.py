@@ -13,7 +13,7 @@ FEW_TRANSITIONS = 128
 
 
 def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
-    """Return the block of each state in the coarsest partition that separates labels and that symbols respect.
+    """Return each state's block in the coarsest partition in which a block's states agree in label and next blocks.
 
     This takes O(Q V log Q) steps. Most machines need only a few of Moore's rounds, which NumPy runs on all states at
     once. If some states are distinguished only by long strings, Hopcroft's algorithm finishes the work.
@@ -70,7 +70,7 @@ def numbered(labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
 
 
 def _moore_round(table: Int64[np.ndarray, "Q V"], blocks: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
-    """Split blocks so that the states of a block lead to the same blocks by each symbol."""
+    """Split blocks so that, for each symbol, all states of a block lead to the same old block."""
     before, num_before = blocks, int(blocks.max()) + 1
     for column in table.T:  # numbering pairs of blocks is many times as fast as finding unique rows
         blocks = numbered(blocks * num_before + before[column])

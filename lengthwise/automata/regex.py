@@ -127,7 +127,7 @@ def named_symbols(pattern: str, tokens: Tokens = "characters") -> tuple[str, ...
 
 
 class _Fragment(NamedTuple):
-    """A part of a pattern: whether the part matches the empty string, and its possible first and last positions."""
+    """Facts about a part of a pattern: whether it matches the empty string, and its first and last positions."""
 
     nullable: bool
     first: int

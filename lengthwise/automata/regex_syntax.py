@@ -42,7 +42,7 @@ _WAYS_OUT_OF_WORDS = {
     **dict.fromkeys("dDwWsSpPhHRXnrtfvaexuUN0", "write the words themselves, between [ and ]"),
     " ": "leave the blank out, because no word contains one",
 }
-"""The same advice for expressions over words, which have no ranges."""
+"""Advice as in `_WAYS_OUT`, but for expressions over words, which have no ranges."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ class SymbolSet:
 
 @dataclass(frozen=True)
 class Concatenation:
-    """Parts one after another; without parts, this is the empty string."""
+    """A node that matches its parts one after another; without parts, it matches the empty string."""
 
     parts: "tuple[Node, ...]"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of several options."""
+    """A node that matches one of several options."""
 
     options: "tuple[Node, ...]"
 

@@ -159,8 +159,9 @@ def separating_weights(
     """Return integers W such that if y answers a vector, entry y of ``W @ vector`` leads by at least 1.
 
     The search begins with the sum of the vectors of each class. For distinct permutations, this suffices. Each round
-    then corrects all mistakes at once. It adds the vector to the row of the answer, and subtracts it from the largest
-    other row. The result is None if mistakes remain after `MAX_CORRECTIONS` rounds.
+    then corrects all mistakes at once. For each mistake, it adds the vector to the row of the right answer, and
+    subtracts it from the row with the largest other entry. The result is None if mistakes remain after
+    `MAX_CORRECTIONS` rounds.
 
     Source: the perceptron rule for several classes (Duda and Hart, "Pattern Classification and Scene Analysis", 1973).
     """

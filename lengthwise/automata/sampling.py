@@ -76,7 +76,7 @@ class StringSampler:
         self._sums[:] = mantissas, np.where(alive, exponents + scale[:, 0], 0)
 
     def sample(self, uniforms: Float64[np.ndarray, "B T"], choice: Int64[np.ndarray, " B"]) -> Int64[np.ndarray, "B T"]:
-        """Return a string of length T for each row, from ``starts[choice]``; only `uniforms` are random.
+        """Return a string of length T for each row of `uniforms`, from ``starts[choice]``; nothing else is random.
 
         Raises:
             ValueError: no string of length T leads from a chosen start into the targets.

@@ -162,7 +162,7 @@ class TreeMachine:
         return _Comparison(self, *_monoid_and_answers(transducer)).run()
 
     def reduced(self) -> tuple["TreeMachine", Int64[np.ndarray, " K"]]:
-        """Return a smaller machine with the same answers, and its class for each class of this machine.
+        """Return a smaller machine with the same answers, and the new class for each class of this machine.
 
         Classes that no context and no answer separates are united. Classes that then do not occur in any string (of
         symbols, without pads inside) are left out and map to -1. If the table has gaps, several results may be equally
