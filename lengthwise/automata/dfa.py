@@ -114,7 +114,7 @@ class DFA:
         return DFA(machine, 0, op(self.accepting[first], other.accepting[second])).minimize()
 
     def __and__(self, other: "DFA") -> "DFA":
-        """Return the smallest automaton of the strings that both automata accept; errors are as in `excess_string`.
+        """Return the smallest automaton of the two languages' intersection; errors are as in `excess_string`.
 
         Example:
             >>> from lengthwise.automata.regex import dfa_from_regex
@@ -129,13 +129,11 @@ class DFA:
         return self._combined(other, np.logical_and) if isinstance(other, DFA) else NotImplemented
 
     def __or__(self, other: "DFA") -> "DFA":
-        """Return the smallest automaton of the strings that any of the two accepts; errors are as in
-        `excess_string`."""
+        """Return the smallest automaton of the two languages' union; errors are as in `excess_string`."""
         return self._combined(other, np.logical_or) if isinstance(other, DFA) else NotImplemented
 
     def __sub__(self, other: "DFA") -> "DFA":
-        """Return the smallest automaton of the strings that only the first accepts; errors are as in
-        `excess_string`."""
+        """Return the smallest automaton of the first language minus the second; errors are as in `excess_string`."""
         return self._combined(other, np.greater) if isinstance(other, DFA) else NotImplemented
 
     def __invert__(self) -> "DFA":
