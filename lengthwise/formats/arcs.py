@@ -8,10 +8,10 @@ from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.formats.draft import Draft
 
 EPSILON = "<eps>"
-"""The word that written files contain for no symbol or no output."""
+"""The word that written files contain to mean "no symbol" or "no output"."""
 
 EPSILONS = frozenset({"", EPSILON, "<epsilon>", "ε", "ϵ", "@0@", "@_EPSILON_SYMBOL_@"})
-"""The words of other tools for no symbol or no output."""
+"""The words with which other tools mean "no symbol" or "no output"."""
 
 _DOUBTFUL = re.compile(r"λ|Λ|lambda|eps|epsilon|&epsilon;|\*e\*|@.+@", re.IGNORECASE | re.DOTALL)
 """Words that mean no symbol or any symbol in some tools, and are ordinary symbols in others."""
@@ -66,7 +66,7 @@ def are_copies(arcs: Iterable[tuple[str, str]]) -> bool:
 
 
 def machine_of_arcs(start: str, arcs: Sequence[Arc], final: Collection[str]) -> LabeledMachine:
-    """Return the machine of arcs with named symbols.
+    """Return the machine that has these arcs, whose symbols are texts.
 
     Arcs without outputs make an acceptor. Arcs that all write the symbol that they read also make an acceptor, because
     OpenFst stores and prints acceptors in this way. All other arcs make a transducer, whose answer is the last output.
@@ -100,7 +100,7 @@ def machine_of_arcs(start: str, arcs: Sequence[Arc], final: Collection[str]) -> 
 
 
 def _normalized(arc: Arc) -> Arc:
-    """Return the arc with an empty text in place of words for no symbol or no output; reject ambiguous words."""
+    """Return the arc with empty texts for words that mean "no symbol" or "no output"; reject ambiguous words."""
     for word in (arc.symbol, arc.output or ""):
         if is_doubtful(word):
             raise ValueError(

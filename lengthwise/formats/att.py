@@ -74,7 +74,7 @@ class ATT(ReadableFormat):
 
     @staticmethod
     def read(text: str) -> LabeledMachine:
-        """Return the machine of the lines."""
+        """Return the machine that the lines of a file describe."""
         rows = att_rows(text)
         widths = {len(words) for _, words in rows} - {1, 2}
         if widths not in ({3}, {4}):

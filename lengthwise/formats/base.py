@@ -51,10 +51,10 @@ class ReadableFormat(Format):
     @staticmethod
     @abstractmethod
     def read(text: str) -> LabeledMachine:
-        """Return the machine of a text.
+        """Return the machine that a text describes.
 
         Raises:
-            ValueError: the text is not a machine of this format, or it is nondeterministic with several answers.
+            ValueError: the text is not a machine of this format, or is a nondeterministic machine with several answers.
         """
 
 

@@ -149,7 +149,7 @@ class C(Format):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """Return a header."""
+        """Return a header that contains the machine's tables and functions."""
         return C.write_annotated(machine, notes_on(machine))
 
     @classmethod

@@ -86,7 +86,7 @@ class DOT(ReadableFormat):
 
     @staticmethod
     def read(text: str) -> LabeledMachine:
-        """Return the machine of a graph."""
+        """Return the machine that a graph describes."""
         return machine_of_graph(parse_dot(text))
 
 

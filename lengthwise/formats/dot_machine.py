@@ -29,7 +29,7 @@ _PLAIN = {("shape", "circle"), ("shape", "ellipse"), ("shape", "oval"), ("style"
 
 
 def machine_of_graph(graph: Graph) -> LabeledMachine:
-    """Return the machine of a graph.
+    """Return the machine that a graph describes.
 
     Raises:
         ValueError: the graph is not a machine, or could be two different machines; the message names the part.
@@ -82,7 +82,7 @@ class _Drawing(NamedTuple):
     states: Mapping[str, Attributes]
 
     def reject(self, name: str, expected: str, got: str, way_out: str) -> None:
-        """Raise a ValueError about a node, with its line."""
+        """Raise a ValueError about a node, with the node's line."""
         line = self.graph.lines[name]
         raise ValueError(f"line {line}: expected {expected}, got {got} ({quoted(name)}); {way_out}")
 
@@ -171,7 +171,7 @@ class _Drawing(NamedTuple):
     def initial_of_openfst(self) -> str | None:
         """Return the initial state in a drawing of ``fstdraw``, or None.
 
-        It is the only bold state of a graph named FST, or of a graph whose other states are solid.
+        The initial state is the only bold state of a graph named FST, or of a graph whose other states are solid.
         """
         styles = [self.attribute(name, "style") for name in self.states]
         are_solid = len(styles) > 1 and styles.count("solid") == len(styles) - 1
@@ -181,7 +181,7 @@ class _Drawing(NamedTuple):
 
 
 def _marks_start(name: str, attributes: Mapping[str, str]) -> bool:
-    """Return whether a node is not a state."""
+    """Return whether a node is not a state, but an invisible node or a mark of the initial state."""
     return (
         name.startswith("__start")
         or attributes.get("shape", "").lower() in _INVISIBLE

@@ -14,7 +14,8 @@ MAX_SETS = 10_000
 """The largest number of sets of states of a nondeterministic automaton."""
 
 MAX_MEMBERS = 10_000_000
-"""The largest total size of these sets, in states; for each set and symbol, the set and its successor are counted."""
+"""The largest total size, in states, of the sets of states of a nondeterministic automaton. For each set and symbol,
+the set and its successor are counted."""
 
 MAX_EDGES = 1_000_000
 """The largest number of edges, each with one symbol; an edge with several symbols counts once for each."""
@@ -50,11 +51,11 @@ class Draft:
         self._num_edges = 0
 
     def add_state(self, name: str) -> None:
-        """Number a state, unless it already has a number."""
+        """Give a state the next number, unless it already has a number."""
         self._states.setdefault(name, len(self._states))
 
     def add_symbol(self, name: str) -> None:
-        """Number a symbol, unless it already has a number."""
+        """Give a symbol the next number, unless it already has a number."""
         _check_name(name)
         self._symbols.setdefault(name, len(self._symbols))
 
@@ -84,7 +85,7 @@ class Draft:
         self.set_start(start)
 
     def add_edge(self, source: str, symbol: str, target: str, output: str = "") -> None:
-        """Add states, symbol and edge."""
+        """Add an edge, with its states and its symbol."""
         if not symbol:
             raise ValueError(f"expected a symbol on each edge, got none from state {source!r}; give it one")
         self._count_edge()
@@ -95,7 +96,7 @@ class Draft:
         self._edges.setdefault((source, symbol), {})[target, output] = None
 
     def add_empty_edge(self, source: str, target: str) -> None:
-        """Add states, and an edge that reads nothing."""
+        """Add an edge that reads nothing, with its states."""
         self._count_edge()
         for state in (source, target):
             self.add_state(state)
@@ -125,8 +126,8 @@ class Draft:
     def mealy(self) -> LabeledMachine:
         """Return the machine whose answer is the output of the last edge; an empty output means no answer.
 
-        Its states are pairs of a state and the last output, so the empty string has no answer. Strings for which an
-        edge is missing have no answer either.
+        The states of the result are pairs of a state and the last output, so the empty string has no answer. Strings
+        for which an edge is missing have no answer either.
         """
         self._check_symbols()
         self._check_deterministic()

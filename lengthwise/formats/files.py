@@ -14,7 +14,7 @@ MAX_BYTES = 64 * 2**20
 
 
 def suffixes(*, readable: bool = False) -> dict[str, type[Format]]:
-    """Return the format of each suffix, or only of suffixes that can be read.
+    """Return the format of each suffix, or only of suffixes whose files can be read.
 
     Example:
         >>> sorted(set(suffixes()) - set(suffixes(readable=True)))
@@ -25,7 +25,7 @@ def suffixes(*, readable: bool = False) -> dict[str, type[Format]]:
 
 
 def format_of(path: Path, *, readable: bool = False) -> type[Format]:
-    """Return the format of a file by its suffix; raise a ValueError with all suffixes if it is unknown."""
+    """Return the format that a file's suffix names; raise a ValueError that lists all suffixes if it is unknown."""
     known, suffix = suffixes(readable=readable), path.suffix.lower()
     if suffix not in known:
         names = ", ".join(known)

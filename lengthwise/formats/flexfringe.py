@@ -23,7 +23,7 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
     A state's answer is the most frequent type among the training strings that ended there. If several types are equally
     frequent, the answer is the first of them, as in FlexFringe. A state in which no string ended has no answer. A
     missing edge, or an edge to a state that FlexFringe did not print, leads to a state without an answer. The initial
-    state is the one whose source is -1.
+    state is the state whose source is -1.
 
     Raises:
         ValueError: other entries exist, such as the probabilities of other heuristics, or an edge is repeated.

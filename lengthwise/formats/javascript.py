@@ -67,8 +67,8 @@ _TEMPLATE = """\
 class JavaScript(Format):
     """A file for ``require`` and for ``<script>``, with ``classify``, ``step``, ``answer``, ``symbolOf``, ``selfTest``.
 
-    Without ``require``, these are functions of a global object, named ``machine`` unless notes give another name. Such
-    files can be written, but not read.
+    Without ``require``, the five functions are members of a global object, named ``machine`` unless notes give another
+    name. Such files can be written, but not read.
     """
 
     suffixes = (".js", ".cjs")
@@ -77,7 +77,7 @@ class JavaScript(Format):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """Return a module."""
+        """Return a module that contains the machine and its functions."""
         return JavaScript.write_annotated(machine, notes_on(machine))
 
     @classmethod

@@ -12,10 +12,11 @@ from lengthwise.formats.limits import MAX_NAME, check_names, check_table, check_
 
 SPACING = 120
 COLUMNS = 6
-"""The distance between states in a drawing, and the number of states in a row."""
+"""The number of states in a row of a drawing; `SPACING` is the distance between neighboring states."""
 
 EMPTY_SIGNS = ("λ", "ε")
-"""JFLAP's signs for the empty string; its settings select one. Neither can be written as a symbol."""
+"""JFLAP's two signs for the empty string, of which JFLAP's settings select one. Neither sign can be written as a
+symbol."""
 
 _STATE_PARTS = {"fa": ("final",), "moore": ("output",), "mealy": ()}
 """Parts of a state that mark its answer, by type of machine."""
@@ -75,7 +76,7 @@ class JFLAP(ReadableFormat):
 
     @staticmethod
     def read(text: str) -> LabeledMachine:
-        """Return the machine of a structure."""
+        """Return the machine that a file's XML structure describes."""
         check_text(text)
         structure = _structure(text)
         _check_parts(structure, ("type", "automaton", "state", "transition", *_DECORATIONS), once=("type", "automaton"))
@@ -156,7 +157,7 @@ def _check_parts(element: ElementTree.Element, known: Sequence[str], once: Seque
 
 
 def _names(states: Iterable[ElementTree.Element]) -> list[str]:
-    """Return the ids of the states, in their order."""
+    """Return the ids of the states, in the order of the file."""
     names: dict[str, None] = {}
     for state in states:
         name = state.get("id", "")

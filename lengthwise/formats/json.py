@@ -52,18 +52,18 @@ class JSON(ReadableFormat):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """Return an object on one line."""
+        """Return the machine as a JSON object on one line."""
         return json.dumps({"classes": list(machine.classes), **machine.machine.to_json()}) + "\n"
 
     @classmethod
     def write_annotated(cls, machine: LabeledMachine, notes: Notes) -> str:
-        """Return an object on one line, with notes in separate entries."""
+        """Return the machine as a JSON object on one line, with notes in separate entries."""
         tests = [{"string": list(string), "answer": answer or None} for string, answer in notes.tests]
         return json.dumps({**json.loads(cls.write(machine)), "about": list(notes.about), "tests": tests}) + "\n"
 
     @staticmethod
     def read(text: str) -> LabeledMachine:
-        """Return the machine of an object."""
+        """Return the machine that a JSON object describes."""
         check_text(text)
         content = strict_json_loads(text)
         if not isinstance(content, dict):
@@ -111,7 +111,7 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
 
 
 def _named(content: Mapping[str, Any]) -> LabeledMachine:
-    """Return the automaton of named states."""
+    """Return the automaton that a JSON object with named states describes."""
     known = {"transitions", *_DECORATIONS, *(name for names in _OTHER_NAMES.values() for name in names)}
     if unknown := [name for name in content if name not in known]:
         raise ValueError(

@@ -36,7 +36,7 @@ class Regex(ReadableFormat):
 
     @staticmethod
     def write(machine: LabeledMachine) -> str:
-        """Return an expression, computed by state elimination."""
+        """Return an expression of the machine's language, computed by state elimination."""
         dfa = machine.dfa()
         for symbol in dfa.symbols:
             if not symbol.isprintable():
@@ -61,7 +61,7 @@ class Regex(ReadableFormat):
 
 
 def pattern_and_alphabet(text: str) -> tuple[str, Sequence[str] | None, Tokens]:
-    """Return the expression of a file, its symbols or None, and whether they are characters or words."""
+    """Return the expression in a file, the symbols that the file lists (or None), and whether symbols are words."""
     pattern, *others = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     others = [line for line in others if not line.startswith("#")]
     lists = [(start, line) for line in others for start in _LISTS if line.startswith(start)]
