@@ -53,7 +53,7 @@ def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
     """Return the lengths that `length_sampling` draws from, and the unbalanced lengths that are drawn occasionally.
 
     Raises:
-        ValueError: the recipe allows no length of the first kind.
+        ValueError: the recipe allows no length from which `length_sampling` could draw.
     """
     check_lengths(task, recipe)
     legal = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_legal_length(n)]

@@ -37,10 +37,10 @@ from lengthwise.training.state_supervision import make_state_head
 from lengthwise.validation import check_function
 
 GROWTH_LOSS = 0.3
-"""With `length_sampling="growing"`, the next length is added once the loss at the longest is below this value."""
+"""The running loss at the longest length below which `length_sampling="growing"` adds the next length."""
 
 SHARE_OF_OTHERS = 0.5
-"""With `lengths="mostly-balanced"`, the odds of an unbalanced length, relative to the mean odds of balanced ones."""
+"""The odds of an unbalanced length, relative to the mean odds of balanced lengths, with `lengths="mostly-balanced"`."""
 
 MIN_CLIP_NORM = 0.01
 """The lower bound of adaptive clipping, so that the rare large gradients of a nearly solved task still count."""
@@ -121,7 +121,7 @@ class TrainingState:
 
     @property
     def head_parameters(self) -> dict[str, nn.Parameter]:
-        """The parameters that are trained next to the model without being part of it, by name."""
+        """The parameters, by name, that are trained together with the model without being part of the model."""
         return {} if self.state_head is None else dict(self.state_head.named_parameters(prefix="state_head"))
 
     @property
@@ -273,7 +273,7 @@ def _draw_length(
     others: list[int],
     generator: torch.Generator,
 ) -> int:
-    """Draw one of the lengths by the recipe's odds, or occasionally one of the others, which are equally likely."""
+    """Draw one of `lengths` by the recipe's odds, or occasionally one of `others`, which are equally likely."""
     if not recipe.is_late(scheduled):
         others = [n for n in others if n > lengths[0]]
     if recipe.rise is not None:
@@ -340,7 +340,7 @@ def _on_host(state: TrainingState, norm: Tensor, losses: StepLoss) -> tuple[floa
 
 
 def _average_in(state: TrainingState, decay: float) -> None:
-    """Move the average towards the weights; faster in early steps, so that it soon forgets the initial weights."""
+    """Move the average towards the weights; faster in early steps, so that the average soon forgets initial weights."""
     # With a constant decay of 0.99 the initial weights would still count e^-1 after 100 steps.
     decay = min(decay, state.step / (state.step + 10))
     with torch.no_grad():

@@ -53,10 +53,10 @@ def step_loss(
 ) -> StepLoss:
     """Return the loss of a step, `scheduled` steps into the recipe's schedule.
 
-    A recipe can add three losses to the answers' loss. The first is about the effect of pieces of strings on the states
-    of the task's machine. The second is about the growth of intervals when the model reads a symbol. The third is the
-    mean squared difference between the states of suffixes and the states of the same suffixes with pads. The suffixes
-    come from half of the strings, and each state has its own noise. A model can also add a penalty of its own.
+    A recipe can add three losses to the answers' loss. The first is the loss of supervision by states (`StatesRecipe`).
+    The second is the penalty on the growth of intervals when the model reads a symbol (`ContractionRecipe`). The third
+    is the mean squared difference between the states of suffixes and the states of the same suffixes with pads. The
+    suffixes come from half of the strings, and each state has its own noise. A model can also add a penalty of its own.
 
     All numbers are drawn on the CPU for the whole batch, and then moved to the model's device. If several processes
     train, the mean of their losses is the loss of the whole batch. `noise` draws the noise on states (default:
@@ -101,7 +101,7 @@ def step_loss(
 
 
 def supervised_loss(model: SequenceModel, batch: Batch, supervision: str) -> Float[Tensor, ""]:
-    """Return the mean loss over the last supervised position of each row (`"last"`) or over all (`"prefix"`).
+    """Return the mean loss over the last supervised position of each row (`"last"`) or over all of them (`"prefix"`).
 
     The loss is the cross-entropy if answers are classes, and the squared error if they are numbers. For models that
     answer with integers it is the cross-entropy over all integers.

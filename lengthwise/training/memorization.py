@@ -88,7 +88,7 @@ def tanh_states(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R d T"]) -
 
 
 def logits(stack: Stack, letters: Int64[Tensor, "R T"], activation: Activation = "identity") -> Float[Tensor, "R T n"]:
-    """Return the logits at every step, given the letters before this step."""
+    """Return the logits of all nets at every step, given the letters before each step."""
     one_hot = F.one_hot(letters[:, :-1], stack.inputs.shape[2]).to(stack.inputs.dtype)
     added = torch.cat([stack.first[:, :, None], stack.inputs @ one_hot.mT], 2)
     computed = (tanh_states if activation == "tanh" else states)(stack.hidden, added)
@@ -112,7 +112,7 @@ def descend(
     learns_inputs: bool,
     activation: Activation = "identity",
 ) -> tuple[Stack, Float[Tensor, " R"]]:
-    """Train each net on its own letters, by cross-entropy; return the nets and their last losses.
+    """Train each net on its own letters by cross-entropy; return the trained nets and each net's last loss.
 
     Without `learns_inputs` W_x is 0. Nets do not influence one another: Adam works element by element, and clipping
     net by net.

@@ -15,7 +15,8 @@ from lengthwise.training.muon import Muon
 from lengthwise.training.recipe import Recipe
 
 UNCOMPILED = ("add_param_group", "state_dict", "load_state_dict", "zero_grad")
-"""The methods of torch's optimizers whose first call imports the compiler, to tell it not to compile them."""
+"""The methods of torch's optimizers whose first call imports torch's compiler, only to exclude the methods from
+compilation."""
 
 
 def make_optimizers(
@@ -60,7 +61,7 @@ def _with_full_rates(optimizers: list[torch.optim.Optimizer]) -> list[torch.opti
 
 
 def defer_compiler() -> None:
-    """Keep these methods from importing torch's compiler, for as long as nothing else imports it.
+    """Keep the methods `UNCOMPILED` from importing torch's compiler, for as long as nothing else imports it.
 
     The import takes a second and 70 MB: as much time as Baum-Welch takes for a small net. Once something else has
     imported the compiler, such as the first step of Adam, the methods are excluded from compilation as usual.

@@ -62,7 +62,7 @@ def is_started_by_torchrun() -> bool:
 
 
 def parse_parallel(name: str | None) -> Parallel:
-    """Return how processes share a run (default: `ddp`).
+    """Return the way in which processes share a run (default: `ddp`).
 
     Raises:
         ValueError: the name is unknown, or only one process runs.
@@ -100,7 +100,7 @@ def own_device(name: str) -> torch.device:
 
 @contextmanager
 def joined(kind: Parallel, device: torch.device) -> Iterator[Ranks]:
-    """Join the processes that torchrun started, and leave them in any case; without torchrun, yield one process.
+    """Join the process group that torchrun started, and leave it at the end; without torchrun, yield one process.
 
     Messages between CPUs use gloo, and messages between GPUs use NCCL.
 

@@ -167,7 +167,7 @@ class ContractionRecipe(Description):
 class StatesRecipe(Description):
     """Supervision by states: every tree node learns its piece's map on the states of the task's machine.
 
-    The piece of a tree node is the part of the string below it. `weight` is the weight of this loss, next to the
+    The piece of a tree node is the part of the string below the node. `weight` is the weight of this loss, next to the
     answers' loss. In addition to the batch, a step reads `batch_size` pieces of strings, whose length is log-uniform up
     to `max_length`. In a fraction `uniform` of the steps, pieces are uniform symbols; otherwise they are parts of
     strings of the task. Then the model merges states of random pieces, without reading longer strings. Each of `rounds`
@@ -308,7 +308,7 @@ class Recipe(Description):
         return step >= solved_at + self.pace.contract_steps
 
     def rate_factor_at(self, step: int) -> float:
-        """Return the factor of the learning rates at step 0, 1, ..., steps - 1."""
+        """Return the factor by which learning rates are multiplied at step 0, 1, ..., steps - 1."""
         rising = min(1.0, (step + 1) / max(1, self.optimizer.warmup_steps))
         if self.optimizer.schedule == "constant":
             return rising
@@ -317,7 +317,7 @@ class Recipe(Description):
         return rising * 0.5 * (1 + math.cos(math.pi * step / self.steps))
 
     def length_odds_at(self, step: int, lengths: Sequence[int], num_reached: int = 1) -> list[float]:
-        """Return the odds of each of these lengths at a step, if the first `num_reached` of them have been reached."""
+        """Return the odds of each of these lengths at a step, if the first `num_reached` lengths have been reached."""
         if self.rise is not None:
             current = max((length for length in lengths if length <= self.risen_at(step)), default=lengths[0])
             return [float(length == current) for length in lengths]

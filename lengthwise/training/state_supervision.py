@@ -76,7 +76,7 @@ def combine(
     recipe: StatesRecipe,
     generator: torch.Generator,
 ) -> tuple[Float[Tensor, "M D"], Int64[Tensor, "M Q"]]:
-    """Return these nodes, and nodes that the model merges from random nodes, because any piece may follow any other.
+    """Return the given nodes, and nodes that the model merges from random nodes: any piece may follow any other.
 
     Each round draws from the nodes of the round before, and draws all maps equally often.
     """
@@ -100,7 +100,7 @@ def combine(
 
 
 def make_state_head(model: SequenceModel, task: Task | None) -> StateHead:
-    """Make a head for the minimal machine of the task; it starts at zero."""
+    """Make a head for the minimal machine of the task; the head's parameters start at zero."""
     assert isinstance(task, RegularTask), "check_task rejects others"
     assert isinstance(model, TreeModel), "check_model rejects others"
     return StateHead(task.transducer.minimize().semiautomaton, model.tree.leaves.shape[1])
@@ -111,7 +111,7 @@ def maps_of_nodes(
 ) -> list[Int64[Tensor, "B N Q"]]:
     """Return the map of every node, level by level from the symbols up to a level with one node; pads are the identity.
 
-    Node n of a level covers the symbols in its chunks, and N - n - 1 nodes follow it.
+    Node n of a level with N nodes covers the symbols in its chunks, and N - n - 1 nodes follow this node.
     """
     identity = torch.arange(len(table), device=table.device)
     symbols = table.T[inputs.clamp(min=0)]
