@@ -47,7 +47,7 @@ class LanguageTask(SymbolTask):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the same tokens as `symbols`, because each may be the next one."""
+        """Return the same tokens as `symbols`, because each token may be the next token."""
         return self.symbols
 
     def is_legal_length(self, length: int) -> bool:

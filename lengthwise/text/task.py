@@ -17,7 +17,7 @@ from lengthwise.text.token_file import Header, TokenFile
 from lengthwise.text.tokenizer import MAX_VOCAB, MIN_VOCAB
 
 HELD_OUT = 0.1
-"""The default share of characters that are held out."""
+"""The default share of characters that are held out for a split."""
 
 Files = Annotated[tuple[Path, ...], Field(exclude=True)]
 """Paths of text files; they are not part of a task, which identifies the text by its hash."""
@@ -32,7 +32,8 @@ class Text(LanguageTask):
       rest for validation.
     - `documents`: names a data set, which replaces files.
     - `vocab_size`: 257 means bytes and the end of a document. More tokens are byte-level BPE, learned from the training
-      split (`lengthwise[text]`). There are fewer tokens if the training split has no further pair that occurs twice.
+      split (`lengthwise[text]`). The vocabulary is smaller if the training split has no further pair of tokens that
+      occurs twice.
 
     When the task is made, its tokens are written to the folder in the environment variable ``LENGTHWISE_CORPORA`` (by
     default ``corpora`` in the current folder), unless they exist. The names of the files are then forgotten. Instead,

@@ -27,7 +27,7 @@ WAY_OUT = "delete the folder, and name the text's files again"
 
 
 class Header(FrozenRecord):
-    """The content of a token file.
+    """A description of a token file's content.
 
     `dtype` follows from the vocabulary: two bytes per token for up to 65,536 different tokens, otherwise four. `splits`
     contain the first index of each split, and the index after its last token. `source` is a hash of the texts and
@@ -73,7 +73,7 @@ class TokenFile(NamedTuple):
 
 
 def dtype_for(vocab_size: int) -> Literal["uint16", "uint32"]:
-    """Return the type of a file's numbers.
+    """Return the number type of a token file for a vocabulary of this size.
 
     Example:
         >>> dtype_for(65_536), dtype_for(65_537)

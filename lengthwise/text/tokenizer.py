@@ -15,7 +15,8 @@ END = "\N{SYMBOL FOR END OF TRANSMISSION}"
 """The name of the token that ends a document. It does not occur in texts, where this character is three bytes."""
 
 MIN_VOCAB, MAX_VOCAB = NUM_BYTES + 1, 1 << 20
-"""The smallest vocabulary (all bytes and the end), and the largest; a larger vocabulary is taken for a mistake."""
+"""The size of the smallest vocabulary (all bytes and the end), and of the largest one. A larger vocabulary is taken for
+a mistake."""
 
 MAX_CHARACTERS_PER_PIECE = 1 << 16
 """The largest piece of text, in characters, that is encoded at a time, which bounds memory."""
@@ -29,7 +30,7 @@ def _byte_names() -> tuple[str, ...]:
 
 
 BYTE_NAMES = _byte_names()
-"""The names of the bytes; names of other tokens are strings of byte names.
+"""The name of each byte; the name of any other token is the names of its bytes, one after another.
 
 Source: Radford et al., "Language models are unsupervised multitask learners" (2019), and its code.
 """
@@ -65,7 +66,7 @@ class Tokenizer(NamedTuple):
         return blake2b(json.dumps(self.to_json(), sort_keys=True).encode(), digest_size=8).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Return names and merges."""
+        """Return the names of the tokens and the merges as plain lists."""
         return {"names": list(self.names), "merges": [list(pair) for pair in self.merges]}
 
     @classmethod
