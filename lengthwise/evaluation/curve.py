@@ -77,7 +77,7 @@ class LengthCurve(FrozenRecord):
         return self._keep(lambda point: low <= point.length <= high)
 
     def balanced(self) -> "LengthCurve":
-        """Return the points at which every class can occur; accuracies at the other lengths are not comparable."""
+        """Return the points at lengths where every class can occur; accuracies at other lengths are not comparable."""
         return self._keep(lambda point: point.balanced)
 
     def mean(self) -> float:

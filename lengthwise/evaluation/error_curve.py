@@ -26,7 +26,7 @@ MAX_PROMPTS_PER_CHUNK = 256
 
 
 class ErrorPoint(FrozenRecord):
-    """The mean squared error of the answers after `num_examples` examples, and its interval."""
+    """The mean squared error of the answers after `num_examples` examples, and the interval of this error."""
 
     num_examples: int = Field(ge=0)
     error: float

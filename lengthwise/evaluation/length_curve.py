@@ -139,7 +139,7 @@ def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[T
 
 
 class LabeledStrings(NamedTuple):
-    """Strings of one length, the last supervised position of each, and the right answer there."""
+    """Strings of one length, the last supervised position of each string, and the right answer at this position."""
 
     inputs: Int64[Tensor, "B T"]
     positions: Int64[Tensor, " B"]
@@ -147,7 +147,7 @@ class LabeledStrings(NamedTuple):
 
 
 def labeled(batch: Batch) -> LabeledStrings:
-    """Return the strings of a batch with the last supervised answer of each, without the answers to other prefixes."""
+    """Return the strings of a batch, each with its last supervised answer, and without answers to other prefixes."""
     positions = batch.last_supervised
     return LabeledStrings(batch.inputs, positions, batch.targets.gather(1, positions[:, None])[:, 0])
 
@@ -155,9 +155,9 @@ def labeled(batch: Batch) -> LabeledStrings:
 def sample_in_parts(
     task: SymbolTask, num_strings: int, length: int, generator: torch.Generator
 ) -> Iterator[tuple[slice, Batch]]:
-    """Draw strings in batches of at most `MAX_SYMBOLS_DRAWN` symbols, and yield each with the numbers of its strings.
+    """Draw strings in batches of at most `MAX_SYMBOLS_DRAWN` symbols; yield each batch after the slice of its rows.
 
-    All batches together do not fit into the memory of their strings, because a batch also has the answers to prefixes.
+    All batches together would take more memory than all strings, because a batch also contains the answers to prefixes.
     """
     size = max(1, MAX_SYMBOLS_DRAWN // length)
     for start in range(0, num_strings, size):
@@ -166,7 +166,7 @@ def sample_in_parts(
 
 
 def draw_labeled(task: SymbolTask, num_strings: int, length: int, generator: torch.Generator) -> LabeledStrings:
-    """Draw strings by `sample_in_parts`, and keep one answer of each."""
+    """Draw strings by `sample_in_parts`, and keep only one answer for each string."""
     inputs = torch.empty(0, 0, dtype=torch.int64)
     positions, targets = [], []
     for rows, batch in sample_in_parts(task, num_strings, length, generator):
@@ -192,7 +192,7 @@ def supervised_answers(
 
 
 def answered_point(model: SequenceModel, task: SymbolTask, strings: LabeledStrings, length: int) -> LengthPoint:
-    """Return the point of strings of one length, graded at the last supervised position of each.
+    """Return the point of a curve for strings of one length, graded at the last supervised position of each string.
 
     Example:
         >>> import torch

@@ -41,7 +41,7 @@ MAX_CHUNKS = 1_000_000
 
 
 class PerplexityPoint(FrozenRecord, allow_inf_nan=False):
-    """Chunks of one length: the negative log-likelihood of each last token, in nats, and the mean over all tokens."""
+    """Losses of chunks of one length: -log p(token) of each last token, and its mean over all tokens, in nats."""
 
     length: int = Field(ge=2)
     last: tuple[float, ...] = Field(min_length=1)
@@ -208,7 +208,7 @@ def _point(
 
 
 def token_nlls(model: SequenceModel, chunks: Int64[Tensor, "B T"]) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
-    """Return ``-log p(x_T | x_1 ... x_{T-1})`` of each chunk, and the mean of this over all tokens but the first."""
+    """Return -log p of each chunk's last token given the tokens before, and its mean over all but the first token."""
     inputs, targets = chunks[:, :-1], chunks[:, 1:]
     if not isinstance(model, RecurrentModel):
         nlls = _nlls(model(inputs), targets)

@@ -35,7 +35,7 @@ CHUNK_LENGTHS, NUM_CHUNKS = (128, 256, 512, 1_024, 2_048), 256
 
 
 class EvaluationPlan(Description):
-    """A dense range of lengths, a few long lengths, and structured strings.
+    """A plan of what is measured: a dense range of lengths, a few long lengths, and structured strings.
 
     The dense range is measured in one pass if the task is `prefix_exchangeable`, and otherwise with independent
     strings. Long lengths always have independent strings. `dense_every` is the distance between measured lengths of the
@@ -128,7 +128,7 @@ class EvaluationPlan(Description):
     def measure(
         self, model: SequenceModel, task: SymbolTask, set_progress: SetProgress = lambda fraction: None
     ) -> Iterator[tuple[Part, LengthCurve]]:
-        """Yield the parts in turn; lengths that the task does not have are left out, so a part may be empty.
+        """Yield the plan's measurements, part by part; a part without lengths that the task has is empty.
 
         If the task has no length in the dense range, its longest length below the range is measured. `set_progress` is
         called with the fraction of each part that is done.
@@ -189,7 +189,7 @@ class EvaluationPlan(Description):
         protocol: Protocol,
         set_progress: SetProgress,
     ) -> LengthCurve:
-        """Return the points at some lengths, or at one symbol less if the task has no strings of a length."""
+        """Return the points at some lengths; a length without strings is replaced by the length one symbol below it."""
         points: list[LengthPoint] = []
         for length, num_strings in lengths:
             nearest = length if task.is_legal_length(length) else length - 1
