@@ -51,7 +51,7 @@ def _checks_draw(sample: Sample) -> Sample:
     """Check the arguments of a method that draws batches, before it is called.
 
     The wrapper's annotations accept any type. In tests that check annotations at run time, wrong arguments then raise
-    the errors below.
+    the wrapper's errors, not errors about annotations.
     """
 
     @wraps(sample)
@@ -67,7 +67,7 @@ def _checks_draw(sample: Sample) -> Sample:
 
 
 def _checks_ids(solve: Solve) -> Solve:
-    """Check the ids before the method that answers them is called, and give prefixes with pads no answer."""
+    """Check ids before the method that answers them is called, and give no answer to prefixes that contain pads."""
 
     @wraps(solve)
     def checked(self: "OracleTask", inputs: Any) -> Tensor:

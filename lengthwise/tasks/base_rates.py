@@ -27,7 +27,8 @@ class ShallowTask(OracleTask):
     """A task that measures, at each length, how well shallow baselines answer it."""
 
     num_counted: ClassVar[int] = 1 << 14
-    """The number of problems counted at a length; one half fits shallow baselines, the other half scores them."""
+    """The number of problems that are counted at a length: one half fits shallow baselines, and the other half scores
+    them."""
 
     @abstractmethod
     def draw(
@@ -98,9 +99,9 @@ def logistic_guesses(
 ) -> Int64[Tensor, " N"]:
     """Return the answers, 0 or 1, that a logistic regression on `known` guesses for other counts.
 
-    It minimizes -sum log p(answer) + |w|^2 / 2 over weights w of standardized counts and a bias, by `FITTING_STEPS`
-    steps. No step raises the objective, because the curvature of a logistic loss is at most a quarter of the curvature
-    of a squared loss.
+    The regression minimizes -sum log p(answer) + |w|^2 / 2 over weights w of standardized counts and a bias, by
+    `FITTING_STEPS` steps. No step raises the objective, because the curvature of a logistic loss is at most a quarter
+    of the curvature of a squared loss.
 
     Source: Boehning and Lindsay, Monotonicity of quadratic-approximation algorithms, 1988, section 4.
     """

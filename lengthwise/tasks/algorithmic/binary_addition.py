@@ -76,8 +76,8 @@ class BinaryAddition(TwoBinaryNumbers):
         """Return the digits of each sum and the end, which together are never longer than the string.
 
         Let s_i be the sum of the two digits at position i. Position i carries if s_i is 2, does not carry if s_i is 0,
-        and passes on the carry from position i - 1 if s_i is 1. The last s_j with j <= i that is not 1 therefore
-        decides: the carry out of position i is 1 if this s_j is 2, and else 0.
+        and passes on the carry from position i - 1 if s_i is 1. So the last s_j with j <= i that is not 1 decides the
+        carry out of position i: the carry is 1 if this s_j is 2, and else 0.
         """
         length = strings.shape[1]
         where = torch.arange(length)

@@ -25,7 +25,7 @@ Border = Literal["true", "published"]
 Ids = npt.NDArray[np.int64]
 
 GAP, REPLACEMENT = 2, 3
-"""The cost of an inserted or deleted letter, and of a replaced one."""
+"""The cost of an inserted or deleted letter, and the cost of a replaced letter."""
 
 MAX_PAIRS_PER_CHUNK = 1_024
 """The number of pairs whose tables are computed at a time; antidiagonals of this many pairs fit into a cache."""
@@ -77,7 +77,7 @@ class EditDistance(TwoStringsTask):
         return MAX_SHORTER_BY + 1
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-        """Return the distances."""
+        """Return the edit distance of each pair of strings."""
         return edit_distance(first, second, self.border)
 
     def draw(
@@ -88,7 +88,7 @@ class EditDistance(TwoStringsTask):
         return join_parts(shorter, longer), self.compare(shorter, longer)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the costs if all common letters, or only the aligned ones, could be kept."""
+        """Return the costs if all common letters, or only the aligned letters, could be kept."""
         shorter, longer = read(inputs)
         sizes = [(string != PAD).sum(1) for string in (shorter, longer)]
         longer_by = sizes[1] - sizes[0]
@@ -101,10 +101,10 @@ def edit_distance(
 ) -> Int64[Tensor, " N"]:
     """Return the distance of each pair of strings, which may end in pads.
 
-    The table holds the saving compared with deleting all letters of one string and inserting all letters of the other:
-    ``s(i, j) = 2 (i + j) - d(i, j)`` for prefixes of i and j letters. Each saving is the largest of ``s(i - 1, j)``,
-    ``s(i, j - 1)`` and ``s(i - 1, j - 1) + c``, where c is 4 if the last letters agree and 1 if they differ. All cells
-    of an antidiagonal are computed at once, from the two antidiagonals before it.
+    An entry of the table is the cost saved, compared with deleting all letters of one prefix and inserting all letters
+    of the other: ``s(i, j) = 2 (i + j) - d(i, j)`` for prefixes of i and j letters. Each saving is the largest of ``s(i
+    - 1, j)``, ``s(i, j - 1)`` and ``s(i - 1, j - 1) + c``, where c is 4 if the last letters agree and 1 if they differ.
+    All cells of an antidiagonal are computed at once, from the two antidiagonals before it.
 
     Raises:
         ValueError: a string has no letters.

@@ -64,7 +64,7 @@ class Knapsack(SingleAnswerTask):
         return self.numbers
 
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
-        """Return the largest value."""
+        """Return the largest total value of items that fit into the capacity."""
         if len(parts) != 3 or len(parts[0]) != len(parts[1]) or len(parts[2]) != 1 or any(0 in part for part in parts):
             return None
         weights, values, capacity = (torch.tensor([part]) for part in parts)
@@ -80,7 +80,8 @@ class Knapsack(SingleAnswerTask):
         return join_parts(weights, values, capacities), best_value(weights, values, capacities[:, 0])
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the capacity, and values of greedy choices by value per weight, without or with a part of an item."""
+        """Return the capacity, and the values of greedy choices by value per weight: of whole items, and of parts as
+        well."""
         length = (inputs.shape[1] - 4) // 2
         weights, values = inputs[:, :length] - NUM_SPECIAL, inputs[:, length + 1 : -3] - NUM_SPECIAL
         capacities = inputs[:, -2] - NUM_SPECIAL

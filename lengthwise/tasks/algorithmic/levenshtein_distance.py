@@ -74,7 +74,7 @@ class LevenshteinDistance(GridTask):
 
     @property
     def largest_number(self) -> int:
-        """Return the number of letters of the longest string, which is the distance if no letter can be kept."""
+        """Return the number of letters of the longest string: the distance if no letter can be kept."""
         return self.max_length + MAX_LONGER_BY
 
     @property
@@ -88,7 +88,7 @@ class LevenshteinDistance(GridTask):
         return grid_rule(CELLS, ascii_lowercase[: self.alphabet], border=1)
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-        """Return the distances."""
+        """Return the Levenshtein distance of each pair of strings."""
         return levenshtein_distance(first, second)
 
     def draw(
@@ -99,7 +99,7 @@ class LevenshteinDistance(GridTask):
         return join_parts(first, second), self.compare(first, second)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the distance if all common letters, or only the aligned ones, could be kept."""
+        """Return the distances if all common letters, or only the aligned letters, could be kept."""
         first, second = read(inputs)
         size = torch.maximum((first != PAD).sum(1), (second != PAD).sum(1))
         return self.features_of(size - common_letters(first, second), size - aligned_letters(first, second))

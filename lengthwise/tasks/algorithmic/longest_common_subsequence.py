@@ -81,7 +81,7 @@ class LongestCommonSubsequence(GridTask):
         return grid_rule(CELLS, ascii_lowercase[: self.alphabet], border=0)
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-        """Return the lengths."""
+        """Return the length of the longest common subsequence of each pair of strings."""
         return common_length(first, second)
 
     def draw(

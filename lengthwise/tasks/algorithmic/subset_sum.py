@@ -41,9 +41,9 @@ class SubsetSum(SingleAnswerTask):
 
     With ``"hard"`` sampling, the answer is a fair coin. Targets with either answer are between 1/4 and 3/4 of the sum
     of all items, and larger than any item. The unreachable target is the unreachable number nearest to a uniform
-    number, and the reachable target is close to it. Neither the reachable target nor its difference from the sum of all
-    items is a sum of two items. A greedy choice, which always takes the largest item that still fits, reaches neither
-    of the two.
+    number, and the reachable target is close to the unreachable target. Neither the reachable target nor its difference
+    from the sum of all items is a sum of two items. A greedy choice, which always takes the largest item that still
+    fits, reaches neither of the two.
 
     The items then carry no information about the answer, and the target's location carries hardly any. Sums of three
     items carry more: trying all of them answers 79 % of the problems of 10 items, and all problems of 6. Hard problems
@@ -78,7 +78,7 @@ class SubsetSum(SingleAnswerTask):
 
     @property
     def largest_number(self) -> int:
-        """Return the largest sum."""
+        """Return the largest sum of all items in a problem."""
         return self.max_length * self.max_value
 
     @property
@@ -118,7 +118,7 @@ class SubsetSum(SingleAnswerTask):
         return join_parts(items, targets[:, None]), answers
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the target's location, parities, the number of smaller items, and the rest of greedy choices."""
+        """Return the target's location, parities, the number of items up to the target, and greedy choices' rest."""
         items, target = inputs[:, :-3] - NUM_SPECIAL, inputs[:, -2] - NUM_SPECIAL
         total = items.sum(1)
         return {

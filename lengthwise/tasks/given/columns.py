@@ -7,7 +7,8 @@ from lengthwise.registry import nearest
 
 STRINGS = ("string", "text", "input", "trace", "word", "sequence")
 LABELS = ("label", "class", "output", "answer", "accepted", "target")
-"""Standard names of the columns of strings and of labels. They are recognized if the user names no columns."""
+"""Standard names of the column of labels; `STRINGS` are the standard names of the column of strings. These names are
+recognized if the user names no columns."""
 
 MAX_NAMED = 20
 """The largest number of columns that a message names."""
@@ -30,7 +31,8 @@ MEANINGS = {
 class Columns:
     """The names of the columns of strings and labels, if the user gives them, and the names of unused columns.
 
-    Without a given name, the column is the one whose name is in `STRINGS`, or in `LABELS`.
+    Without a given name, the column of strings is the column whose name is in `STRINGS`, and the column of labels is
+    the column whose name is in `LABELS`.
     """
 
     string: str | None = None

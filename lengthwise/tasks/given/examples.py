@@ -34,7 +34,7 @@ class Row(NamedTuple):
 class Counts(NamedTuple):
     """The number of rows read, and the numbers of rows that were left out, by reason.
 
-    If a string has several labels, the most frequent one is kept; with a label for each symbol, this holds for each
+    If a string has several labels, the most frequent label is kept; with a label for each symbol, this holds for each
     prefix. If the most frequent labels are tied, the string is left out. `num_contradictory` counts rows whose label
     differs from the kept label, and rows of strings without a kept label. No net answers the empty string, so its label
     is stored separately (`Examples.empty_label`). `unused_columns` are the other columns of a table.
@@ -64,7 +64,7 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Strings, stored one after another in `ids` from `starts[n]` to `starts[n + 1]`, and their labels.
+    """Strings and their labels. String n is ``ids[starts[n]:starts[n + 1]]``: all strings are stored one after another.
 
     `targets` contains `IGNORE` at positions without a label. `rows` contains the number of each string's first row, for
     error messages. `empty_label` is the label of the empty string, or "".
@@ -140,7 +140,7 @@ class Examples:
 
 
 def examples_from(rows: Iterable[Row], supervision: Supervision, *, min_classes: int = 2) -> Examples:
-    """Return examples with numbered symbols and classes, in the order of their names, and without duplicates.
+    """Return examples without duplicates, in which symbols and classes are numbered in the order of their names.
 
     Raises:
         ValueError: a string lacks its label, or a label for each symbol; there are fewer classes than `min_classes`, or

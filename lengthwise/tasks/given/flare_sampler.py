@@ -46,7 +46,7 @@ SPLITS = (
     Split("datasets/test", 5_010, 500),
     Split("datasets/test-short-held-out", 1_000, 40),
 )
-"""FLaRe's splits in the order in which they are drawn. The last one has no string of the first three."""
+"""FLaRe's splits in the order in which they are drawn. The last split contains no string of the first three splits."""
 
 
 def flare_splits(language: DFA, *, seed: int = 0, splits: Sequence[Split] = SPLITS) -> dict[Split, list[FlareExample]]:
@@ -69,8 +69,8 @@ def flare_splits(language: DFA, *, seed: int = 0, splits: Sequence[Split] = SPLI
         and the code that draws the data of FLaRe.
     Differs from the source: the random numbers. The source also counts the factor of the state in which a string ends.
         This factor is the same for all accepting states of FLaRe's languages, so it changes no probability. Log
-        probabilities are not written, because the published ones are sums over all continuations and not the logarithms
-        of the strings' probabilities.
+        probabilities are not written, because the published numbers are sums over all continuations and not the
+        logarithms of the strings' probabilities.
     """
     drawn: dict[Split, list[FlareExample]] = {}
     for split in splits:
@@ -159,7 +159,7 @@ class _Continuations:
 
 
 class _Proposals:
-    """Random strings of up to a longest length: in the language, edited, or uniform."""
+    """A source of random strings of up to a longest length: in the language, edited, or uniform."""
 
     def __init__(self, language: DFA, max_length: int, chance: np.random.Generator) -> None:
         self.language = language
@@ -174,7 +174,7 @@ class _Proposals:
             )
 
     def inside(self, count: int) -> list[String]:
-        """Draw strings in the language."""
+        """Draw random strings of the language."""
         lengths = self.chance.choice(self.lengths, count)
         strings: list[String] = [()] * count
         for length in np.unique(lengths):
@@ -185,7 +185,7 @@ class _Proposals:
         return strings
 
     def outside(self, count: int) -> list[tuple[String, int | None]]:
-        """Draw strings that may be outside, with their numbers of edits."""
+        """Draw strings that may be outside the language, with the number of edits of each."""
         is_edited = self.chance.random(count) < 0.5
         sources = iter(self.inside(int(is_edited.sum())))
         return [self._edited(next(sources)) if edited else (self._uniform(), None) for edited in is_edited]

@@ -11,7 +11,7 @@ from lengthwise.files import check_new, write_by_rename
 from lengthwise.randomness import generator_for
 
 SHORT, LONG = range(20, 30), range(31, 51)
-"""The lengths of strings in Train, Dev and the short tests (S), and in the long tests (L)."""
+"""The lengths of strings in Train, Dev and the short tests (TestSR, TestSA), and in the long tests (TestLR, TestLA)."""
 
 SPLITS = {"Train": SHORT, "Dev": SHORT, "TestSR": SHORT, "TestLR": LONG, "TestSA": SHORT, "TestLA": LONG}
 """The data sets of a language with the lengths of their strings, in drawing order."""
@@ -111,7 +111,7 @@ def write_mlregtest(folder: Path, name: str, language: DFA, *, largest: str = "S
 
 
 class _Drawing(NamedTuple):
-    """The complement and the language, and the random numbers."""
+    """What all draws share: the complement and the language, as `sides`, and the source of random numbers."""
 
     sides: tuple[DFA, DFA]
     chance: np.random.Generator
@@ -130,7 +130,8 @@ class _Drawing(NamedTuple):
         raise _too_few(f"new strings {'inside' if side else 'outside'}", length, count, len(strings))
 
     def pairs(self, length: int, count: int, seen: set[String]) -> tuple[list[String], list[String]]:
-        """Draw strings inside and outside at edit distance 1 that are not in `seen`, and add them there."""
+        """Draw pairs of a string inside and a string outside, at edit distance 1 and not in `seen`; add them to
+        `seen`."""
         numbers = [side.count(length) for side in self.sides]
         # Most strings of the rarer side are near the other side, so few draws are wasted.
         side = int(numbers[1] <= numbers[0])

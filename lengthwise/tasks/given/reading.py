@@ -29,7 +29,8 @@ MAX_ROW_GROUP = 500_000_000
 MAX_ROWS = 5_000_000
 MAX_SYMBOLS = 100_000_000
 MAX_LABELS = 10_000_000
-"""The largest numbers of rows, symbols and labels. A row or label takes up to a kilobyte of memory, a symbol 50 B."""
+"""The largest number of labels; `MAX_ROWS` and `MAX_SYMBOLS` limit rows and symbols. A row or label takes up to a
+kilobyte of memory, and a symbol takes 50 B."""
 
 
 def read_examples(
@@ -89,7 +90,7 @@ def read_examples(
 
 
 def _reject_arguments(source: object, **arguments: str | None) -> None:
-    """Raise a ValueError if one of these arguments is given, because the format of the source has no use for it."""
+    """Raise a ValueError if one of these arguments is given, because the source's format does not use them."""
     for argument, value in arguments.items():
         if value is not None:
             raise ValueError(
@@ -98,7 +99,7 @@ def _reject_arguments(source: object, **arguments: str | None) -> None:
 
 
 Pairs = Iterable[tuple[int, Any]]
-"""The number of each row, with its string and label."""
+"""Rows of a table: the number of each row, with the row's string and label."""
 
 
 def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision: Supervision) -> Iterator[Row]:

@@ -23,8 +23,8 @@ class DecisionTree(VectorTask):
     """In-context regression on random decision trees, one tree for each sequence, without noise.
 
     A tree is full and has depth `depth`. At an inner node, a point x goes to the right if the node's coordinate of x is
-    above 0, and otherwise to the left. The leaf that it reaches is the value y. Coordinates of nodes are uniform;
-    leaves and points are standard normal.
+    above 0, and otherwise to the left. The number at the leaf that x reaches is the value y. Coordinates of nodes are
+    uniform; leaves and points are standard normal.
 
     With P = `length`, the sequence is x_1, (y_1, 0, ..., 0), x_2, ..., x_P: 2 P - 1 vectors of `dims` numbers. The
     target at x_i is y_i, and NaN at other positions. With `active_dims`, nodes compare only the first `active_dims`
@@ -125,7 +125,7 @@ def mean_so_far(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
 
 
 def nearest_neighbor(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
-    """Return the value of the nearest earlier point of each point, and 0 for the first, in the layout of targets.
+    """Return the value of each point's nearest earlier point, and 0 for the first point, in the layout of targets.
 
     Distances are Euclidean, over all coordinates.
     """

@@ -46,7 +46,7 @@ class EqualEnds(RegularTask):
 
     @property
     def transducer(self) -> Transducer:
-        """Return a machine whose state is the first symbol, and whether the last symbol equals it."""
+        """Return a machine whose state is the first symbol, and whether the last symbol equals the first symbol."""
         return library.equal_ends(self.num_digits)
 
     def is_balanced_length(self, length: int) -> bool:

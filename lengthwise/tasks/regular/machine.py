@@ -22,11 +22,12 @@ MAX_TABLE = 100_000
 """The largest number of entries in a machine's table."""
 
 MAX_SQUARED = 256
-"""The largest number of states for which a matrix of transitions is made. For 50,000 states, it would take 20 GB."""
+"""The largest number of states for which a matrix of transitions is made. For 50,000 states, the matrix would take 20
+GB."""
 
 MAX_ATTEMPTS = 64
-"""The number of attempts to draw strings with an answer. Strings that are still missing are then drawn only among
-strings with an answer.
+"""The number of attempts to draw strings with an answer from all strings. Strings that are still missing are then drawn
+only among strings with an answer.
 """
 
 
@@ -109,7 +110,7 @@ class MachineTransduction(RegularTask):
 
     @property
     def prefix_exchangeable(self) -> bool:  # type: ignore[override]  # depends on the machine
-        """Return whether every string has an answer: a sample has at least one, but its prefixes may have none."""
+        """Return whether every string has an answer: a sample has at least one, but its prefixes may have no answer."""
         return bool((self.transducer.outputs[self._reached] != IGNORE).all())
 
     @property
@@ -176,7 +177,7 @@ class MachineTransduction(RegularTask):
     def _odds_of_answers(self, length: int) -> Float64[np.ndarray, " Y"]:
         """Return the odds of each last answer to a uniform string.
 
-        They are scaled so that the likeliest state has odds 1. If most strings have no answer, the probabilities of
+        The odds are scaled so that the likeliest state has odds 1. If most strings have no answer, the probabilities of
         strings with an answer may underflow.
         """
         machine = _with_last_answers(self.transducer, len(self.classes))

@@ -107,7 +107,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         return self.is_legal_length(length) and bool(self._sampler.possible(length)[[OUT, IN]].all())
 
     def baseline(self, length: int) -> float:
-        """Return one half, or 1 if all strings are of one class."""
+        """Return one half, or 1 if all strings of this length are of one class."""
         self.check_length(length)
         return 0.5 if self.is_balanced_length(length) else 1.0
 
@@ -125,7 +125,8 @@ class RecognitionTask(RegularTask, ShallowTask):
         return batch.inputs, batch.targets[:, -1]
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the ends, whether all symbols occur equally often, these two combined, and the number of runs."""
+        """Return the first and last symbol, whether symbols occur equally often, these combined, and the number of
+        runs."""
         counts = _symbol_counts(inputs, len(self.symbols))
         equal = (counts == counts[:, :1]).all(1).long()
         ends = len(self.symbols) * inputs[:, 0] + inputs[:, -1]
@@ -197,7 +198,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         return origin + self._num_languages * persistent
 
     def _draw(self, origin: Int64[Tensor, " N"], length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-        """Draw strings, each from the language with index `origin` in the joint sampler."""
+        """Draw strings, each from the language whose index in the joint sampler is in `origin`."""
         uniforms = torch.rand(len(origin), length, generator=generator, dtype=torch.float64)
         return torch.from_numpy(self._sampler.sample(uniforms.numpy(), origin.numpy())).contiguous()
 

@@ -129,7 +129,7 @@ class Scratchpad(RegularTask):
         return length % 2 == 1 and length >= 1 and self.base.is_legal_length(num_steps(length))
 
     def is_balanced_length(self, length: int) -> bool:
-        """Return whether T is balanced for the base task."""
+        """Return whether the number T of symbols is a balanced length of the base task."""
         return self.is_legal_length(length) and self.base.is_balanced_length(num_steps(length))
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:

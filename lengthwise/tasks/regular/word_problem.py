@@ -25,9 +25,9 @@ class WordProblem(RegularTask):
     generators.
 
     `group` is a name of `lengthwise.automata.groups.permutation_group` (``"S5"``, ``"D6"``, ``"A4xZ5"``), which defines
-    the generators. The field `generators` replaces these generators; each is the list of images of the points 0 ...
-    n-1. If `group` is also given, they must generate the named group. With the `alphabet` ``"elements"``, every element
-    of the group is a symbol.
+    the generators. The field `generators` replaces these generators; each generator is the list of images of the points
+    0 ... n-1. If `group` is also given, they must generate the named group. With the `alphabet` ``"elements"``, every
+    element of the group is a symbol.
 
     A length is balanced if every element is a product of that number of generators. For a named group, this holds from
     some length on (3 for S3, 8 for A5, 13 for S5); ``train.lengths="legal"`` also trains on shorter strings. If all
