@@ -41,9 +41,10 @@ class Target(NamedTuple):
 class Construction(NamedTuple):
     """A model, made without training, that answers exactly as a machine does.
 
-    On every string of up to `max_length` symbols (None: of any length), `model` gives the same answers as the target's
-    machine at every supervised position, in float32 and in float64. `source` names the publication of the construction.
-    The lines of `about` describe the choices that were made, and the size of the model.
+    At every supervised position, `model` gives the same answers as the target's machine, in float32 and in float64.
+    This holds for all strings of up to `max_length` symbols, or of any length if `max_length` is None. `source` names
+    the publication of the construction. The lines of `about` describe the choices that were made, and the size of the
+    model.
     """
 
     model: SequenceModel

@@ -137,7 +137,7 @@ class LoopedTransformer(CausalTransformer):
     With input injection, x_r = layer_r(norm(x_{r-1}) + z), where z is the embedded input, and norm is the norm of the
     read-out. The first loop reads only z. All loops share one position encoding.
 
-    R may depend on the input (`loops`). Then each prefix has its own R, which depends only on the symbols of the
+    R may depend on the input (`loops`). Then each prefix has its own R. This R depends only on the symbols of the
     prefix, not on later symbols or on other strings of the batch.
 
     After training, `with_loops` returns the model with another number of loops.

@@ -147,8 +147,8 @@ class _Decays:
     """Products of decays within chunks, computed from the logarithms of the decays; no exponent is above 0.
 
     A product of decays is the exponential of a difference of two sums. Very negative logarithms are replaced by a
-    logarithm whose exponential is about 0. Otherwise sums would lose the digits of the other logarithms, and -inf -
-    (-inf) would be NaN.
+    logarithm whose exponential is about 0. Otherwise sums would lose the digits of the other logarithms, and
+    -inf - (-inf) would be NaN.
     """
 
     def __init__(self, logarithms: Float[Tensor, "B H N C"], products: int) -> None:

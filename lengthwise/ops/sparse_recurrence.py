@@ -7,7 +7,7 @@ are [R, K] for `mixtures`, [K, N, N] for `dictionary`, [R, N, F] for `factors` (
 factors, D = 1. Without values, v = 0.
 
 `form` has two values. With `"scatter"`, a step multiplies by P D as above: x'[p(j)] += d[j] x[j]. With `"gather"`, it
-multiplies by D P, where P has a single 1 in every row, at the row's largest entry of M: x'[i] = d[i] x[p(i)].
+multiplies by D P: x'[i] = d[i] x[p(i)]. Here P has a single 1 in every row, at the row's largest entry of M.
 
 The gradient for P passes to the softmax of M's columns (rows if `"gather"`), as if the step used this softmax
 (`hard_columns`).

@@ -55,9 +55,9 @@ def looped_approximation(
 
         (T d)^(1/p) (w_token(delta sqrt(d)) + w_contextual(delta sqrt(T d))) + w(delta sqrt(T d)) + O(delta^(d/p))
 
-    in L^p; the last term comes from cubes with equal tokens (`error_bound`). As delta goes to 0, the bound also goes to
-    0. So in every L^p, looped transformers are dense in the continuous permutation-equivariant functions (Corollary
-    3.8).
+    in L^p; the last term comes from cubes with equal tokens (`error_bound`). As delta goes to 0, this bound goes to 0
+    as well. So in every L^p, looped transformers are dense in the continuous permutation-equivariant functions
+    (Corollary 3.8).
 
     Raises:
         ValueError: there are fewer than 2 intervals, fewer different tokens than T, or more than 2^18 IDs; or the

@@ -92,9 +92,9 @@ def pass_units(at: Form, values: Sequence[tuple[Form, Mapping[str, Number]]], bo
 
     Each value needs two units, and all values share two more.
 
-    With u the form, g a value and |g| <= M = `bound`: ReLU(g + 2M(u + 1/2)) - ReLU(g + 2M(u - 1/2)) is 0 for u < 0, g +
-    M at u = 0, and 2M for u > 0. The same expression without g is 0, M and 2M. The difference of both expressions is g
-    at u = 0, and otherwise 0.
+    With u the form, g a value and |g| <= M = `bound`: ReLU(g + 2M(u + 1/2)) - ReLU(g + 2M(u - 1/2)) is 0 for u < 0,
+    g + M at u = 0, and 2M for u > 0. The same expression without g is 0, M and 2M. The difference of both expressions
+    is g at u = 0, and otherwise 0.
 
     Source: Xu and Sato (2024), Proposition A.3.
     Differs from the source: values that are passed at the same time share two of the four units.

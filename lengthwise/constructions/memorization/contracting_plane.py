@@ -3,8 +3,8 @@
 Up to a change of basis, the trace s and the determinant t of W_h determine such a net's states. Both eigenvalues are
 inside the unit circle iff (s, t) is inside the triangle |s| < 1 + t, t < 1. A net generates the word iff a line
 separates its states with answer 1 from its states with answer 0. By Kirchberger's theorem, no line separates them iff
-four states exclude a line. There are two cases: either a segment between states of one answer crosses a segment between
-states of the other answer, or a state is in a triangle of states with the other answer. Signs of polynomials in s and t
+four states exclude a line. There are two cases. Either a segment between states of one answer crosses a segment between
+states of the other answer. Or a state is in a triangle of states with the other answer. Signs of polynomials in s and t
 decide which four states exclude a line. On a whole triangle of (s, t), the signs of the polynomials' Bernstein
 coefficients, which are integers, decide.
 """
@@ -52,7 +52,7 @@ def contracting_plane(word: Word) -> LinearGenerator | None:
 
     The net's states are on its cycle, and its W_x reaches both dimensions; otherwise d = 1 would suffice. Triangles are
     halved until each triangle has a `Crossing` with definite signs. On edges of triangles signs may be 0, but edges
-    need no proof: if a net separates its states, all nets whose W_h differs little also separate their states.
+    need no proof. The reason is that if a net separates its states, all nets with a similar W_h also do.
 
     Raises:
         ValueError: the word does not have two symbols, or has more than `MAX_PERIOD` letters.

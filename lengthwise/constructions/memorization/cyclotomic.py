@@ -76,8 +76,8 @@ def sign(number: Sum, period: int) -> int:
 def null_vector(equations: Sequence[Sequence[Term]], period: int) -> list[Sum] | None:
     """Return the real numbers l_j with sum 1 that solve every equation sum_j c_j z^(e_j) l_j = 0; None if not unique.
 
-    Each complex equation is two equations over the real field of c = 2 cos(2 pi / p): one has cosines as coefficients,
-    and the other has sines divided by sin(2 pi / p). These coefficients are Chebyshev polynomials of c.
+    Each complex equation is two equations over the real field of c = 2 cos(2 pi / p). One equation has cosines as
+    coefficients, and the other has sines divided by sin(2 pi / p). These coefficients are Chebyshev polynomials of c.
 
     Example:
         >>> null_vector([[(1, 0), (1, 1), (1, 2)]], 3)[0]  # 1 + z + z^2 = 0

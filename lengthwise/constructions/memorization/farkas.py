@@ -1,8 +1,8 @@
 """Proofs that frequencies cannot read a word: Farkas certificates, checked by interval or by exact arithmetic.
 
-No weights w, b give every letter a margin over its competitors iff there are suitable numbers l_ij, one for each
-position i and competing symbol j. These numbers are >= 0, and not all of them are 0. If the constraint of each pair (i,
-j) is multiplied by l_ij, the constraints add up to 0 as functions of w and b. With positive margins, the sum would be
+No weights w, b give every letter a margin over its competitors iff suitable numbers l_ij exist, for positions i and
+competing symbols j. These numbers are >= 0, and not all of them are 0. If the constraint of each pair (i, j) is
+multiplied by l_ij, the constraints add up to 0 as functions of w and b. With positive margins, the sum would be
 positive. For each symbol a and frequency k of S (and 0, for the bias), with z = e^(2 pi i / p), this is the equation
 
     sum over i with s_i = a, j of l_ij z^(k i)  =  sum over i of l_ia z^(k i).
@@ -123,8 +123,8 @@ def _check_count(period: int, below: int) -> None:
 def maximal_sets(period: int, below: int) -> list[Frequencies]:
     """Return the maximal sets of frequencies of dimension less than `below`: no other such set contains them.
 
-    The maximal sets are all sets of dimension `below` - 1, and the sets of dimension `below` - 2 to which p / 2 cannot
-    be added.
+    All sets of dimension `below` - 1 are maximal. So are the sets of dimension `below` - 2 to which p / 2 cannot be
+    added.
 
     Example:
         >>> maximal_sets(6, 4), maximal_sets(5, 4)

@@ -9,8 +9,8 @@ from lengthwise.constructions.memorization.words import Word
 def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
     """Return a generator of a repeated word of different symbols, with d = 1 and the last symbol's index as state.
 
-    W_h is 0. With t the index of the symbol before symbol j, y_j = 2 t h - t^2 is largest for the index t nearest to
-    the state h.
+    W_h is 0. Let t be the index of the symbol before symbol j. Then y_j = 2 t h - t^2 is largest for the index t
+    nearest to the state h.
 
     Example:
         >>> cycle(("a", "b", "c", "d")).generate(6)
@@ -48,9 +48,9 @@ def digits(word: Word) -> LinearGenerator:
     """Return a generator of any word of two or more symbols with d = 1, in integers: letters are digits of one number.
 
     With n symbols and M = n^p - 1, the state h is the number whose digits in base n are the next p letters. The first
-    digit, j, is floor(n h / M), and ``y_j = j n h - M j (j + 1) / 2`` is the largest logit. The next state, ``h' = n h
-    - M j``, has the digits rotated by one. So no word needs more than d = 1. No word of several symbols needs less,
-    because a net with d = 0 repeats one symbol.
+    digit, j, is floor(n h / M), and ``y_j = j n h - M j (j + 1) / 2`` is the largest logit. The next state,
+    ``h' = n h - M j``, has the digits rotated by one. So no word needs more than d = 1. No word of several symbols
+    needs less, because a net with d = 0 repeats one symbol.
 
     W_h = n expands, so an error of h grows n-fold in every step. Integers up to n M are exact, in float64 for p <= 51
     in base 2.

@@ -72,8 +72,8 @@ class LinearGenerator(NamedTuple):
     def margin(self, count: int) -> float:
         """Return the smallest distance from one of the first `count` states to another symbol's region; inf for d = 0.
 
-        The distance from a state with symbol s to the region of symbol j is (y_s - y_j) / |w_s - w_j|, where w_s is row
-        s of W_y. Its unit is the largest norm of the states.
+        Let w_s be row s of W_y. The distance from a state with symbol s to the region of symbol j is
+        (y_s - y_j) / |w_s - w_j|. The unit of the distance is the largest norm of the states.
         """
         if not self.dimension:
             return float("inf")

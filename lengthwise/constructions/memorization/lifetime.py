@@ -62,9 +62,9 @@ def angle_formula(period: int, drift: float) -> float:
 
     The edge is an edge of the regular p-gon of states. From this step on, a state is beyond the middle of the edge
     towards which it drifts, and beyond a decision line there. Suppose that a word has one plane and threshold 0. The
-    first wrong symbol is then at the first later step whose state has a neighbor with another letter, on the side to
-    which the plane drifts. For 0^h 1^h, these steps are the last letters of runs if the plane turns too far, and the
-    first letters of runs if it turns too little. The wait is less than h steps.
+    first wrong symbol is then at the first later step whose state has a different letter next to it, on the side of the
+    drift. For 0^h 1^h, such states are at the last letters of runs if the plane turns too far. If it turns too little,
+    they are at the first letters of runs. The wait is less than h steps.
     """
     return math.pi / period / abs(drift) if drift else math.inf
 

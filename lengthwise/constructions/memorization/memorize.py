@@ -23,8 +23,8 @@ BUDGET = 3_000
 """The number of linear programs in a search: about 10 CPU seconds for a binary word."""
 
 SETS_PER_PROGRAM, ENTRIES_PER_PROGRAM = 100, 10_000
-"""The number of sets that a search may enumerate, and the number of entries that its constraints may have, for each
-linear program in the budget.
+"""For each linear program in the budget, the number of sets that a search may enumerate, and the number of entries of
+its constraints.
 
 The bounds of a long word exclude most sets, and the programs of a word of many symbols are large.
 """
@@ -64,8 +64,8 @@ def memorize(
     With `robust`, it has the widest margin of all sets of dimension d_min, or up to `max_dimension`.
 
     The restriction to W_h^p = 1 loses nothing, even if the states of another W_h grow, decay or tie. If states are
-    averaged over steps that are p apart, part by part in the order of growth, only frequencies k / p are left, and the
-    word stays the same (docs/memorization.md, "The smallest dimension").
+    averaged over steps that are p apart, part by part in the order of growth, only frequencies k / p are left. The
+    averaged states generate the same word (docs/memorization.md, "The smallest dimension").
 
     Raises:
         ValueError: the text is not a word (`parse_word`), its linear programs are too large, it needs more than

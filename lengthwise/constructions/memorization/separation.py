@@ -146,11 +146,11 @@ def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Widest
     """Return the read-out that tolerates the largest change of unit states, by a group lasso over frequencies, or None.
 
     A block of the state may be scaled by r_k and its weights by 1 / r_k, with sum_k r_k^2 = 1. Let V_k be the
-    differences of weights on block k between all pairs of symbols, at margin 1. The best scales are then r_k^2 = |V_k|
-    / sum |V|. With Frobenius norms, 1 / sum_k |V_k| is the distance of a state from the region of another symbol for
-    two symbols, and a lower bound on it for more. Kelley's cutting planes minimize sum_k |V_k|. Each round is a linear
-    program in which
-    |V_k| >= <G, V_k> for a few G of norm 1, and its value is a lower bound.
+    differences of weights on block k between all pairs of symbols, at margin 1. The best scales are then
+    r_k^2 = |V_k| / sum |V|. With Frobenius norms, 1 / sum_k |V_k| is then the distance of a state from the region of
+    another symbol if there are two symbols. For more symbols, it is a lower bound. Kelley's cutting planes minimize
+    sum_k |V_k|. Each round is a linear program in which |V_k| >= <G, V_k> for a few G of norm 1, and its value is a
+    lower bound.
 
     Source: second-order cone program of the group lasso, Yuan and Lin (2006).
     Differs from the source: constraints of a margin instead of a squared loss.

@@ -136,8 +136,8 @@ def alternations(letters: Int64[np.ndarray, " p"]) -> int:
 def non_crossing_stride(letters: Int64[np.ndarray, " p"]) -> int | None:
     """Return a stride at which the word is non-crossing, or None.
 
-    A word is non-crossing if no two symbols occur as x .. y .. x .. y around the circle, so no two alternate more than
-    twice.
+    A word is non-crossing if no two symbols occur as x .. y .. x .. y around the circle. No two symbols then alternate
+    more than twice.
 
     Example:
         >>> non_crossing_stride(np.array([0, 1, 0, 2])), non_crossing_stride(np.array([0, 1, 2, 0, 1, 3]))

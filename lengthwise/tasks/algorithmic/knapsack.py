@@ -80,8 +80,7 @@ class Knapsack(SingleAnswerTask):
         return join_parts(weights, values, capacities), best_value(weights, values, capacities[:, 0])
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the capacity, and the values of greedy choices by value per weight: of whole items, and of parts as
-        well."""
+        """Return the capacity, and values of greedy choices by value per weight: of whole items, or also of a part."""
         length = (inputs.shape[1] - 4) // 2
         weights, values = inputs[:, :length] - NUM_SPECIAL, inputs[:, length + 1 : -3] - NUM_SPECIAL
         capacities = inputs[:, -2] - NUM_SPECIAL

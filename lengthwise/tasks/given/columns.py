@@ -31,8 +31,8 @@ MEANINGS = {
 class Columns:
     """The names of the columns of strings and labels, if the user gives them, and the names of unused columns.
 
-    Without a given name, the column of strings is the column whose name is in `STRINGS`, and the column of labels is
-    the column whose name is in `LABELS`.
+    Without a given name, the column of strings is the column whose name is in `STRINGS`. The column of labels is the
+    column whose name is in `LABELS`.
     """
 
     string: str | None = None

@@ -130,8 +130,7 @@ class _Drawing(NamedTuple):
         raise _too_few(f"new strings {'inside' if side else 'outside'}", length, count, len(strings))
 
     def pairs(self, length: int, count: int, seen: set[String]) -> tuple[list[String], list[String]]:
-        """Draw pairs of a string inside and a string outside, at edit distance 1 and not in `seen`; add them to
-        `seen`."""
+        """Draw pairs of a string inside and one outside, at edit distance 1 and not in `seen`; add both to `seen`."""
         numbers = [side.count(length) for side in self.sides]
         # Most strings of the rarer side are near the other side, so few draws are wasted.
         side = int(numbers[1] <= numbers[0])

@@ -125,8 +125,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         return batch.inputs, batch.targets[:, -1]
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the first and last symbol, whether symbols occur equally often, these combined, and the number of
-        runs."""
+        """Return the end symbols, whether all symbols occur equally often, both combined, and the number of runs."""
         counts = _symbol_counts(inputs, len(self.symbols))
         equal = (counts == counts[:, :1]).all(1).long()
         ends = len(self.symbols) * inputs[:, 0] + inputs[:, -1]
