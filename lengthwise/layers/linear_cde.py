@@ -15,8 +15,8 @@ MAX_ELEMENTS_PER_CHUNK = 1 << 24
 """The largest number of elements in the transitions that an upper layer computes at once."""
 
 TIME_STEP = 1 / 40
-"""The time step of the discretized equation. It also keeps the optimizer's updates small, because states would overflow
-otherwise."""
+"""The time step of the discretized equation. The time step also keeps the optimizer's updates small, because states
+would overflow otherwise."""
 
 
 class LinearCDELayer(TabledLayer):

@@ -44,10 +44,10 @@ class LoopScales(nn.Module, ABC):
 class TimestepScales(LoopScales):
     """Gains and gates that are functions of the timestep encoding. More loops need no more parameters.
 
-    Loop r = 0, 1, ... has sinusoids e(r) of 256 numbers (`lengthwise.ops.sinusoids`), and the encoding
-    TE(r) = W_2 SiLU(W_1 e(r) + b_1) + b_2. Gains a and gates g are (a_1 - 1, a_2 - 1, g_1, g_2)(r) = W SiLU(TE(r)) + b,
-    where W and b start at 0. These are 5 D^2 + 262 D parameters. With time `"fraction"`, r / R replaces r, so the net
-    can recognize the last of any number of loops. With gates `"open"`, g_1 - 1 and g_2 - 1 replace g_1 and g_2.
+    Loop r = 0, 1, ... has sinusoids e(r) of 256 numbers (`lengthwise.ops.sinusoids`), and the encoding TE(r) = W_2
+    SiLU(W_1 e(r) + b_1) + b_2. Gains a and gates g are (a_1 - 1, a_2 - 1, g_1, g_2)(r) = W SiLU(TE(r)) + b, where W and
+    b start at 0. The weights and biases are 5 D^2 + 262 D parameters. With time `"fraction"`, r / R replaces r, so the
+    net can recognize the last of any number of loops. With gates `"open"`, g_1 - 1 and g_2 - 1 replace g_1 and g_2.
 
     Source: Xu and Sato (2024), section 4.2, and their code.
     Differs from the source: in time `"fraction"` and gates `"open"`, which are ours. The size of e(r), 256 for every D,

@@ -90,7 +90,7 @@ def dilated_attention(
     bias: Float[Tensor, "H C"],
     stride: int,
 ) -> Float[Tensor, "B H T E"]:
-    """Return the outputs of `dilated_attention_by_definition` without building its mask. It has no second derivatives.
+    """Return the outputs of `dilated_attention_by_definition` without its mask. Second derivatives do not exist.
 
     Raises:
         ValueError: T = 0, the window or the stride is below 1, or shapes do not fit.

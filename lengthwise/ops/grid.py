@@ -26,7 +26,7 @@ Cell = Callable[[Messages, Messages, Letters, Letters], tuple[Messages, Messages
 
 
 class Antidiagonal(NamedTuple):
-    """The messages from the cells of an antidiagonal. Its topmost cell is in row `start`, counted from 0."""
+    """The messages that the cells of an antidiagonal send. The topmost cell is in row `start`, counted from 0."""
 
     start: int
     down: Shaped[Tensor, "B W *M"]

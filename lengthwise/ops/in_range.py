@@ -26,8 +26,8 @@ from lengthwise.ops.block_recurrence import recurrence
 from lengthwise.ops.symbol_recurrence import symbol_recurrence
 
 LARGEST = {torch.float32: 2.0**30, torch.float64: 2.0**60}
-"""The largest absolute value L of a number in a state. Its square is far from overflow, and usual inputs are smaller
-than the unit in its last place."""
+"""The largest absolute value L of a number in a state. The square of L is far from overflow, and usual inputs are
+smaller than the unit in the last place of L."""
 
 Steps = Callable[[int, int, Tensor], Tensor]
 """A function of start, stop and a state [B, *N, S]; it returns the states [B, stop - start, *N, S] without scaling."""

@@ -45,7 +45,7 @@ MAX_COMPOSED_POSITIONS = 1 << 10
 running steps."""
 
 STEPS_PER_COMPOSITION = 1 << 9
-"""The number of steps whose maps are composed at once. It bounds the memory of the maps."""
+"""The number of steps whose maps are composed at once. This number bounds the memory that the maps take."""
 
 MIN_GATHERED_SYMBOLS = 32
 """The smallest number of symbols for which gathering a step's matrices is faster: see `benchmarks/recurrence.py`."""

@@ -47,8 +47,8 @@ class TreeLayer(Protocol):
 
 
 Merge = Callable[[Tensor, Tensor | None], Tensor]
-"""A function that returns a layer's value on windows, oldest part first. Its arguments are states [R, D] and indices
-[C, M], or parts [C, M, D] and None."""
+"""A function that returns a layer's value on windows. Its arguments are the parts of windows, oldest part first: states
+[R, D] and indices [C, M], or parts [C, M, D] and None."""
 
 
 @runtime_checkable

@@ -11,9 +11,9 @@ from lengthwise.layers.positions.base import POSITIONS, CausalAttention, Positio
 from lengthwise.ops.sinusoids import distance_sinusoids
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 22
-"""The largest number of scores that are computed at once. This limit is the fastest for 64 strings of 100 to 500
-symbols. Larger parts use memory that the system clears each time, and have more masked scores. Smaller parts need more
-calls.
+"""The largest number of scores that are computed at once. With this limit, scores of 64 strings of 100 to 500 symbols
+are computed the fastest. Larger parts use memory that the system clears each time, and have more masked scores. Smaller
+parts need more calls.
 """
 
 
