@@ -28,7 +28,8 @@ Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
 MAX_WIDTH = 1 << 18
 MAX_LAYERS = 128
 MAX_CONVOLUTION = 64
-"""The largest width of a short convolution. Its state is all inputs in the window except the newest."""
+"""The largest width of a short convolution. The state of a convolution is all inputs in its window except the newest
+input."""
 
 MAX_PARAMETERS = 200_000_000
 """The largest number of parameters of a model. For each parameter, training keeps five numbers (such as moments): 4 GB

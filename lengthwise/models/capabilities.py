@@ -119,7 +119,7 @@ class BoundedReceptiveField(ABC):
 
 
 class HoldsParts(ABC):
-    """A model that wraps the modules of a user. They may be trained or exchanged after they were wrapped."""
+    """A model that wraps the modules of a user. The modules may be trained or exchanged after they were wrapped."""
 
     @abstractmethod
     def check_parts(self) -> None:
@@ -153,7 +153,7 @@ class AnswersUpTo(ABC):
 
 
 class HasHiddenMatrices(ABC):
-    """A model that lists its weight matrices between hidden states, because the optimizer `"muon"` updates these."""
+    """A model that lists its weight matrices between hidden states, which are the matrices that `"muon"` updates."""
 
     @property
     @abstractmethod

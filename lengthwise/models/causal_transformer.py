@@ -56,8 +56,9 @@ class CausalTransformerConfig(ModelConfig):
     - `learned_positions`: the size of the table of `"learned"`, which is also the largest length of an input. If a size
       is set without `positions`, the encoding is `"learned"`.
     - `position_range`: the number of positions from which `"randomized"` draws, or which a layer with `"local"` sees.
-    - `initialization`: `"torch"` is uniform up to 1 / sqrt(inputs). `"gpt2"` is N(0, 0.02^2) with biases of 0. Its maps
-      into the residual are divided by the square root of their number. Position encodings start as in their sources.
+    - `initialization`: `"torch"` is uniform up to 1 / sqrt(inputs). `"gpt2"` is N(0, 0.02^2) with biases of 0. With
+      `"gpt2"`, maps into the residual are divided by the square root of the number of such maps. Position encodings
+      start as in their sources.
     - `read_in`: embeddings with their positions are normalized (`"normed"`) or left unchanged (`"plain"`, as in GPT-2).
       If the inputs are vectors, it must be `"normed"`, the default.
     - `readout`: logits come from a separate linear map (`"linear"`) or from the embedding (`"tied"`, `TiedReadout`).

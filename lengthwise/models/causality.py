@@ -35,8 +35,8 @@ def find_dependence(
 def _by_gradients(outputs: Outputs, strings: Int64[Tensor, "B T"], slack: float) -> str | None:
     """Search for forbidden dependences by gradients of each position's outputs with respect to embedded symbols.
 
-    Gradients show dependences that are too small to change outputs, for example attention with small weights. They do
-    not pass through hard choices. Symbols have to be embedded by `nn.Embedding`, `F.embedding` or an indexed table.
+    Gradients show dependences that are too small to change outputs, for example attention with small weights. Gradients
+    do not pass through hard choices. Symbols have to be embedded by `nn.Embedding`, `F.embedding` or an indexed table.
     """
     try:
         # Callers use `no_grad`, so gradients must be enabled here.

@@ -45,8 +45,9 @@ def wrap_hugging_face(
 ) -> "HuggingFaceModel":
     """Wrap a model of the library transformers as a model of this package, which returns logits at every position.
 
-    If the model's cache has a fixed size (Mamba, Mamba-2 and similar models), the result is a recurrent model. Its
-    state is the cache and the last hidden state. It reads symbol by symbol, and a machine can be extracted from it.
+    If the model's cache has a fixed size (Mamba, Mamba-2 and similar models), the result is a recurrent model. The
+    state of this model is the cache and the last hidden state. The model reads symbol by symbol, and a machine can be
+    extracted from it.
 
     If the cache grows, as with attention, the result can only read whole strings, and nothing can be proved about it.
     The same holds with `begin`, and if the library cannot continue from the cache. This includes RWKV, whose code for

@@ -13,7 +13,8 @@ from lengthwise.models.stacked_rnn import StackedRNN, StateSpaceConfig
 class LiquidS4(StackedRNN):
     """S4 with transitions A + diag(B u_t) that depend on the input, eq. (4) of Fan et al. (2024).
 
-    Nothing keeps the norm of transitions below 1, so states may overflow on long strings. Their answers are then wrong.
+    Nothing keeps the norm of transitions below 1, so states may overflow on long strings. The answers to such strings
+    are then wrong.
 
     Source: Hasani et al., "Liquid structural state-space models" (ICLR 2023).
     Differs from the source: see `LiquidS4Layer`; embedding and read-out are as in `StackedRNN`.

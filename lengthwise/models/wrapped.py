@@ -40,7 +40,8 @@ class WrappedConfig(ModelConfig):
     """A description that identifies a wrapped net in files. The net cannot be built again from it.
 
     `nonlinearity` belongs to an `nn.RNN` or its cell, and weights do not determine it. If a part is not a class of
-    torch, `embedding` and `head` name its module and class: two nets with equal weights may differ only in these.
+    torch, `embedding` and `head` name its module and class: two nets with equal weights may differ only in these two
+    parts.
     """
 
     core: Literal["rnn", "gru", "lstm"]
@@ -112,8 +113,8 @@ def describe_parts(embedding: nn.Module, core: nn.Module, head: nn.Module) -> Wr
 class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
     """The model ``head(core(embedding(symbols)))`` with a recurrent core of torch, which `wrap` makes.
 
-    The state of a string consists of the hidden states of all layers, and `head` reads the last of these. For an LSTM,
-    the cell states of all layers come first.
+    The state of a string consists of the hidden states of all layers, and `head` reads the hidden state of the last
+    layer. For an LSTM, the cell states of all layers come first.
     """
 
     name: ClassVar[str] = "wrapped"
