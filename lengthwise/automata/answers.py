@@ -37,7 +37,7 @@ COMMON_PAIRS = frozenset(
         ("wrong", "right"),
     }
 )
-"""Pairs of labels in logs. They mean reject and accept only if a machine is known to be an automaton."""
+"""Pairs of labels in logs. These labels mean reject and accept only if a machine is known to be an automaton."""
 
 
 def accepting_index(classes: Sequence[str], pairs: Set[tuple[str, str]] = REJECT_ACCEPT_PAIRS) -> int | None:

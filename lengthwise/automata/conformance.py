@@ -54,8 +54,8 @@ def extended_strings(
 
     Suppose that a minimal Mealy machine has Q states, and that one access string leads to each. Suppose also that for
     any two states, the last outputs after one of the suffixes differ. Let another machine have at most Q + k states,
-    with k >= 0. It is then equivalent to the first machine if the outputs of both agree along all strings for `length`
-    = 0, ..., k + 1.
+    with k >= 0. The two machines are then equivalent if their outputs agree along all strings for `length` = 0, ...,
+    k + 1.
 
     Example:
         >>> list(extended_strings([(), (1,)], [(0,)], 2, 1))

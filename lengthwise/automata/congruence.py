@@ -15,9 +15,9 @@ def coarse_congruence(
     """Return the block of each class in a congruence that cannot be made coarser.
 
     ``table[k_1, ..., k_C]`` is the class of a window of C classes, and ``labels[k]`` is the label of class k, at least
-    0. Both may be `GAP`. In a congruence, all labels in a block agree. If the parts of two known windows are in the
-    same blocks, the classes of both windows are in the same block. Blocks are numbered in the order of their first
-    classes.
+    0. Entries of the table and labels may be `GAP`. In a congruence, all labels in a block agree. If the parts of two
+    known windows are in the same blocks, the classes of both windows are in the same block. Blocks are numbered in the
+    order of their first classes.
 
     A table without gaps has a unique coarsest congruence, which is returned, as by Moore's refinement. A table with
     gaps may have several maximal congruences. Then pairs of classes are united greedily: first the `likely` pairs, then

@@ -32,7 +32,8 @@ MAX_ENUMERATED = 1 << 16
 """The largest number of pairs of strings of given lengths for which all pairs are compared."""
 
 MAX_LETTERS = 32
-"""The largest total length of two enumerated strings, in letters. It limits the search for alphabets of one letter."""
+"""The largest total length of two enumerated strings, in letters. For alphabets of one letter, this length limits the
+search."""
 
 MAX_COLUMNS = 1 << 14
 """The largest number of different columns that the search in a narrow grid keeps."""
@@ -303,7 +304,7 @@ def _narrow_difference(
 
     `is_first` tells whether `letters` is the first of the two strings. If it is, the grid has few rows, and a column of
     pairs of classes is passed from left to right. Otherwise the grid has few columns, and a row is passed down. The
-    search is breadth first over these columns or rows, and stops after `MAX_COLUMNS` of them.
+    search is breadth first over these columns or rows, and stops after `MAX_COLUMNS` different columns or rows.
     """
     size, borders = len(one.symbols), [(one.left, other.left), (one.top, other.top)]
     before, entering = borders if is_first else borders[::-1]

@@ -16,7 +16,7 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.conventions import PAD
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 18
-"""The approximate number of symbols in a slab of strings. It is small enough for a processor's cache."""
+"""The approximate number of symbols in a slab of strings, which is small enough for a processor's cache."""
 
 MAX_ENTRIES = 1 << 14
 """The largest number of entries in a table of windows of symbols."""

@@ -48,7 +48,7 @@ class Hypothesis(NamedTuple):
         return Transducer(Semiautomaton(np.array(self.table), tuple(symbols)), 0, outputs)
 
     def separating_suffixes(self) -> list[String]:
-        """Return suffixes such that the answers of any two states differ after one of them."""
+        """Return suffixes that separate states: for any two states, the answers after one of these suffixes differ."""
         kept, blocks = list[String](), [tuple[Hashable, ...]()] * len(self.rows)
         for index, suffix in enumerate(self.suffixes):
             finer = [(*block, row[index]) for block, row in zip(blocks, self.rows, strict=True)]
@@ -142,7 +142,7 @@ def _new_suffix(hypothesis: Hypothesis, wrong: String, num_read: int, query: Cal
     """Return a counterexample's suffix that separates a transition's true target from its target in the hypothesis."""
 
     def answer(num_replaced: int) -> Hashable:
-        """Return the answer if the first symbols are replaced by the access string of the state after them."""
+        """Return the answer if the first symbols are replaced by the access string of the state to which they lead."""
         state = hypothesis.state_after(wrong[:num_replaced])
         return query(hypothesis.access[state] + wrong[num_replaced:])
 

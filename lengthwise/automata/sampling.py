@@ -23,8 +23,9 @@ class StringSampler:
     The sums are stored as mantissa and exponent for each state, so they do not overflow or vanish at any length.
     Strings outside of `targets` are impossible, not only improbable. Probabilities are exact to double precision.
 
-    The probabilities for r symbols left are also used for all longer strings. They are computed when first needed, and
-    stored: one float for each state and each symbol except the last, for every r up to the longest length so far.
+    The probabilities for r symbols left are also used for all longer strings. Probabilities are computed when first
+    needed, and stored. They take one float for each state and each symbol except the last, for every r up to the
+    longest length so far.
     """
 
     semiautomaton: Semiautomaton

@@ -74,8 +74,8 @@ class Transducer:
     def minimize(self) -> "Transducer":
         """Return the smallest transducer that answers every string, including the empty string, like this transducer.
 
-        Its start is state 0, and its states are numbered breadth first. So equivalent transducers have equal minimized
-        tables and outputs.
+        The start of the result is state 0, and its states are numbered breadth first. So equivalent transducers have
+        equal minimized tables and outputs.
 
         Example:
             >>> spun = Semiautomaton(np.array([[1], [2], [3], [0]]), ("x",))

@@ -142,7 +142,7 @@ class _Drawing(NamedTuple):
                 self.reject(name, "states and marks of initial states", "a text without an edge", "remove it")
 
     def accepting(self) -> list[str]:
-        """Return the states with two lines around them."""
+        """Return the accepting states, which have two lines around them."""
         accepting = []
         for name in self.states:
             shape, lines = self.attribute(name, "shape"), self.attribute(name, "peripheries")

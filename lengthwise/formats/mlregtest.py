@@ -17,8 +17,8 @@ def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
     the sorted list of the edges' symbols. If a language forbids a symbol everywhere, so that no edge has it, an
     `alphabet` must name all symbols. MLRegTest has no files for complements; ``.complement()`` returns them.
 
-    ``make_task("dfa", **read_mlregtest(path).to_json())`` makes the task. Its strings are drawn as for every
-    recognition task, with near misses, at any length. `lengthwise.tasks.given` reads and draws MLRegTest's data sets.
+    ``make_task("dfa", **read_mlregtest(path).to_json())`` makes the task. The task draws strings as every recognition
+    task does, with near misses, at any length. `lengthwise.tasks.given` reads and draws MLRegTest's data sets.
 
     Raises:
         ValueError: the file is missing, not UTF-8, or not such an automaton; the alphabet lacks one of its symbols.
