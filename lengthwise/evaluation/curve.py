@@ -18,9 +18,9 @@ Protocol = Literal["independent", "one-pass", "structured", "labeled"]
 """The way in which the strings of a length are drawn. All protocols measure final answers.
 
 `independent`: new strings for each length. `one-pass`: prefixes of one set of long strings, which all lengths share.
-This needs a `prefix_exchangeable` task, in which a prefix is distributed as a sample of its length. `structured`:
-families of regular strings (constant, alternating, periodic, few runs, sparse). `labeled`: given strings with labels
-(`labeled_curve`).
+This protocol needs a `prefix_exchangeable` task, in which a prefix is distributed as a sample of its length.
+`structured`: families of regular strings (constant, alternating, periodic, few runs, sparse). `labeled`: given strings
+with labels (`labeled_curve`).
 """
 
 

@@ -159,10 +159,10 @@ def perplexity_curve(
 ) -> PerplexityCurve:
     """Measure the perplexity of chunks of each length; all chunks end at the same positions, which the seed determines.
 
-    The positions do not depend on the model. They depend on the longest length, so two curves can be compared chunk by
-    chunk only if their longest lengths are equal. A text with fewer possible last tokens than `num_chunks` has one
-    chunk for each of them. Recurrent models keep the states of only some positions, so memory does not grow with the
-    length.
+    The positions do not depend on the model. The positions depend on the longest length, so two curves can be compared
+    chunk by chunk only if their longest lengths are equal. A text with fewer possible last tokens than `num_chunks` has
+    one chunk for each possible last token. Recurrent models keep the states of only some positions, so memory does not
+    grow with the length.
 
     Raises:
         ValueError: no length is given, or a length is below 2 or above the number of tokens in the split. `num_chunks`

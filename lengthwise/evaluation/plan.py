@@ -108,8 +108,8 @@ class EvaluationPlan(Description):
     def covers(self, other: "EvaluationPlan") -> bool:
         """Return whether a result of this plan contains every measurement of the other plan.
 
-        This plan may have more lengths, and a certificate that the other plan does not need. If lengths of the dense
-        range are skipped, both plans must begin with the same length.
+        This plan may have more lengths than the other plan, and a certificate that the other plan does not need. If
+        lengths of the dense range are skipped, both plans must begin with the same length.
 
         Example:
             >>> wide, narrow = EvaluationPlan(), EvaluationPlan().limit_lengths(1_000)

@@ -58,7 +58,7 @@ def read_texts(
 
 
 def split_documents(documents: Sequence[str], held_out: float, splits: Sequence[str]) -> dict[Split, tuple[str, ...]]:
-    """Hold out the last fraction `held_out` of the remaining characters for each split in turn; train on the rest.
+    """Hold out the last fraction `held_out` of the remaining characters for each split in turn; train on what is left.
 
     Example:
         >>> split_documents(["abcdefgh", "ij"], 0.4, ["test"])

@@ -12,7 +12,8 @@ from lengthwise.text.language import Tokens
 NUM_BYTES = 256
 
 END = "\N{SYMBOL FOR END OF TRANSMISSION}"
-"""The name of the token that ends a document. It does not occur in texts, where this character is three bytes."""
+"""The name of the token that ends a document. This name cannot occur in tokenized texts, where the character is three
+bytes."""
 
 MIN_VOCAB, MAX_VOCAB = NUM_BYTES + 1, 1 << 20
 """The size of the smallest vocabulary (all bytes and the end), and of the largest one. A larger vocabulary is taken for

@@ -47,8 +47,8 @@ def with_leading_pads(batch: Batch, maximum: int, generator: torch.Generator) ->
     """Put one run of pads in front of all strings; the number of pads is log-uniform and below `maximum`, at least 1.
 
     If a string is a little longer than C^l, its tree of chunks of C contains pads that were merged l times. Training
-    must show such deep pads: otherwise the net is right at length 16,384 and at chance at 10,000. A tree model that
-    merges pads computes only one merge per level for them.
+    must show such deep pads: otherwise the net is right at length 16,384 and at chance at 10,000. The pads are cheap: a
+    tree model that merges pads computes only one merge of pads per level.
     """
     # The number is log-uniform, so that pads of every depth of merging are about equally frequent.
     num_pads = int(maximum ** float(torch.rand((), generator=generator)))

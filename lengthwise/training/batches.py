@@ -92,7 +92,7 @@ def training_set(task: Task, recipe: Recipe, length: int, *, seed: int) -> Batch
 
 
 def draw_batch(task: Task, recipe: Recipe, count: int, length: int, generator: torch.Generator) -> Batch:
-    """Draw strings of a length, with the targets of all prefixes if the recipe supervises them."""
+    """Draw strings of a length, with the targets of all prefixes if the recipe supervises all prefixes."""
     draw = task.sample_all_answers if recipe.supervision == "prefix" else task.sample
     return draw(count, length, generator)
 

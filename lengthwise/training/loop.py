@@ -55,9 +55,9 @@ IMPROVEMENT_FACTOR = 0.9
 class StepRecord(NamedTuple):
     """The report of one step: steps done, loss, length before padding, norm of the gradient, learning rate of Adam.
 
-    The loss is the minimized loss. It contains the loss of the answers, and the losses that the recipe adds: for
-    inconsistent states, for supervision by states (`StatesRecipe`), and for states that do not contract. The learning
-    rate is 0 for Baum-Welch, whose steps have no rate.
+    The loss is the loss that training minimizes. It contains the loss of the answers, and the losses that the recipe
+    adds: for inconsistent states, for supervision by states (`StatesRecipe`), and for states that do not contract. The
+    learning rate is 0 for Baum-Welch, whose steps have no rate.
     """
 
     step: int

@@ -34,8 +34,8 @@ def quantize_states(model: SequenceModel, task: SymbolTask, *, length: int, seed
     """Close the model's states and make the prototypes of merged states its codes; return whether the states close.
 
     The radius of a class is the largest of a few candidates for which the codebook is large enough and all states stay
-    in their classes. This is tested on the states of all nodes over strings of this length (`extract_tree`,
-    `compare_traces`). Only the task's strings are used, not its answers.
+    in their classes. Whether states stay is tested on the states of all nodes over strings of length `length`
+    (`extract_tree`, `compare_traces`). Only the task's strings are used, not its answers.
     """
     assert isinstance(model, QuantizesStates)
     assert isinstance(model, TreeModel)

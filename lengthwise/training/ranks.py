@@ -19,8 +19,8 @@ from lengthwise.conventions import Diverged
 from lengthwise.training.recipe import Recipe
 
 Parallel = Literal["ddp", "fsdp"]
-"""`ddp`: every process has all weights, and gradients are averaged. `fsdp`: every process keeps a part of weights,
-moments and average, and gets the rest when it needs it."""
+"""The way in which processes share a model. With `ddp`, every process has all weights, and gradients are averaged. With
+`fsdp`, every process keeps a part of weights, moments and average, and gets the other parts when it needs them."""
 
 ENDED_RANK_MESSAGES = ("onnection", "roken pipe", "imed out", "peer", "NCCL", "gloo")
 """Parts of torch's error messages when another process is gone."""

@@ -95,8 +95,8 @@ class AugmentationRecipe(Description):
 
     `padding`: probability that a batch gets identity padding. Each string then gets 0 to `pads_per_symbol` T pads at
     random positions and, in front, the pads that fill its first chunk.
-    `leading_padding`: probability that a batch also gets a run of pads in front. Their number is log-uniform, at least
-    1 and below `leading_pads`.
+    `leading_padding`: probability that a batch also gets a run of pads in front. The number of these pads is
+    log-uniform, at least 1 and below `leading_pads`.
     `state_noise`, `late_state_noise`: standard deviation of the Gaussian noise on hidden states in the first and in
     the second half of training. A model may keep its lowest states free of noise. RegularGPT does so for the states
     that it stores in tables: levels 1 and 2 for two symbols and C=2.
@@ -185,14 +185,14 @@ class StatesRecipe(Description):
 class PaceRecipe(Description):
     """Training that depends on its own loss: it learns until the loss is low, and then runs the rest of the schedule.
 
-    The schedule up to the fraction `contract_after` is for learning. It is stretched over all steps except the last
-    `contract_steps`. The running loss is the sum of the loss of the answers and the loss of supervision by states
+    The schedule up to the fraction `contract_after` is for learning. This part is stretched over all steps except the
+    last `contract_steps`. The running loss is the sum of the loss of the answers and the loss of supervision by states
     (`StatesRecipe`), each with its weight. When the running loss is below `solved_loss` (at all lengths, if lengths
     grow), training runs through the rest of the schedule in `contract_steps` steps. In this part, temperatures fall and
     noise grows.
 
-    If the loss stays higher, training ends without this part. It ends after the stretched steps, or when the loss has
-    not fallen by a tenth in `patience` steps. In the running loss, the latest step has the weight `latest`.
+    If the loss stays higher, training ends without this part. Training ends after the stretched steps, or when the loss
+    has not fallen by a tenth in `patience` steps. In the running loss, the latest step has the weight `latest`.
 
     With a constant rate and without noise, the schedule changes nothing: training continues until the loss is low, and
     then for `contract_steps` more steps.
@@ -225,8 +225,8 @@ class Recipe(Description):
     - `length_sampling="short-first"`: probabilities in proportion to length^e, where e rises from -1 at the first step
       to 1 at the last step. Short strings teach the structure, and long strings keep it.
     - `length_sampling="growing"`: starts with the shortest length and adds the next one whenever the running loss at
-      the longest length so far is below 0.3. That longest length is drawn three times as often as any other. This is
-      for tasks whose long strings can be learned only after short strings.
+      the longest length so far is below 0.3. That longest length is drawn three times as often as any other. This
+      sampling is for tasks whose long strings can be learned only after short strings.
     - `rise`: lengths follow a fixed curriculum (`RiseRecipe`), and `length_sampling` must keep its default.
     - `task_rise`: an integer field of the task follows a fixed curriculum (`TaskRiseRecipe`).
     - `num_examples`: training draws its batches from a fixed set of this many strings at each length, each equally
