@@ -94,7 +94,7 @@ class Task(Description, ABC):
     """A frozen, validated description of a task, which draws strings and answers them.
 
     A task is its own configuration: `make_task` and the command line set its fields. `length` is the size parameter of
-    the task. It is the number of symbols, unless the task's documentation defines it otherwise.
+    the task. Unless the task's documentation defines `length` otherwise, it is the number of symbols.
     """
 
     name: ClassVar[str]
@@ -228,9 +228,9 @@ class MachineTask(OracleTask):
 class RegularTask(MachineTask):
     """A task that a finite machine solves, prefix by prefix.
 
-    `prefix_exchangeable` is True if every prefix of a sample is distributed as a sample of the prefix's length. It is
-    True if symbols are independent, and False if half of the strings are drawn from a language. If it is False, one
-    pass over a long string must not replace the evaluations at shorter lengths.
+    `prefix_exchangeable` is True if every prefix of a sample is distributed as a sample of the prefix's length. The
+    field is True if symbols are independent, and False if half of the strings are drawn from a language. If it is
+    False, one pass over a long string must not replace the evaluations at shorter lengths.
     """
 
     prefix_exchangeable: ClassVar[bool]

@@ -38,7 +38,8 @@ class ShallowTask(OracleTask):
 
     @abstractmethod
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return integers that are cheap to compute from a problem, by name; `base_rates` guesses from each of them."""
+        """Return integers, by name, that are cheap to compute; `base_rates` guesses answers from each of these
+        features."""
 
     def shallow_counts(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, "N F"]]:
         """Return counts, by name, from which a logistic regression guesses one of two answers; by default no counts."""

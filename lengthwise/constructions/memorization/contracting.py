@@ -53,10 +53,10 @@ NUM_TRIES = 400
 def search_net(word: Word, dimension: int) -> LinearGenerator | None:
     """Return a net of this dimension, found by random eigenvalues in the unit circle, or None, which proves nothing.
 
-    W_h has a scaled 2 x 2 rotation for each pair of complex eigenvalues, and a number for each real eigenvalue. W_x is
-    ones for one symbol and zeros for the other. Up to a change of basis, this covers every W_h with different
-    eigenvalues of which W_x reaches all directions. W_h and W_x determine the states on the cycle, and a linear program
-    searches for a read-out of the word from these states.
+    W_h has a scaled 2 x 2 rotation for each pair of complex eigenvalues, and a number for each real eigenvalue. W_x has
+    a column of ones for one symbol, and a column of zeros for the other symbol. Up to a change of basis, this covers
+    every W_h with different eigenvalues of which W_x reaches all directions. W_h and W_x determine the states on the
+    cycle, and a linear program searches for a read-out of the word from these states.
 
     Raises:
         ValueError: the word does not have two symbols, or the dimension is below 1.

@@ -21,10 +21,11 @@ Polynomial = tuple[Fraction, ...]
 def contracting_rate(word: Word) -> Fraction | None:
     """Return a rate W_h = a in (-1, 1) with which a net of d = 1 generates a word of two symbols, or None.
 
-    The net reads its own answers. Let c be the difference of the columns of W_x. Let y be 1 at one symbol and 0 at the
-    other. Up to a shift, the state before the answer at position i of the cycle is c times S_i = sum_k a^k
-    y_(i - 1 - k). The two logits differ by an affine function of the state. The word is therefore generated iff all S_i
-    with answer 1 are above all S_i with answer 0, or all S_i with answer 1 are below all S_i with answer 0.
+    The net reads its own answers. Let c be the difference of the columns of W_x. Let y be 1 at positions of one symbol
+    and 0 at positions of the other symbol. Up to a shift, the state before the answer at position i of the cycle is c
+    times S_i = sum_k a^k y_(i - 1 - k). The two logits differ by an affine function of the state. The word is therefore
+    generated iff all S_i with answer 1 are above all S_i with answer 0, or all S_i with answer 1 are below all S_i with
+    answer 0.
 
     Multiplied by 1 - a^p > 0, the S_i are polynomials in a of degree p - 1. A difference of two S_i keeps its sign
     between roots, which Sturm's theorem counts in exact arithmetic. Ends of intervals need no test: if all differences

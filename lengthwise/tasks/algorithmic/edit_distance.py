@@ -36,8 +36,8 @@ class EditDistance(TwoStringsTask):
     """The least cost to turn one string into another: 2 for an inserted or deleted letter, 3 for a replaced letter.
 
     A problem reads ``a b c | a c d <sep>``, with the shorter string first. The classes are the integers. `length` is
-    the number of letters of the first string drawn, s. Its letters are uniform among k letters of the alphabet, with k
-    uniform between 3 and the size of the alphabet.
+    the number of letters of the first string drawn, s. The letters of s are uniform among k letters of the alphabet,
+    with k uniform between 3 and the size of the alphabet.
 
     With probability 0.4, the other string is unrelated, and its size is uniform in ``length - 3`` ... ``length + 2``.
     Otherwise it is a copy of s after D edits, with D uniform in 1 ... `length`. Each edit deletes (unless two letters

@@ -43,7 +43,7 @@ class SolveEquation(ModularTask):
         return length >= 3
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Draw expressions, and hide a digit of each."""
+        """Draw equations: draw expressions, hide one digit of each expression, and append its value."""
         size, unknown = length - 2, self.modulus + SIGNS.index("x")
         drawn = draw_expressions(count, size, self.modulus, NUM_OPERATORS, generator)
         values = evaluate(drawn, self.modulus)

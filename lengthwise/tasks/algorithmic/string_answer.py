@@ -24,10 +24,10 @@ class StringAnswerTask(CountedTask):
     """A string, then its answer, queried symbol by symbol: ``abb???`` queries the first three symbols.
 
     The target at the k-th ``?`` is the k-th symbol of the answer; nothing else is supervised. A sample queries the
-    first k of the M symbols in its answer, with k uniform in 1 ... M. It is filled up with ``.`` to the length of the
-    longest possible answer. Accuracy counts the last queried symbol, which is equally likely to be any symbol of the
-    answer. A net that makes no error on many strings therefore gets hardly any symbol wrong. If training supervises all
-    prefixes, all M symbols are queried.
+    first k of the M symbols in its answer, with k uniform in 1 ... M. After the queries, the sample is filled up with
+    ``.`` to the length of the longest possible answer. Accuracy counts the last queried symbol, which is equally likely
+    to be any symbol of the answer. A net that makes no error on many strings therefore gets hardly any symbol wrong. If
+    training supervises all prefixes, all M symbols are queried.
 
     `length` is the number of letters, before the first ``?``.
 
@@ -95,7 +95,7 @@ class StringAnswerTask(CountedTask):
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Draw samples, and return them with the answer to the last query of each."""
+        """Draw samples, and return them with the answer to each sample's last query."""
         batch = self.sample(count, length, generator)
         return batch.inputs, batch.targets.gather(1, batch.last_supervised[:, None])[:, 0]
 

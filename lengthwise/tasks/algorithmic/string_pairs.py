@@ -49,7 +49,7 @@ def draw_ordered_pairs(
 
 
 class Edits(NamedTuple):
-    """D edits of each of N strings, one after the other.
+    """The edits of N strings: D edits for each string, which are applied one after the other.
 
     `kinds` are DELETE, REPLACE, INSERT and NOTHING, and `letters` are the new letters. `shares` in [0, 1) are positions
     as fractions of the current number of letters. For insertions, they are fractions of the number of gaps, including

@@ -43,7 +43,7 @@ class SubsetSum(SingleAnswerTask):
     of all items, and larger than any item. The unreachable target is the unreachable number nearest to a uniform
     number, and the reachable target is close to the unreachable target. Neither the reachable target nor its difference
     from the sum of all items is a sum of two items. A greedy choice, which always takes the largest item that still
-    fits, reaches neither of the two.
+    fits, reaches neither the reachable target nor this difference.
 
     The items then carry no information about the answer, and the target's location carries hardly any. Sums of three
     items carry more: trying all of them answers 79 % of the problems of 10 items, and all problems of 6. Hard problems
@@ -180,7 +180,7 @@ def _near_misses(
 def _nearest(
     allowed: Bool[Tensor, "N S"], position: Int64[Tensor, "N 1"], upwards: Bool[Tensor, " N"]
 ) -> tuple[Int64[Tensor, " N"], Bool[Tensor, " N"]]:
-    """Return the nearest allowed sum in the given direction (or else in the other), and whether there is one."""
+    """Return the nearest allowed sum in a direction or else in the other one, and whether an allowed sum exists."""
     beyond = torch.arange(allowed.shape[1]) >= position
     above, below = (allowed & beyond).numpy(), (allowed & ~beyond).numpy()[:, ::-1]
     nearest_above, nearest_below = (torch.from_numpy(side.argmax(1)) for side in (above, below))
@@ -190,7 +190,7 @@ def _nearest(
 
 
 def greedy_rest(items: Int64[Tensor, "N n"], targets: Int64[Tensor, " N"]) -> Int64[Tensor, " N"]:
-    """Return the rest of each target after repeatedly subtracting the largest item that still fits."""
+    """Return what is left of each target after repeatedly subtracting the largest item that still fits."""
     left = targets.clone()
     for item in items.sort(dim=1, descending=True).values.T:
         left -= torch.where(item <= left, item, 0)

@@ -20,9 +20,9 @@ def rows_of_flare(folder: Path) -> Iterator[Row]:
     """Yield the number of each string of a split of FLaRe, with its symbols and its label, 0 or 1.
 
     `main.tok` has a string on each line, with blanks between its symbols; an empty line is the empty string.
-    `labels.txt` has a label on each line. The other files of a split are checked if they exist, but not used. They have
-    a line for each string of one label: `next-symbols.jsonl` and `log-probabilities.txt` for the label 1,
-    `num-edits.txt` and `edit-distances.txt` for the label 0.
+    `labels.txt` has a label on each line. The other files of a split are checked if they exist, but not used. Each of
+    these other files has a line for each string of one label: `next-symbols.jsonl` and `log-probabilities.txt` for the
+    label 1, `num-edits.txt` and `edit-distances.txt` for the label 0.
 
     Raises:
         ValueError: the folder is not a split; a line has another form; or numbers of lines differ.

@@ -21,7 +21,8 @@ from lengthwise.validation import truncate
 _MACHINE = ("alphabet", "transitions", "accepting")
 
 MAX_GIVEN_STATES, MAX_TRANSITIONS = 2_000, 40_000
-"""The largest table, in states and transitions, that is minimized when a task is made. This takes a few seconds."""
+"""The largest table, in states and transitions, that is minimized when a task is made. Minimizing the largest table
+takes a few seconds."""
 
 
 MAX_TITLE, MAX_NOTE = 60, 300

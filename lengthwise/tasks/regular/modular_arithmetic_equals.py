@@ -46,7 +46,7 @@ class ModularArithmeticEquals(ModularArithmetic):
         return super().is_legal_length(length - 1)
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw expressions and end them."""
+        """Draw expressions, and append an = to each expression."""
         self.check_length(length)
         expressions = self._expression.sample(batch_size, length - 1, generator).inputs
         inputs = torch.nn.functional.pad(expressions, (0, 1), value=self.modulus + 3)
