@@ -38,8 +38,7 @@ class ShallowTask(OracleTask):
 
     @abstractmethod
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return integers, by name, that are cheap to compute; `base_rates` guesses answers from each of these
-        features."""
+        """Return integers, by name, that are cheap to compute; `base_rates` guesses answers from each of them."""
 
     def shallow_counts(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, "N F"]]:
         """Return counts, by name, from which a logistic regression guesses one of two answers; by default no counts."""

@@ -16,10 +16,11 @@ SIGNS = (*OPERATORS, "(", ")")
 """The signs of expressions, whose letters follow the digits, in this order."""
 
 CLOSE, OPERATOR = -1, -2
-"""Entries of the stack that `draw_expressions` fills: a bracket that closes, and an operator."""
+"""Entries of the stack in `draw_expressions` that stand for a bracket that closes and for an operator."""
 
 FIRST, AFTER_FIRST, SECOND, AFTER_SECOND = 0, 1, 2, 3
-"""What an open bracket expects next: an operand, an operator, the second operand, or its end."""
+"""States of an open bracket, named by what the bracket expects next: an operand, an operator, the second operand, or
+its end."""
 
 
 class ModularTask(StringAnswerTask):

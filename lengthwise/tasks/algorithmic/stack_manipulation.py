@@ -12,7 +12,7 @@ from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
 from lengthwise.tasks.base import TASKS
 
 POP, PUSH_A, PUSH_B = 2, 3, 4
-"""Ids of the actions; 0 and 1 are the letters a and b on the stack."""
+"""The ids of the actions; ids 0 and 1 are the letters a and b on the stack."""
 
 END = 2
 """The class that follows the bottom of the stack."""

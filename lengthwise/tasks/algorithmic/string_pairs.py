@@ -14,7 +14,7 @@ MAX_SHORTER_BY, MAX_LONGER_BY = 3, 2
 
 MIN_LETTERS = 3
 UNRELATED_FRACTION = 0.4
-"""The share of unrelated strings before copies that are too long or too short are rejected."""
+"""The share of unrelated strings among all drawn strings, before copies that are too long or too short are rejected."""
 
 DELETE, REPLACE, INSERT, NOTHING = range(4)
 
@@ -23,7 +23,7 @@ MIN_SIZE = 2
 
 
 class Pools(NamedTuple):
-    """For each row, the alphabet in random order, and the number of its first letters that the row's strings use."""
+    """Pools of letters: each row's alphabet in random order, and the number of first letters that its strings use."""
 
     letters: Int64[Tensor, "N a"]
     sizes: Int64[Tensor, " N"]

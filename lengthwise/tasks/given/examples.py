@@ -14,7 +14,7 @@ from jaxtyping import Bool, Int64
 from lengthwise.conventions import IGNORE
 
 Supervision = Literal["last", "prefix"]
-"""With "last", each string has one label. With "prefix", a string has a label for each of its prefixes."""
+"""The number of labels of a string: with "last", a string has one label, and with "prefix", one for each prefix."""
 
 MAX_NAMES = 10_000
 """The largest number of symbols or of classes. More of them are a sign that a wrong column was read."""
@@ -24,7 +24,7 @@ MAX_NAMED_COLUMNS = 10
 
 
 class Row(NamedTuple):
-    """The symbols of a string, its labels (one, or one for each symbol), and its line number for error messages."""
+    """An example: the symbols of a string, its labels (one, or one per symbol), and its line number for messages."""
 
     symbols: Sequence[str]
     labels: Sequence[str]
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The number of rows read, and the numbers of rows that were left out, by reason.
+    """Counts of the rows of examples: the number of rows read, and the numbers of rows left out, by reason.
 
     If a string has several labels, the most frequent label is kept; with a label for each symbol, this holds for each
     prefix. If the most frequent labels are tied, the string is left out. `num_contradictory` counts rows whose label

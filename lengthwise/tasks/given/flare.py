@@ -134,4 +134,5 @@ _OTHERS: dict[str, tuple[str, Callable[[str, Sequence[str]], None]]] = {
     NUM_EDITS: ("0", _check_count),
     "edit-distances.txt": ("0", _check_count),
 }
-"""Files of a split other than strings and labels: the label of their strings, and the check of a line."""
+"""The other files of a split, besides strings and labels. Each has the label of the strings that its lines belong to,
+and a check of a line."""

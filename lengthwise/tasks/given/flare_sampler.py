@@ -24,7 +24,7 @@ String = tuple[int, ...]
 
 
 class FlareExample(NamedTuple):
-    """A string, its label, and the number of edits that made it if it was made by edits, else None."""
+    """An example: a string, its label, and its number of edits, which is None if the string was not made by edits."""
 
     string: String
     label: int
@@ -32,7 +32,7 @@ class FlareExample(NamedTuple):
 
 
 class Split(NamedTuple):
-    """The folder of a split below the folder of its language, its number of strings, and its longest string."""
+    """A split: its folder below the folder of the language, its number of strings, and its longest length."""
 
     folder: str
     num_strings: int

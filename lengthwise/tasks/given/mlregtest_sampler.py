@@ -27,7 +27,7 @@ String = tuple[int, ...]
 
 
 class Group(NamedTuple):
-    """Strings of one label, which are drawn for one length."""
+    """A group of strings that have one label and are drawn for one length."""
 
     label: str
     strings: list[String]

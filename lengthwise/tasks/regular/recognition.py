@@ -41,7 +41,7 @@ MAX_PAIRS = 256
 """The largest number of pairs of neighboring symbols that a logistic regression counts."""
 
 OUT, IN = 0, 1
-"""The classes, which are also the indices of complement and language in a task's joint sampler."""
+"""The ids of the classes, which are also the indices of the complement and the language in a task's joint sampler."""
 
 
 class RecognitionTask(RegularTask, ShallowTask):
