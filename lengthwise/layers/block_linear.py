@@ -11,16 +11,16 @@ from lengthwise.ops.column_norm import clamped_columns, reflections, rescaled_bl
 from lengthwise.validation import check_choice
 
 Columns = Literal["stochastic", "reflected", "clamped", "rescaled", "unit"]
-"""The constraint on the columns of transition matrices (see `BlockLinearLayer`)."""
+"""The kind of constraint on the columns of transition matrices (see `BlockLinearLayer`)."""
 
 InputMap = Literal["two-layer", "linear"]
-"""The map from a symbol's features to its input v."""
+"""The kind of map from a symbol's features to the symbol's input v (see `BlockLinearLayer`)."""
 
 FirstState = Literal["learned", "zero"]
-"""The state before the first symbol."""
+"""The kind of state before the first symbol: learned, or zero."""
 
 HARDENED = ("stochastic", "reflected")
-"""Kinds of columns that become discrete at temperature 0. `"stochastic"` columns become one-hot vectors, and
+"""The kinds of columns that become discrete at temperature 0. `"stochastic"` columns become one-hot vectors, and
 `"reflected"` blocks become one of two matrices. Layers of these kinds have v = 0."""
 
 

@@ -17,7 +17,7 @@ NUM_FREQUENCIES = 256
 
 
 Gates = Literal["closed", "open"]
-"""Gates at the start of training. `"closed"` gates are 0, so a loop does nothing. `"open"` gates are 1."""
+"""The value of gates at the start of training. `"closed"` gates are 0, so a loop does nothing. `"open"` gates are 1."""
 
 
 class LoopScales(nn.Module, ABC):

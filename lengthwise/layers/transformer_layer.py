@@ -14,8 +14,9 @@ from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import CAUSAL, CausalAttention
 
 LayerKind = Literal["scaled", "rms", "gpt2"]
-"""The norm and the default activation of a layer. `scaled`: RMSNorm without a gain, and SiLU. `rms`: RMSNorm with a
-learned gain, and GELU. `gpt2`: LayerNorm with gain and bias, and GELU. GELU is the tanh approximation here."""
+"""The kind of a layer, which sets the norm and the default activation. `scaled` layers have RMSNorm without a gain, and
+SiLU. `rms` layers have RMSNorm with a learned gain, and GELU. `gpt2` layers have LayerNorm with gain and bias, and
+GELU. GELU is the tanh approximation here."""
 
 Activation = Literal["silu", "gelu", "gelu-tanh"]
 """The activation of a feed-forward block: SiLU, the exact GELU, or its tanh approximation."""

@@ -36,10 +36,10 @@ MAX_PARAMETERS = 200_000_000
 in float32."""
 
 Width = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
-"""A number of units, for example in a state or in a hidden layer."""
+"""The type of settings that are a number of units, for example in a state or in a hidden layer."""
 
 Depth = Annotated[int, Field(ge=1, le=MAX_LAYERS)]
-"""A number of layers."""
+"""The type of settings that are a number of layers."""
 
 
 class ModelConfig(Description):

@@ -15,7 +15,7 @@ from lengthwise.models.capabilities import HasPenalty
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 LOW_RANK: tuple[Structure, ...] = ("low-rank", "low-rank-product")
-"""The structures that have a rank."""
+"""The structures of A whose matrices have a rank as a setting."""
 
 
 class LinearCDEConfig(StackedConfig):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lengthwise.models.token_ids import MAX_TOKEN, check_tokens
 
 Score = Literal["logit", "sigmoid", "softmax"]
-"""The score of a symbol, which is compared with the threshold: its logit, or a probability."""
+"""The kind of score of a symbol that is compared with the threshold: the symbol's logit, or a probability."""
 
 MAX_LOGIT = float(np.finfo(np.float32).max)
 """The largest threshold of a logit."""

@@ -37,7 +37,7 @@ from lengthwise.validation import check_choice
 Form = Literal["sequential", "scan", "chunked"]
 
 Overflow = Literal["raise", "keep"]
-"""Treatment of states that overflow: raise `Diverged`, or keep the infinite and NaN numbers."""
+"""The treatment of states that overflow: raise `Diverged`, or keep the infinite and NaN numbers."""
 
 
 def recurrence_by_definition(transitions: Tensor, inputs: Tensor, initial: Tensor | None = None) -> Tensor:

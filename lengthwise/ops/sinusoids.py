@@ -7,7 +7,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 Time = Literal["index", "fraction"]
-"""The time of a loop: its number r = 0 ... R - 1, or the fraction r / R."""
+"""The time that encodes a loop: the loop's number r = 0 ... R - 1, or the fraction r / R of all R loops."""
 
 
 def position_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
