@@ -7,7 +7,7 @@ from lengthwise.automata.monoid import MAX_ELEMENTS, TransitionMonoid, bounded_m
 from lengthwise.display import counted
 
 COUNTED_LENGTH = 10
-"""The length, in symbols, at which accepted strings are counted."""
+"""The length, in symbols, at which a description counts the accepted strings."""
 
 
 def described_monoid(monoid: TransitionMonoid | None, maximum: int = MAX_ELEMENTS) -> str:

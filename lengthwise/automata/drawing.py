@@ -23,7 +23,7 @@ MARGIN = 14
 NOTE_LINE_HEIGHT, NOTE_LETTER_WIDTH, MIN_NOTE_WIDTH = 14.0, 6.2, 30
 """The line height and letter width of the note below a drawing, and the smallest width of the note, in letters."""
 TINTS = ("#f2f2f2", "#cfe3fa", "#fbdfc3", "#cdeadc", "#f3d3e4", "#e3daf6")
-"""Colors of states by answer, repeated if there are more answers."""
+"""The colors of states, one for each answer; colors are repeated if there are more answers."""
 
 
 @runtime_checkable

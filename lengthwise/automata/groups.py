@@ -19,7 +19,7 @@ MAX_POINTS = 100
 """The largest number of points that a group permutes."""
 
 Permutation = tuple[int, ...]
-"""The images of the points 0, 1, ..., n-1, in this order."""
+"""A permutation, as the images of the points 0, 1, ..., n-1 in this order."""
 
 
 @dataclass(frozen=True, eq=False)

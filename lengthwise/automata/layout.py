@@ -28,7 +28,7 @@ CLEARANCE = 9
 """The distance that curves keep from a state's circle."""
 
 BENDS = (0, 14, -14, 24, -24, 38, -38, 56, -56, 80, -80, 110, -110, 150, -150, 200, -200)
-"""The distances between the middle of a curve and the straight line, in order of preference."""
+"""The distances that the middle of a curve may have from the straight line, in order of preference."""
 
 LOOP_ANGLES = (-90, 90, -55, -125, 55, 125, 0, 180)
 """The directions of a loop from its state, in degrees clockwise from the right, in order of preference."""
@@ -63,7 +63,7 @@ class Route(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The centers of states, the curve of each pair of connected states, and the arrow at the start."""
+    """The geometry of a drawing: state centers, curves between connected states, and the arrow at the start."""
 
     centers: Points
     routes: Mapping[tuple[int, int], Route]

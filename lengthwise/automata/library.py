@@ -214,7 +214,8 @@ _TOMITA: dict[int, tuple[list[list[int]], list[int]]] = {
     6: ([[1, 2], [2, 0], [0, 1]], [0]),
     7: ([[0, 1], [2, 1], [2, 3], [4, 3], [4, 4]], [0, 1, 2, 3]),
 }
-"""The next states on 0 and 1, and the accepting states, of each language; state 0 is the start."""
+"""The automaton of each language: the next states on 0 and 1 for each state, and the accepting states; state 0 is the
+start."""
 
 
 @cache

@@ -80,7 +80,7 @@ Node = SymbolSet | Concatenation | Choice | Repeat
 
 EMPTY = Concatenation(())
 """The node that matches only the empty string. The parser keeps it only as an option of a choice. Otherwise, writing
-out nested repeats of it could take very long, because it has no symbol that counts towards the limit."""
+out nested repeats of this node could take very long, because it has no symbol that counts towards the limit."""
 
 
 def quoted(pattern: str) -> str:

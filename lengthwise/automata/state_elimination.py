@@ -28,7 +28,7 @@ MAX_STATES = 200
 """The largest number of states of the smallest automaton. With this number, elimination takes a few seconds."""
 
 Edges = dict[tuple[int, int], Node]
-"""For each edge (p, q): the expression of the strings that lead from state p to state q."""
+"""The edges between states: for each edge (p, q), the expression of the strings that lead from state p to state q."""
 
 
 def regex_from_dfa(dfa: DFA) -> str:

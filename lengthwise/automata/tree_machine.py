@@ -282,7 +282,7 @@ def _monoid_and_answers(transducer: Transducer) -> tuple[TransitionMonoid, Int64
 
 
 class _Level(NamedTuple):
-    """The pairs (class, element) of the windows of a level, in the order of the first window with each pair.
+    """A level of trees: the pairs (class, element) of its windows, in the order of each pair's first window.
 
     Windows are ordered by length and symbols. The first `num_mixed` pairs belong to windows that begin with pads, and
     the others to windows of symbols only. `parts` lists the pairs of the level below that form the first window; -1

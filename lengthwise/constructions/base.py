@@ -60,7 +60,7 @@ class Construction(NamedTuple):
 
 
 CONSTRUCTIONS: Registry[Callable[..., Construction]] = Registry("construction", "lengthwise.constructions")
-"""Functions that compile a `Machine`; all other arguments are keywords with defaults."""
+"""The registry of functions that compile a `Machine`; their other arguments are keywords with defaults."""
 
 
 def construct(name: str, machine: Machine, **options: Any) -> Construction:

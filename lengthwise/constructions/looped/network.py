@@ -34,7 +34,7 @@ FLOAT_BITS = 52
 
 
 class Affine(NamedTuple):
-    """x -> x W^T + b on every token; numbers are integers and fractions, in arrays of dtype object."""
+    """The map x -> x W^T + b on every token; numbers are integers and fractions, in arrays of dtype object."""
 
     weight: Shaped[np.ndarray, "Y X"]
     bias: Shaped[np.ndarray, " Y"]

@@ -47,7 +47,7 @@ def with_rounded_hidden(generator: LinearGenerator, precision: Precision) -> Lin
 
 
 class Lifetime(NamedTuple):
-    """The first step whose symbol is wrong, counted from 1; None if no symbol up to step `horizon` is wrong.
+    """A generator's first step with a wrong symbol, counted from 1; None if all symbols up to `horizon` are right.
 
     `horizon` is inf if rounding changes no entry of W_h. Then only the rounding of states, which is neglected here, can
     cause a wrong symbol.
