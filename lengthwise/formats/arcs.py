@@ -14,7 +14,7 @@ EPSILONS = frozenset({"", EPSILON, "<epsilon>", "ε", "ϵ", "@0@", "@_EPSILON_SY
 """The words with which other tools mean "no symbol" or "no output"."""
 
 _DOUBTFUL = re.compile(r"λ|Λ|lambda|eps|epsilon|&epsilon;|\*e\*|@.+@", re.IGNORECASE | re.DOTALL)
-"""Words that mean no symbol or any symbol in some tools, and are ordinary symbols in others."""
+"""A pattern of words that mean "no symbol" or "any symbol" in some tools, and are ordinary symbols in other tools."""
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|[-+]?inf(inity)?|nan", re.IGNORECASE)
 

@@ -122,7 +122,7 @@ static inline int {name}_classify_text(const char *text, size_t count)
 }}
 
 """
-"""Functions for machines whose symbols are bytes."""
+"""The C code of the functions for machines whose symbols are single bytes."""
 
 _CHECK = "        if (symbols[i] >= {upper}_NUM_SYMBOLS)\n            return {upper}_NO_SYMBOL;\n"
 

@@ -9,13 +9,13 @@ from lengthwise.formats.dot_labels import label_items, label_lines, plain_text, 
 from lengthwise.formats.dot_syntax import Edge
 
 _PROBABILITY = re.compile(r"(?:^|[\s:,;(\[=/|])(?:0?\.\d+|1\.0+|\d+(?:\.\d+)?%)[)\]]?\s*$")
-"""A probability or weight at the end of a label, as in ``a:0.5`` or ``a (50%)``."""
+"""A pattern that finds a probability or weight at the end of a label, as in ``a:0.5`` or ``a (50%)``."""
 
 _SEVERAL = re.compile(r"\[\^.*\]|\[?\w\s*(?:-|\.\.)\s*\w\]?|(?i:else|otherwise)|[Σ∑].*", re.DOTALL)
-"""Labels that may mean a range of symbols, or all other symbols."""
+"""A pattern of labels that may mean a range of symbols, or all other symbols."""
 
 _STACK = re.compile(r"(push|pop)\(.*\)", re.DOTALL)
-"""The stack operation that AALpy writes after the slash in edge labels of pushdown automata."""
+"""A pattern of the stack operation that AALpy writes after the slash in edge labels of pushdown automata."""
 
 
 def edge_label(edge: Edge) -> str:

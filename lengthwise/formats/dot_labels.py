@@ -4,13 +4,14 @@ import re
 from html import unescape
 
 BREAKS = (r"\n", r"\l", r"\r", "\n")
-r"""Ends of a label's lines. A raw line break comes only from ``<br/>``: the parser escapes all other raw breaks."""
+r"""The marks that end a line of a label. A raw line break comes only from ``<br/>``: the parser escapes all other raw
+breaks."""
 
 SUBSTITUTED = "NGEHTL"
 r"""Letters that, after a ``\``, Graphviz replaces by the name of a node, graph or edge."""
 
 ENTITY = re.compile(r"(?<!\\)&(?:#\w+|\w+);")
-r"""A text that Graphviz replaces by a character, such as ``&lt;``."""
+r"""A pattern of texts that Graphviz replaces by a character, such as ``&lt;``."""
 
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _TOKEN = re.compile(r"\\.|.", re.DOTALL)

@@ -35,7 +35,7 @@ _USUAL_EDGE = re.compile(
     r"""\[[ ]*+label[ ]*+=[ ]*+"([^"\\\r\n]{1,64}+)"[ ]*+\][ ]*+;""",
     re.ASCII,
 )
-"""An edge as most tools write it, on one line, with a label and no other attribute."""
+"""A pattern of an edge as most tools write edges, on one line, with a label and no other attribute."""
 
 _RAW_BREAK = re.compile(r"\r\n|\n|\r")
 _KEYWORDS = frozenset({"graph", "node", "edge", "subgraph"})

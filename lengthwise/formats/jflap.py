@@ -19,13 +19,13 @@ EMPTY_SIGNS = ("λ", "ε")
 symbol."""
 
 _STATE_PARTS = {"fa": ("final",), "moore": ("output",), "mealy": ()}
-"""Parts of a state that mark its answer, by type of machine."""
+"""The parts of a state that mark the state's answer, for each type of machine."""
 
 _ATTRIBUTES = {"state": {"id", "name"}}
-"""The known attributes of each part; the attribute `name` is only displayed."""
+"""The known attributes of each part of a file; the attribute `name` is only displayed."""
 
 _DECORATIONS = ("x", "y", "label", "note", "controlx", "controly")
-"""Positions and comments, which do not change the machine."""
+"""The names of parts that contain positions and comments, which do not change the machine."""
 
 
 @FORMATS.register("jflap")

@@ -18,7 +18,7 @@ from lengthwise.formats.notes import Notes
 _NOTES = ("about", "tests")
 
 _DECORATIONS = (*_NOTES, "name", "description", "comment")
-"""Entries that do not change an automaton's language."""
+"""The entries of an object that do not change an automaton's language."""
 
 MAX_UNNAMED = 10_000
 """The bound on answer numbers in a file without answer names, in which all smaller numbers also become answers."""
