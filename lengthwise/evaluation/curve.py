@@ -25,7 +25,7 @@ with labels (`labeled_curve`).
 
 
 class LengthPoint(FrozenRecord):
-    """The numbers of final answers and of right answers at one length, and the accuracy of the best constant answer.
+    """A point of a length curve: numbers of final and of right answers, and the best constant answer's accuracy.
 
     `num_overflowed` is the number of wrong answers to strings on which the model's states overflow.
     """

@@ -26,7 +26,7 @@ MAX_PROMPTS_PER_CHUNK = 256
 
 
 class ErrorPoint(FrozenRecord):
-    """The mean squared error of the answers after `num_examples` examples, and the interval of this error."""
+    """A point of an error curve: the mean squared error after `num_examples` examples, and this error's interval."""
 
     num_examples: int = Field(ge=0)
     error: float

@@ -28,7 +28,7 @@ TEXT_FIELDS = ("chunk_lengths", "num_chunks")
 """The fields of a plan that only texts use."""
 
 LongLength = tuple[PositiveInt, PositiveInt]
-"""A length, and the number of strings measured at it."""
+"""A length, and the number of strings that are measured at this length."""
 
 CHUNK_LENGTHS, NUM_CHUNKS = (128, 256, 512, 1_024, 2_048), 256
 """The default lengths of a text's chunks, in tokens, and their default number at each length."""

@@ -22,7 +22,7 @@ MIN_TOKENS = 16
 
 
 class Texts(NamedTuple):
-    """The documents of each split, and the names of their sources."""
+    """The texts of a corpus: the documents of each split, and the names of the documents' sources."""
 
     documents: Mapping[Split, tuple[str, ...]]
     sources: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ WAY_OUT = "give files instead, by task.files"
 
 
 class DocumentSource(FrozenRecord):
-    """A data set by its `name` (``owner/name``) and `config`: the first `max_documents` of a split are streamed.
+    """A data set of Hugging Face, given by `name` (``owner/name``) and `config`: `max_documents` are streamed from it.
 
     The text is in the column `column`; rows without text are left out. Only streamed documents are ever downloaded.
     """

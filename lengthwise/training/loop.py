@@ -40,7 +40,7 @@ GROWTH_LOSS = 0.3
 """The running loss at the longest length below which `length_sampling="growing"` adds the next length."""
 
 SHARE_OF_OTHERS = 0.5
-"""The odds of an unbalanced length, relative to the mean odds of balanced lengths, with `lengths="mostly-balanced"`."""
+"""The odds of each unbalanced length, relative to the mean odds of balanced ones, with `lengths="mostly-balanced"`."""
 
 MIN_CLIP_NORM = 0.01
 """The lower bound of adaptive clipping, so that the rare large gradients of a nearly solved task still count."""

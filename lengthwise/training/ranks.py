@@ -81,7 +81,7 @@ class Ranks(NamedTuple):
 
 
 ALONE = Ranks()
-"""A single process."""
+"""The ranks of a training by a single process."""
 
 
 @contextmanager
