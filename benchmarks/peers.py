@@ -122,7 +122,8 @@ def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
             ]
         )
         if last.ratio < work.aim:
-            missed.append(f"- {work.title}, next to {last.peer}: {last.ratio:.2f}; the aim is {work.aim:g}")
+            reason = f". {work.reason}" if work.reason else ""
+            missed.append(f"- {work.title}, next to {last.peer}: {last.ratio:.2f}; the aim is {work.aim:g}{reason}")
     absent = sorted({work.distribution for work in WORKS if not is_installed(work)})
     parts = [
         "# Speed next to other packages",

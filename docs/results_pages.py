@@ -27,7 +27,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
     "Dynamic programming": ["grid-*"],
     "Looped transformers": ["looped-*"],
     OTHERS: [],
-    "Speed": ["*speed"],
+    "Speed": ["*speed", "peers"],
 }
 """The sections of the index and the file names of their pages. If several match, the last section takes the page."""
 
