@@ -145,7 +145,8 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], D
     named = [name for name, module in model.named_modules() if isinstance(module, nn.Embedding)]
     if len(named) != 1:
         raise ValueError(
-            f"model: expected a model with a single embedding, got {len(named)}; write the function yourself"
+            f"model: expected a model with a single embedding, got {len(named)}; write the function of embeddings "
+            "yourself"
         )
     embedding = model.get_submodule(named[0])
     assert isinstance(embedding, nn.Embedding)
@@ -172,7 +173,7 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], D
     if reads_elsewhere:
         raise ValueError(
             f"model: expected a model that embeds each position separately, got {type(model).__name__}, which also "
-            "reads the table of embeddings elsewhere; write the function yourself"
+            "reads the table of embeddings elsewhere; write the function of embeddings yourself"
         )
     return function, domain
 
@@ -283,7 +284,7 @@ def _check(kind: str, distances: Sequence[float], domain: Domain, num_starts: in
     if kind not in get_args(Kind):
         raise ValueError(f"kind: expected one of {', '.join(get_args(Kind))}, got {kind!r}")
     if not distances or not all(0 < distance < math.inf for distance in distances):
-        raise ValueError(f"distances: expected at least one, all positive and finite, got {list(distances)}")
+        raise ValueError(f"distances: expected at least one distance, all positive and finite, got {list(distances)}")
     low, high = domain
     if (
         low.shape != high.shape
@@ -292,8 +293,8 @@ def _check(kind: str, distances: Sequence[float], domain: Domain, num_starts: in
         or not bool((low < high).any() and (low <= high).all())
     ):
         raise ValueError(
-            f"domain: expected bounds of shape [T, d] with low <= high, and < somewhere, got {list(low.shape)} and "
-            f"{list(high.shape)}; see unit_domain"
+            "domain: expected bounds of shape [T, d] with low <= high, and low < high somewhere, got "
+            f"{list(low.shape)} and {list(high.shape)}; see unit_domain"
         )
     if num_starts < 1:
         raise ValueError(f"num_starts: expected at least 1 pair to begin with, got {num_starts}")

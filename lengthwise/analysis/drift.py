@@ -49,7 +49,7 @@ def remainder_drift(
     """
     read = [*lengths, reference]
     if min(read) < 1:
-        raise ValueError(f"lengths: expected at least 1, got {min(read)}; leave it out")
+        raise ValueError(f"lengths: expected lengths of at least 1, got {min(read)}; leave this length out")
     inputs = task.sample(num_strings, max(read), generator_for(0, "drift")).inputs
     targets = task.solve(inputs)
     with eval_mode(model):

@@ -92,7 +92,7 @@ def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         row = int(usable.int().argmin())
         raise ValueError(
             f"norms: expected a finite gradient somewhere in every string, got a sum of {float(total[row])} in string "
-            f"{row}; compute it in float64, or leave the string out"
+            f"{row}; compute the gradients in float64, or leave the string out"
         )
     return later / total
 

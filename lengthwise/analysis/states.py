@@ -88,7 +88,7 @@ def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B 
         )
     if model.config.lower_chunk_sizes:
         raise ValueError(
-            f"model: expected one chunk size at all levels, got {model.config.lower_chunk_sizes} at the lowest ones; "
+            f"model: expected one chunk size at all levels, got {model.config.lower_chunk_sizes} at the lowest levels; "
             "train a model without model.lower_chunk_sizes"
         )
     monoid = transition_monoid(task.transducer.minimize().semiautomaton)

@@ -262,13 +262,17 @@ class DFA:
         """
         entries = ("alphabet", "transitions", "accepting", "start")
         if set(content) != set(entries):
-            raise ValueError(f"content: expected the entries {list(entries)}, got {list(content)}; give these four")
+            raise ValueError(
+                f"content: expected the entries {list(entries)}, got {list(content)}; give these four entries"
+            )
         alphabet, transitions, accepting, start = (content[entry] for entry in entries)
         _check_transitions(transitions, len(alphabet))
         machine = Semiautomaton(np.array(transitions), tuple(alphabet))
         for state in accepting:
             if isinstance(state, bool):
-                raise ValueError(f"accepting: expected numbers of states, got {state}; list the accepting states")
+                raise ValueError(
+                    f"accepting: expected numbers of states, got {state}; list the numbers of the accepting states"
+                )
             machine.check_state(state, "accepting")
         return cls(machine, start, np.isin(np.arange(machine.num_states), accepting))
 

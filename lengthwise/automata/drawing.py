@@ -108,7 +108,10 @@ def drawing_obstacle(machine: Drawable) -> str | None:
     """Return an error message if a machine has too many states for a drawing, else None."""
     if machine.num_states <= MAX_DRAWN:
         return None
-    return f"expected at most {MAX_DRAWN} states to draw, got {machine.num_states}; write it as DOT for Graphviz (.gv)"
+    return (
+        f"expected at most {MAX_DRAWN} states to draw, got {machine.num_states}; write the machine as DOT for Graphviz "
+        "(.gv)"
+    )
 
 
 def find_sinks(machine: Drawable, classes: Sequence[str]) -> list[int]:

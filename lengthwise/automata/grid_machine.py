@@ -54,10 +54,11 @@ class GridMachine:
                 f"{MAX_CELLS:,} entries, got {list(table.shape)}; give two classes for each cell"
             )
         if len(set(self.symbols)) != size or "" in self.symbols:
-            raise ValueError(f"symbols: expected distinct letters, got {self.symbols!r}; name each once")
+            raise ValueError(f"symbols: expected distinct letters, got {self.symbols!r}; name each letter once")
         if numbers.shape != table.shape[:1]:
             raise ValueError(
-                f"numbers: expected one for each of {len(table)} classes that go down, got shape {list(numbers.shape)}"
+                f"numbers: expected one number for each of the {len(table)} classes that go down, got shape "
+                f"{list(numbers.shape)}"
             )
         # A border is also an input of cells, so it must be a class of the same axis.
         for index, (what, border) in enumerate((("top", self.top), ("left", self.left))):

@@ -128,8 +128,8 @@ class PermutationGroup:
             seen.add(permutation)
             if len(seen) > MAX_ELEMENTS:
                 raise ValueError(
-                    f"generators: expected permutations whose group has at most {MAX_ELEMENTS:,} elements, got more; "
-                    "take a smaller group"
+                    f"generators: expected permutations whose group has at most {MAX_ELEMENTS:,} elements, got more "
+                    "elements; take a smaller group"
                 )
             return permutation
 

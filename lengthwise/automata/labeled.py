@@ -85,7 +85,7 @@ class LabeledMachine:
         if (accepting := acceptor_index(self.classes)) is None:
             raise ValueError(
                 f"classes: expected two answers such as {' and '.join(REJECT_ACCEPT)}, got {', '.join(self.classes)}; "
-                "name the one that accepts (accept)"
+                "name the answer that accepts (accept)"
             )
         return DFA(self.machine.semiautomaton, self.machine.start, self.machine.outputs == accepting)
 
@@ -242,7 +242,7 @@ def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | No
     marks = tuple([IGNORE if label == IGNORE else mark for label in own] for mark, own in enumerate(labels))
     if semiautomaton.first_difference(renamed, starts, (marks[0], marks[1]), ignored=IGNORE) is None:
         raise ValueError(
-            "machine: expected a string that both machines answer, got none; compare machines with common strings"
+            "machine: expected machines that answer a common string, got machines without one; compare other machines"
         )
     return None
 

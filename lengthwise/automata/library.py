@@ -83,7 +83,9 @@ def equal_ends(num_digits: int) -> Transducer:
 
 def _check_digits(name: str, count: int) -> None:
     if not 1 <= count <= 10:
-        raise ValueError(f"{name}: expected 1 to 10, got {count}; digits are single symbols")
+        raise ValueError(
+            f"{name}: expected 1 to 10, got {count}; choose 1 to 10 digits, because each digit is one symbol"
+        )
 
 
 @cache

@@ -125,8 +125,8 @@ def _closed(
                 access.append((*string, symbol))
             if max_states is not None and len(access) > max_states:
                 raise ValueError(
-                    f"max_states: expected at least as many states as the answers show, got {max_states} for "
-                    f"{len(access)} or more; raise it, or hide parts of the outputs"
+                    f"max_states: expected at least {len(access)}, because the answers show as many states or more, "
+                    f"got {max_states}; allow more states, or hide parts of the outputs"
                 )
             table[-1].append(states[after])
     return Hypothesis(list(access), table, list(suffixes), list(states))

@@ -218,6 +218,6 @@ def _checked_alphabet(pattern: str, named: set[str], alphabet: Sequence[str] | N
     if missing := separator.join(sorted(named - set(symbols))):
         raise ValueError(
             f"alphabet: expected the symbols of {quoted(pattern)}, got {quoted(separator.join(symbols))}, without "
-            f"{quoted(missing)}; add these"
+            f"{quoted(missing)}; add the missing symbols"
         )
     return symbols

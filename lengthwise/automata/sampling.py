@@ -41,7 +41,9 @@ class StringSampler:
         for start in self.starts.tolist():
             self.semiautomaton.check_state(start, "starts")
         if not (self.weights > 0).all():
-            raise ValueError(f"weights: expected positive numbers, got {self.weights.min()}; raise it above 0")
+            raise ValueError(
+                f"weights: expected positive numbers, got {self.weights.min()}; raise every weight above 0"
+            )
         self._sums.extend(np.frexp(self.targets.astype(np.float64)))
         self._possible.append(self.targets[self.starts])
 
@@ -86,8 +88,8 @@ class StringSampler:
         impossible = ~self.possible(length)[choice]
         if impossible.any():
             raise ValueError(
-                f"uniforms: expected a length with strings to draw, got {length}, at which start "
-                f"{choice[impossible][0]} does not have any; call `possible` first"
+                f"uniforms: expected a length at which every chosen start has strings, got {length}, at which start "
+                f"{choice[impossible][0]} has no string; call `possible` first"
             )
         num_symbols = self.semiautomaton.num_symbols
         table = self.semiautomaton.table.ravel()

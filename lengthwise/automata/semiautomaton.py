@@ -204,8 +204,8 @@ class Semiautomaton:
         for known, other, which in ((symbols, self.symbols, "first"), (self.symbols, symbols, "second")):
             if lacking := [symbol for symbol in known if symbol not in other]:
                 raise ValueError(
-                    f"machine: expected the same symbols in both, got {lacking[0]!r} in the {which} alone; rename it, "
-                    "or add it to the alphabet of the other (with_symbols)"
+                    f"machine: expected the same symbols in both machines, got {lacking[0]!r} only in the {which} "
+                    "machine; rename this symbol, or add it to the other machine (with_symbols)"
                 )
         ids = {symbol: column for column, symbol in enumerate(self.symbols)}
         return Semiautomaton(self.table[:, [ids[symbol] for symbol in symbols]], tuple(symbols))

@@ -61,8 +61,8 @@ def regex_from_dfa(dfa: DFA) -> str:
     pattern = _pattern(dfa, tokens)
     if _depth(pattern) > MAX_GROUP_DEPTH:
         raise ValueError(
-            f"machine: expected a language whose expression nests at most {MAX_GROUP_DEPTH} groups, got one that needs "
-            "more; write the machine in another format"
+            f"machine: expected a language whose expression nests at most {MAX_GROUP_DEPTH} groups, got a language "
+            "that needs more groups; write the machine in another format"
         )
     # A bug in a simplification would be hard to see in the expression. This comparison proves that the result is right.
     if not dfa_from_regex(pattern, dfa.symbols, tokens).equivalent(dfa):
@@ -158,8 +158,8 @@ def _eliminated(edges: Edges, state: int) -> Edges:
             # Each elimination can multiply the size of expressions, so the limit is checked at each step.
             if _size(others[p, q]) > MAX_POSITIONS:
                 raise ValueError(
-                    f"machine: expected a language whose expression has at most {MAX_POSITIONS:,} symbols, got one "
-                    "that needs more; write the machine in another format"
+                    f"machine: expected a language whose expression has at most {MAX_POSITIONS:,} symbols, got a "
+                    "language that needs more symbols; write the machine in another format"
                 )
     return others
 

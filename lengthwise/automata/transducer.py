@@ -38,7 +38,7 @@ class Transducer:
     def __post_init__(self) -> None:
         outputs = np.array(self.outputs)
         if outputs.dtype.kind not in "biu":
-            raise ValueError(f"outputs: expected numbers of answers, got {outputs.dtype}; number them from 0")
+            raise ValueError(f"outputs: expected numbers of answers, got {outputs.dtype}; number the answers from 0")
         outputs = outputs.astype(np.int64)
         check_kind("semiautomaton", self.semiautomaton, Semiautomaton, "a Semiautomaton")
         self.semiautomaton.check_state(self.start)

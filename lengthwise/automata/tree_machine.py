@@ -156,8 +156,8 @@ class TreeMachine:
         """
         if self.symbols != transducer.symbols:
             raise ValueError(
-                f"transducer: expected one over the symbols {self.symbols!r}, got {transducer.symbols!r}; rename "
-                "symbols"
+                f"transducer: expected a transducer over the symbols {self.symbols!r}, got {transducer.symbols!r}; "
+                "rename the symbols of one machine"
             )
         return _Comparison(self, *_monoid_and_answers(transducer)).run()
 
@@ -244,7 +244,7 @@ class TreeMachine:
         if entries.size and not 0 <= entries.min() <= entries.max() < count:
             raise ValueError(f"table: expected classes in 0..{count - 1}, got other numbers; fix the entries")
         if len(np.unique(entries[:, :-1], axis=0)) < len(entries):
-            raise ValueError("table: expected one entry for a window, got several; fix the entries")
+            raise ValueError("table: expected one entry for each window, got several entries; keep one of them")
         table = np.full((count,) * chunk_size, GAP)
         table[tuple(entries[:, :-1].T)] = entries[:, -1]
         return cls(tuple(content["symbols"]), np.array(content["leaves"]), table, np.array(content["outputs"]))

@@ -137,9 +137,9 @@ def test_models_that_read_their_embeddings_otherwise_are_refused() -> None:
     ("changed", "message"),
     [
         ({"kind": "word"}, "kind: expected one of sequence, contextual, token, got 'word'"),
-        ({"distances": []}, "distances: expected at least one, all positive and finite, got"),
-        ({"distances": [0.1, 0.0]}, "distances: expected at least one, all positive and finite, got"),
-        ({"distances": [float("inf")]}, "distances: expected at least one, all positive and finite, got"),
+        ({"distances": []}, "distances: expected at least one distance, all positive and finite, got"),
+        ({"distances": [0.1, 0.0]}, "distances: expected at least one distance, all positive and finite, got"),
+        ({"distances": [float("inf")]}, "distances: expected at least one distance, all positive and finite, got"),
         ({"domain": Domain(torch.ones(2, 1), torch.zeros(2, 1))}, "domain: expected bounds of shape"),
         ({"domain": Domain(torch.ones(2, 1), torch.ones(2, 1))}, "domain: expected bounds of shape"),
         (

@@ -88,7 +88,9 @@ def test_the_excess_string_is_the_first_of_the_shortest(first: DFA, second: DFA)
 
 def test_operators_need_automata_over_the_same_symbols() -> None:
     ternary = DFA(Semiautomaton(np.array([[0, 0, 0]]), ("a", "b", "c")), 0, np.array([True]))
-    sentence = "expected the same symbols in both, got 'c' in the second alone; .* of the other \\(with_symbols\\)"
+    sentence = (
+        "expected the same symbols in both machines, got 'c' only in the second machine; .* machine \\(with_symbols\\)"
+    )
     for operation in (DFA.__and__, DFA.__or__, DFA.__sub__, DFA.__le__):
         with pytest.raises(ValueError, match=sentence):
             operation(ODD, ternary)

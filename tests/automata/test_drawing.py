@@ -160,7 +160,7 @@ def test_states_that_accept_have_two_circles() -> None:
 def test_large_machines_and_missing_names_are_refused_in_one_sentence() -> None:
     size = MAX_DRAWN + 1
     chain = Transducer(Semiautomaton(np.arange(size)[:, None], ("x",)), 0, np.zeros(size, dtype=int))
-    expected = "machine: expected at most 40 states to draw, got 41; write it as DOT"
+    expected = "machine: expected at most 40 states to draw, got 41; write the machine as DOT"
     with pytest.raises(ValueError, match=expected):
         machine_svg(chain, ("a",))
     assert "DOT" in drawing_obstacle(chain)

@@ -56,7 +56,7 @@ def test_a_machine_survives_json() -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"numbers": np.array([1])}, "numbers: expected one for each of 2 classes"),
+        ({"numbers": np.array([1])}, "numbers: expected one number for each of the 2 classes"),
         ({"top": 2}, r"table: expected classes in 0..1 \(axis 0, and top\), got 0 to 2"),
         ({"left": -1}, r"table: expected classes in 0..1 \(axis 1, and left\), got -1 to 1"),
         ({"symbols": ("a", "a", "b")}, "symbols: expected distinct letters"),

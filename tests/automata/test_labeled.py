@@ -84,7 +84,7 @@ def test_the_shortest_string_is_the_one_that_running_finds(first: LabeledMachine
         shortest = difference(first, renamed)
     except ValueError as problem:
         assert expected is None
-        assert "expected a string that both machines answer, got none" in str(problem)  # noqa: PT017
+        assert "expected machines that answer a common string, got machines without one" in str(problem)  # noqa: PT017
         return
     if expected is not None or shortest is None or len(shortest.string) < 8:
         assert (shortest and ("".join(shortest.string), shortest.answers)) == expected
@@ -129,8 +129,16 @@ def test_answers_are_matched_by_name_or_meaning(
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        (("a",), ("a", "c"), r"^machine: expected the same symbols in both, got 'c' in the second alone; rename it"),
-        (("a", "b"), ("a",), r"^machine: expected the same symbols in both, got 'b' in the first alone; rename it"),
+        (
+            ("a",),
+            ("a", "c"),
+            r"^machine: expected the same symbols in both machines, got 'c' only in the second machine; rename",
+        ),
+        (
+            ("a", "b"),
+            ("a",),
+            r"^machine: expected the same symbols in both machines, got 'b' only in the first machine; rename",
+        ),
     ],
 )
 def test_symbols_that_differ_are_named(first: tuple[str, ...], second: tuple[str, ...], message: str) -> None:

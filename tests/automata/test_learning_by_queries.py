@@ -37,7 +37,7 @@ def test_the_smallest_machine_is_learned(machine: Transducer) -> None:
     assert result.num_states == smallest.num_states
     assert learned(machine, max_states=smallest.num_states).equivalent(machine)
     if smallest.num_states > 1:
-        with pytest.raises(ValueError, match="max_states: expected at least as many states as the answers show"):
+        with pytest.raises(ValueError, match=r"max_states: expected at least [0-9]+, because the answers"):
             learned(machine, max_states=smallest.num_states - 1)
 
 

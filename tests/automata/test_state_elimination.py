@@ -164,7 +164,7 @@ def test_what_is_too_large_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^machine: expected a language of at most 200 states, got 201; write the"):
         regex_from_dfa(DFA(ring, 0, np.arange(201) == 0))
     with pytest.raises(
-        ValueError, match=r"^machine: expected .* whose expression nests at most 50 groups, got one that"
+        ValueError, match=r"^machine: expected .* whose expression nests at most 50 groups, got a language that"
     ):
         regex_from_dfa(bounded_dyck(60))
 

@@ -156,7 +156,7 @@ def test_strings_and_transducers_over_other_symbols_are_refused() -> None:
     machine = tree_machine(library.parity())
     with pytest.raises(ValueError, match="expected at least one symbol each"):
         machine.answers(np.zeros((1, 0), dtype=np.int64))
-    with pytest.raises(ValueError, match="expected one over the symbols"):
+    with pytest.raises(ValueError, match="expected a transducer over the symbols"):
         machine.difference_string(library.cycle(3))
 
 
@@ -341,7 +341,10 @@ def test_numbers_that_are_not_whole_are_refused() -> None:
     [
         ([[0, 0, 2]], r"^table: expected classes in 0\.\.1, got other numbers; fix the entries$"),
         ([[0, -1, 0]], r"^table: expected classes in 0\.\.1, got other numbers; fix the entries$"),
-        ([[0, 1, 0], [0, 1, 0]], r"^table: expected one entry for a window, got several; fix the entries$"),
+        (
+            [[0, 1, 0], [0, 1, 0]],
+            r"^table: expected one entry for each window, got several entries; keep one",
+        ),
     ],
 )
 def test_malformed_entries_are_refused(entries: list, sentence: str) -> None:

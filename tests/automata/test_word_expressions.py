@@ -103,7 +103,7 @@ def test_errors_give_positions(pattern: str, message: str) -> None:
     [
         (["GET", "GET"], "expected distinct words without blanks, got 'GET' twice; name each word once"),
         (["GET", "P T"], "expected distinct words without blanks, got 'P T'; name each word once"),
-        (["PUT", "HEAD"], "expected the symbols of 'GET', got 'PUT HEAD', without 'GET'; add these"),
+        (["PUT", "HEAD"], "expected the symbols of 'GET', got 'PUT HEAD', without 'GET'; add the missing symbols"),
     ],
 )
 def test_alphabets_are_words(alphabet: list[str], message: str) -> None:
