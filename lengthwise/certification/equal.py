@@ -204,17 +204,21 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
     if symbols is not None:
         symbols = texts_of("symbols", symbols)
     elif len(counts) < len(nets):
-        raise ValueError("symbols: expected names, because a net reads any number as a symbol, got none; give them")
+        raise ValueError(
+            "symbols: expected names, because a net reads any number as a symbol, got no names; name all symbols"
+        )
     numbers = _numbers("symbols", counts)
     if symbols is not None and counts and len(symbols) != len(numbers):
         raise ValueError(
-            f"symbols: expected {len(numbers):,} names, one for each symbol of the nets, got {len(symbols):,}; name all"
+            f"symbols: expected {len(numbers):,} names, one for each symbol of the nets, got {len(symbols):,}; name "
+            "all symbols"
         )
     answers = _numbers("answers", [num_answers for _, num_answers in sizes])
     classes = (sets[0] if sets else answers) if classes is None else texts_of("classes", classes)
     if len(answers) > 1 and len(classes) != len(answers):  # `check_sizes` gives advice on nets with one logit
         raise ValueError(
-            f"classes: expected {len(answers):,} names, one for each answer of the nets, got {len(classes):,}; name all"
+            f"classes: expected {len(answers):,} names, one for each answer of the nets, got {len(classes):,}; name "
+            "all answers"
         )
     return placeholder_task(numbers if symbols is None else symbols, tuple(classes))
 

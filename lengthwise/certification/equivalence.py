@@ -57,13 +57,15 @@ def first_error(
         return None if grid_error is None else grid_error.symbols
     if isinstance(machine, GridMachine) or isinstance(task, GridMachine):
         raise ValueError(
-            "machine: expected a machine and a task that both read strings, or both pairs of strings, got one of each; "
-            "certify again"
+            "machine: expected a machine and a task that both read strings, or both pairs of strings, got one that "
+            "reads strings and one that reads pairs; certify again"
         )
     if isinstance(machine, TreeMachine):
         return machine.difference_string(task)
     if (size := machine.num_states * task.num_states) > MAX_MERGES:
-        raise ValueError(f"machine: expected at most {MAX_MERGES:,} pairs of states, got {size:,}; minimize it first")
+        raise ValueError(
+            f"machine: expected at most {MAX_MERGES:,} pairs of states, got {size:,}; minimize the machine first"
+        )
     product = machine.semiautomaton.product(task.semiautomaton)
     wrong = (task.outputs != IGNORE)[None, :] & (machine.outputs[:, None] != task.outputs[None, :])
     # The empty string is not supervised, so the search begins in an extra state, which has no answer.

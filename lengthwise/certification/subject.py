@@ -53,7 +53,7 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
         names = ", ".join(sorted(map(str, dtypes)))
         raise ValueError(f"model: expected weights in float32 or float64, got {names}; certify model.float()")
     if devices := {tensor.device.type for tensor in tensors.values()} - {"cpu"}:
-        raise ValueError(f"model: expected weights on the CPU, got some on {min(devices)}; certify model.cpu()")
+        raise ValueError(f"model: expected weights on the CPU, got weights on {min(devices)}; certify model.cpu()")
     for name, tensor in tensors.items():
         if tensor.is_floating_point():
             _check_numbers(name, tensor)

@@ -93,7 +93,8 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
     num_symbols, _ = sizes_of("model", model)
     if num_symbols not in (None, len(names[0])):
         raise ValueError(
-            f"symbols: expected {num_symbols:,} names, one for each symbol of the net, got {len(names[0]):,}; name all"
+            f"symbols: expected {num_symbols:,} names, one for each symbol of the net, got {len(names[0]):,}; name all "
+            "symbols"
         )
     with checked_subject(model, placeholder_task(*names)):
         reader = reader_of(model, names[0])
@@ -146,7 +147,7 @@ def sizes_of(argument: str, net: SequenceModel) -> tuple[int | None, int]:
     """
     if (device := device_of(net).type) != "cpu":
         # A rejected id would end all later work on a GPU.
-        raise ValueError(f"{argument}: expected weights on the CPU, got some on {device}; pass {argument}.cpu()")
+        raise ValueError(f"{argument}: expected weights on the CPU, got weights on {device}; pass {argument}.cpu()")
 
     def is_rejected(symbol: int) -> bool:
         try:

@@ -109,7 +109,7 @@ def _size(machine: TreeMachine | Transducer | GridMachine) -> str:
 
 def _check_names(certificate: Certificate, task: Transducer | GridMachine) -> None:
     if len(set(certificate.classes)) < len(certificate.classes):
-        raise ValueError("certificate: expected different names of all classes, got one twice; certify again")
+        raise ValueError("certificate: expected different names of all classes, got one name twice; certify again")
     if isinstance(task, GridMachine):
         check_classes(certificate.classes)
     elif not set(task.outputs.tolist()) <= {IGNORE, *range(len(certificate.classes))}:
@@ -206,7 +206,9 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
 
 def _check_tested(certificate: Certificate) -> None:
     if any(tested.num_correct != tested.num_graded for tested in certificate.tested):
-        raise ValueError(f"certificate: level {certificate.level} requires no wrong answer, got some; certify again")
+        raise ValueError(
+            f"certificate: level {certificate.level} requires no wrong answer, got wrong answers; certify again"
+        )
 
 
 def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
@@ -250,7 +252,7 @@ def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer |
         )
     if closure.points and len(closure.points) != closure.num_prototypes:
         raise ValueError(
-            f"certificate: expected a map of its {closure.num_prototypes:,} prototypes, got one of "
+            f"certificate: expected a map of its {closure.num_prototypes:,} prototypes, got a map of "
             f"{len(closure.points):,}; certify again"
         )
     if any(not -1 <= klass < num_classes for _, _, klass in closure.points):

@@ -256,7 +256,7 @@ def test_a_state_of_one_number_is_on_the_map() -> None:
 
 
 def test_autocast_is_refused() -> None:
-    with torch.autocast("cpu"), pytest.raises(ValueError, match="expected no autocast, got one on the CPU"):
+    with torch.autocast("cpu"), pytest.raises(ValueError, match="expected no autocast, got autocast on the CPU"):
         certify(last_symbol_net(), LastSymbol())
 
 

@@ -60,7 +60,9 @@ def test_weights_that_are_no_numbers_or_denormal_are_named(dtype: torch.dtype) -
 def test_perturbed_states_are_never_bounded() -> None:
     model = last_symbol_net()
     extraction = extract_tree(model, ("a", "b"), radius=1.0)
-    with pytest.raises(ValueError, match="expected states without a perturbation, got one; set perturb to None"):
+    with pytest.raises(
+        ValueError, match="expected states without a perturbation, got a perturbation; set perturb to None"
+    ):
         invariant_enclosures(model.perturbed(lambda states: -states), extraction)
 
 
@@ -101,7 +103,7 @@ def test_other_models_and_tasks_are_refused_in_a_sentence() -> None:
     for dtype in (torch.float16, torch.bfloat16):
         with pytest.raises(ValueError, match=r"expected weights in float32 or float64, got torch\.b?float16"):
             certify(last_symbol_net().to(dtype), task)
-    with pytest.raises(ValueError, match=r"expected weights on the CPU, got some on meta; certify model\.cpu\(\)"):
+    with pytest.raises(ValueError, match=r"expected weights on the CPU, got weights on meta; certify model\.cpu\(\)"):
         certify(last_symbol_net().to("meta"), task)
     with pytest.raises(ValueError, match="expected a model that reads the 3 symbols of the task, got an error "):
         certify(last_symbol_net(), make_task("cycle-navigation"))

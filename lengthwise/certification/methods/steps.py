@@ -120,7 +120,7 @@ def check_core(core: nn.RNNBase, **expected: object) -> None:
             check_bias(parameters[first + 1], parameters[first + 3])
     used = core._flat_weights  # torch multiplies by these tensors, which need not be the parameters
     if len(used) != len(parameters) or any(one is not other for one, other in zip(used, parameters, strict=True)):
-        raise ValueError("model: expected cells that use their parameters, got one with other weights")
+        raise ValueError("model: expected cells that use their parameters, got a cell with other weights")
 
 
 @STEPS.register("rnn")

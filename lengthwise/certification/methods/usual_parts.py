@@ -46,9 +46,9 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     if any(module._compiled_call_impl is not None for module in modules):
         raise ValueError("model: expected modules that are not compiled, got a compiled one; certify it uncompiled")
     if isinstance(model, AcceptsNoise) and model.perturb is not None:
-        raise ValueError("model: expected states without a perturbation, got one; set perturb to None")
+        raise ValueError("model: expected states without a perturbation, got a perturbation; set perturb to None")
     if isinstance(model, ShowsNodes) and model.observe is not None:
-        raise ValueError("model: expected states without an observer, got one; set observe to None")
+        raise ValueError("model: expected states without an observer, got an observer; set observe to None")
     # Python finds an attribute of the object before the method of its class.
     own = {name for module in modules for name in vars(module) if callable(getattr(type(module), name, None))}
     if own:

@@ -33,7 +33,9 @@ def check_encoding(positions: PositionEncoding, sizes: PositionSizes) -> None:
     for layer in parts[1:]:
         assert isinstance(layer, FIREBias)
         if [type(part) for part in layer.net] != [nn.Linear, nn.ReLU, nn.Linear]:
-            raise ValueError("model: expected FIRE's biases from a linear map, a ReLU and a linear map, got others")
+            raise ValueError(
+                "model: expected FIRE's biases from a linear map, a ReLU and a linear map, got other layers"
+            )
 
 
 def names() -> list[str]:

@@ -165,7 +165,7 @@ def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
             "model: expected a layer that is not driven and has no diagonal, as configured, got another layer"
         )
     if layer.mixture_map.bias is not None:
-        raise ValueError("model: expected mixtures without a bias, as configured, got one with a bias")
+        raise ValueError("model: expected mixtures without a bias, as configured, got a mixture with a bias")
     if model.embedding.max_norm is not None:
         raise ValueError(f"model: expected an embedding without max_norm, got {model.embedding.max_norm}")
     return layer
