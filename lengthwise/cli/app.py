@@ -110,7 +110,9 @@ def _guarded(command: Callable[..., Any], call: Callable[[], Any]) -> int:
         return say(line_in_extension(error) + with_flag(str(error), command), 2)
     # Parsers of JSON, TOML and expressions recurse, so deeply nested input ends here.
     except RecursionError:
-        return say("expected settings of a few levels, got some that are nested too deeply; flatten them", 2)
+        return say(
+            "expected settings of a few levels, got settings that are nested too deeply; flatten the settings", 2
+        )
     except MemoryError:
         return say("out of memory; ask for fewer or shorter strings", 1)
     except OSError as error:

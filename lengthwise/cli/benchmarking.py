@@ -366,7 +366,7 @@ def _models_of(text: str) -> list[str]:
     load_extensions()
     names = [name for name, registered in MODELS.items() if file_of(registered) == path]
     if not names:
-        raise ValueError(f"model: expected a file that registers a model, got {text} without one")
+        raise ValueError(f"model: expected a file that registers a model, got {text}, which registers no model")
     return names
 
 

@@ -82,13 +82,15 @@ def _check_options(machine: str | None, out: Path | None, check: Path | None, pr
     """Raise a ValueError if two options exclude each other, or if a file cannot be written."""
     if machine is not None and (check is not None or proof):
         raise ValueError(
-            f"--machine: expected neither --check nor --proof with it, got {'--check' if check else '--proof'}; "
-            "leave one out"
+            f"--machine: not allowed with --check or --proof, got {'--check' if check else '--proof'}; leave one of "
+            "the two out"
         )
     if draw is not None and draw.suffix.lower() not in SUFFIXES:
         raise ValueError(f"draw: expected a name that ends in .svg, .png or .pdf, got {draw.name!r}")
     if check is not None and out is not None:
-        raise ValueError(f"out: not allowed with --check, which writes no certificate, got {out}; leave one out")
+        raise ValueError(
+            f"out: not allowed with --check, which writes no certificate, got {out}; leave one of the two out"
+        )
     for file in (draw, out):
         if file is not None:
             check_writable(file)

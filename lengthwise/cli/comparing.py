@@ -166,7 +166,7 @@ def _read(folders: Sequence[str]) -> "list[RunResult]":
         result = read_measured(Path(folder)).result
         if result is None:
             raise ValueError(
-                f"{folder}: expected a finished run, got an unfinished one; `lengthwise resume` continues it"
+                f"{folder}: expected a finished run, got an unfinished run; `lengthwise resume` continues it"
             )
         results.append(result)
     return results

@@ -38,4 +38,6 @@ def check_alone(argument: str, instead: str) -> None:
     from lengthwise.training.parallel import is_started_by_torchrun
 
     if is_started_by_torchrun():
-        raise ValueError(f"{argument}: expected {instead} with the processes of torchrun, which share a run; start one")
+        raise ValueError(
+            f"{argument}: expected {instead} with the processes of torchrun, which share a run; start a single process"
+        )

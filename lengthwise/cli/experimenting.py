@@ -166,7 +166,9 @@ def _check_output(out: Path | None, shard: str | None, as_json: bool) -> None:
         check_writable(out)
     if shard is not None and (as_json or out is not None):
         option = "--json" if as_json else "--out"
-        raise ValueError(f"{option}: not allowed with --shard, which makes no table, got both; leave one out")
+        raise ValueError(
+            f"{option}: not allowed with --shard, which makes no table, got both; leave one of the two out"
+        )
 
 
 def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool, takes_records: bool) -> None:
@@ -202,7 +204,9 @@ def _check_page_only(page_only: bool, **given: object) -> None:
     defaults = (None, "local", "cpu", os.environ.get(VARIABLE))
     for option, value in given.items():
         if page_only and value not in defaults:
-            raise ValueError(f"{option}: not allowed with --page-only, which runs nothing, got {value}; leave one out")
+            raise ValueError(
+                f"{option}: not allowed with --page-only, which runs nothing, got {value}; leave one of the two out"
+            )
 
 
 def _run_shard(

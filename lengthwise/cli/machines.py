@@ -99,7 +99,8 @@ def diff(
     if all(map(_is_net, (first, second))):
         if alphabet or accept or rename:
             raise ValueError(
-                "diff: expected neither --alphabet, --accept nor --rename with two nets, got one; leave it out"
+                "diff: expected two nets without --alphabet, --accept and --rename, got one of these options; leave "
+                "it out"
             )
         return _diff_nets(Path(first), Path(second), min_level, seed, as_json)
     if min_level is not None:
@@ -303,12 +304,14 @@ def _steps(terms: Sequence[str]) -> list[tuple[str, bool, str]]:
     while waiting or not steps:
         word = waiting.pop(0) if steps else ""
         if steps and word not in OPERATORS:
-            raise ValueError(f"terms: expected {words} after {steps[-1][2]}, got {word!r}; write one between machines")
+            raise ValueError(
+                f"terms: expected {words} after {steps[-1][2]}, got {word!r}; write one of these words between machines"
+            )
         is_complement = waiting[:1] == [NOT]
         waiting = waiting[is_complement:]
         if not waiting or waiting[0] in (*OPERATORS, NOT):
             got, way_out = (
-                (repr(waiting[0]), "name a file of this name as ./NAME") if waiting else ("the end", "add one")
+                (repr(waiting[0]), "name a file of this name as ./NAME") if waiting else ("the end", "add a machine")
             )
             before = NOT if is_complement else word or "combine"
             raise ValueError(f"terms: expected a machine after {before}, got {got}; {way_out}")
@@ -352,7 +355,7 @@ def _with_answers(machines: "list[Given]", accept: str | None, rename: Sequence[
     for assignment in rename:
         old, equals, new = assignment.partition("=")
         if not (old and equals and new):
-            raise ValueError(f"--rename: expected OLD=NEW, got {assignment!r}; write --rename FAIL=reject, say")
+            raise ValueError(f"--rename: expected OLD=NEW, got {assignment!r}; write for example --rename FAIL=reject")
         _check_has(machines, old, "--rename")
         machines = [
             one._replace(labeled=one.labeled.renamed({old: new})) if old in one.labeled.classes else one

@@ -178,7 +178,9 @@ def _evaluate_labeled(
     from lengthwise.text.language import LanguageTask
 
     if not isinstance(stored.task, SymbolTask) or isinstance(stored.task, LanguageTask):
-        raise ValueError(f"labeled: expected a model that reads symbols, got one of {stored.task.name}; leave it out")
+        raise ValueError(
+            f"labeled: expected a model that reads symbols, got a model of {stored.task.name}; leave it out"
+        )
     with named_by_file(file):
         examples = read_examples(file, **vars(columns), min_classes=1)
         curve = labeled_curve(stored.model, stored.task, examples)
@@ -332,7 +334,11 @@ def _predict_all(stored: "StoredModel", texts: tuple[str, ...], *, is_learned: b
         is_short = len(text) <= MAX_QUOTED or not sys.stdout.isatty()
         quoted = text if is_short else f"{text[:40]}... ({len(text)} symbols)"
         write_row([quoted, prediction.answer, f"{prediction.probability:.4f}", prediction.verdict])
-    return code if number else say("texts: expected strings, one in a line, got a blank input; write some", 2)
+    return (
+        code
+        if number
+        else say("texts: expected strings, one in a line, got a blank input; write at least one string", 2)
+    )
 
 
 def _input_lines() -> Iterable[tuple[int, str]]:

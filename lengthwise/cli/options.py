@@ -36,7 +36,7 @@ def folder(kind: Any, tokens: Sequence[Any]) -> Path:
     """Parse a folder, and reject an empty name, which an unset shell variable would cause."""
     if not (text := tokens[0].value):
         raise ValueError(
-            f"{tokens[0].keyword or 'argument'}: expected a folder, got an empty name; write . for this one"
+            f"{tokens[0].keyword or 'argument'}: expected a folder, got an empty name; write . for the current folder"
         )
     path = Path(text)
     try:
@@ -44,7 +44,9 @@ def folder(kind: Any, tokens: Sequence[Any]) -> Path:
     except UnreadableFile as error:
         raise ValueError(f"{tokens[0].keyword or 'argument'}: {error}") from None
     if is_existing and not path.is_dir():
-        raise ValueError(f"{tokens[0].keyword or 'argument'}: expected a folder, got the file {text}; name another")
+        raise ValueError(
+            f"{tokens[0].keyword or 'argument'}: expected a folder, got the file {text}; name another folder"
+        )
     return path
 
 

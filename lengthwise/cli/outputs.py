@@ -64,11 +64,11 @@ def check_folder(folder: Path, command: str, is_own: bool) -> None:
     """Raise a ValueError if a command cannot write into a folder, or if the folder contains other files."""
     existing = next(path for path in (folder, *folder.absolute().parents) if exists(path))
     if not existing.is_dir():
-        raise ValueError(f"{existing}: expected a folder, got a file; name another")
+        raise ValueError(f"{existing}: expected a folder, got a file; name another folder")
     if not os.access(existing, os.W_OK):
-        raise ValueError(f"{existing}: expected a folder to write in, got one that is protected; name another")
+        raise ValueError(f"{existing}: expected a folder to write in, got a protected folder; name another folder")
     if existing == folder and not is_own and not is_empty(folder):
         raise ValueError(
-            f"{folder}: expected a new or empty folder, or one that `{command}` wrote, got one with other files; name "
-            "another"
+            f"{folder}: expected a new or empty folder, or one that `{command}` wrote, got a folder with other files; "
+            "name another folder"
         )

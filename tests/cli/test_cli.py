@@ -75,7 +75,10 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
     assert f"name a run in it, for example {trained}" in capsys.readouterr().err
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
     assert exit_code("predict", str(trained), "-") == 2
-    assert "texts: expected strings, one in a line, got a blank input; write some" in capsys.readouterr().err
+    assert (
+        "texts: expected strings, one in a line, got a blank input; write at least one string"
+        in capsys.readouterr().err
+    )
     assert exit_code("report", str(trained), "--out", str(tmp_path / "page.html")) == 0
     assert (tmp_path / "page.html").stat().st_size > 100_000
     assert exit_code("analyze", str(trained), "--length", "20", "--out", str(tmp_path / "inside.html")) == 0

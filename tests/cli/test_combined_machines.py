@@ -40,7 +40,7 @@ def test_combine_writes_what_its_words_mean_from_left_to_right(capsys) -> None:
         assert (code, out.splitlines()[0].split(": ")[0]) == (0, "machine")
         assert printed(capsys, "diff", "c.json", expected) == (0, "equal\n", "")
     printed(capsys, "convert", "c*", "c.dot")
-    sentence = "or add it to the alphabet of the other (--alphabet SYMBOLS)"
+    sentence = "or add it to the other machine (--alphabet SYMBOLS)"
     assert sentence in printed(capsys, "combine", "b.dot", "or", "c.dot", "--out", "d.dot")[2]
     assert printed(capsys, "combine", "b.dot", "or", "c.dot", "--out", "d.dot", "--alphabet", "abc")[0] == 0
     assert printed(capsys, "diff", "d.dot", "(a|b)*b|c*") == (0, "equal\n", "")
@@ -71,9 +71,12 @@ def test_combine_prints_what_it_assumes_about_answers(capsys) -> None:
 @pytest.mark.parametrize(
     ("terms", "sentence"),
     [
-        ((), "terms: expected a machine after combine, got the end; add one"),
-        (("a*", "b*"), "terms: expected and, or or minus after a*, got 'b*'; write one between machines"),
-        (("a*", "and", "not"), "terms: expected a machine after not, got the end; add one"),
+        ((), "terms: expected a machine after combine, got the end; add a machine"),
+        (
+            ("a*", "b*"),
+            "terms: expected and, or or minus after a*, got 'b*'; write one of these words between machines",
+        ),
+        (("a*", "and", "not"), "terms: expected a machine after not, got the end; add a machine"),
         (("a*", "and", "or"), "terms: expected a machine after and, got 'or'; name a file of this name as ./NAME"),
     ],
 )

@@ -53,7 +53,7 @@ def test_models_by_name_are_trained_once_and_compared(tmp_path: Path, in_one_pro
     assert "--seeds: not allowed with folders of runs, which are already trained; leave" in capsys.readouterr().err
     (Path(folders[0]) / "result.json").unlink()
     assert exit_code("compare", *folders) == 2
-    assert "expected a finished run, got an unfinished one" in capsys.readouterr().err
+    assert "expected a finished run, got an unfinished run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

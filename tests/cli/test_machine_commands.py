@@ -81,7 +81,7 @@ def test_compile_takes_the_file_of_a_machine(capsys) -> None:
         (("",), "pattern: expected a regular expression or a machine's file, got an empty text"),
         (
             ("ends.dot", "--alphabet", "ab"),
-            "alphabet: expected none next to ends.dot, which names its symbols, got 'ab'",
+            "alphabet: expected no alphabet next to ends.dot, which names its symbols, got 'ab'",
         ),
         (("a", "--out", "ends.dot"), "--out: expected a folder, got the file ends.dot; name another"),
     ):
@@ -104,7 +104,10 @@ def test_expressions_have_more_symbols_where_these_are_given(capsys) -> None:
     assert "2 symbols" in printed(capsys, "convert", ".*", "any.dot", "--alphabet", "xy")[1]
     for alphabet in ("ab", "a b"):
         assert "length 10: 512 of 1,024\n" in printed(capsys, "describe", "a.*", "--alphabet", alphabet)[1]
-    assert "has the symbol 'ab', got one over characters" in printed(capsys, "describe", "a*", "--alphabet", "ab ")[2]
+    assert (
+        "has the symbol 'ab', got an expression over characters"
+        in printed(capsys, "describe", "a*", "--alphabet", "ab ")[2]
+    )
     assert printed(capsys, "diff", "[^a]*", "b*", "--alphabet", "a")[0] == 0
     assert printed(capsys, "diff", "[^a]*", "b*", "--alphabet", "ac")[:2] == (
         1,
@@ -157,7 +160,7 @@ def test_automata_reject_symbols_that_they_did_not_know(capsys) -> None:
     code, _, err = printed(capsys, "diff", "known.dot", "[^c]*b", "--alphabet", "")
     assert (
         code,
-        "got 'c' in the second alone; rename it, or add it to the alphabet of the other (--alphabet" in err,
+        "got 'c' only in the second machine; rename this symbol, or add it to the other machine (--alphabet" in err,
     ) == (2, True)
     assert printed(capsys, "diff", "known.dot", "a*b", "--alphabet", "abc")[0] == 0
     assert printed(capsys, "diff", "known.dot", ".*b", "--alphabet", "abc")[1].startswith("different\nstring: bb\n")
@@ -232,7 +235,7 @@ def test_a_machine_is_no_model(command: str, capsys) -> None:
     Path("m.dot").write_text("digraph { __start0 -> s; s; s -> s [label=a] }")
     code, _, err = printed(capsys, command, "m.dot", *(["a"] if command == "predict" else []))
     assert code == 2
-    assert "m.dot: expected a model, got the file of a machine or a certificate; `lengthwise compile` writes" in err
+    assert "m.dot: expected a model, got the file of a machine or a certificate; `lengthwise compile` makes" in err
 
 
 def test_diff_separates_words_and_says_what_is_not_compared(capsys) -> None:
@@ -254,7 +257,7 @@ def test_diff_separates_words_and_says_what_is_not_compared(capsys) -> None:
         (("diff", "a*", "(a"), "pattern: expected a closing ) at position 3 of '(a', got the end; close the group"),
         (
             ("diff", "m.dot", "(a|c)*"),
-            "machine: expected the same symbols in both, got 'c' in the second alone; re",
+            "machine: expected the same symbols in both machines, got 'c' only in the second machine; re",
         ),
         (("diff", "a*", "bad.dot"), "bad.dot: line 1: expected a directed graph, which begins with digraph, got graph"),
         (("convert", "a*", "m.docx"), "m.docx: expected a machine's file (.att, .txt, "),
@@ -266,7 +269,7 @@ def test_diff_separates_words_and_says_what_is_not_compared(capsys) -> None:
             ("certify", "none", "--draw", "m.jpg"),
             "--draw: expected a name that ends in .svg, .png or .pdf, got 'm.jpg'",
         ),
-        (("certify", "none", "--machine", "a*", "--proof"), "--machine: expected neither --check nor --proof with"),
+        (("certify", "none", "--machine", "a*", "--proof"), "--machine: not allowed with --check or --proof"),
     ],
 )
 def test_wrong_requests_are_one_sentence(arguments: tuple[str, ...], message: str, capsys) -> None:

@@ -79,7 +79,7 @@ def test_bounds_are_marked(tmp_path: Path, capsys) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([""], "word: expected at least one symbol, got none; give the word to repeat"),
+        ([""], "word: expected at least one symbol, got an empty word; give the word to repeat"),
         (["".join(map(chr, range(200, 265)))], "word: expected at most 64 different symbols, got 65; use fewer"),
         (
             ["abacabad", "--max-dimension", "2"],

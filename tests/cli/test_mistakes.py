@@ -45,7 +45,10 @@ def test_a_table_that_lacks_a_transition_is_refused(tmp_path: Path, capsys) -> N
             ["--pattern", "ab", "--to", "rnn"],
             "--pattern: no such option; write ab without it (`lengthwise compile --help` shows where)",
         ),
-        (["--task", "parity", "--alphabet", "ab", "--to", "rnn"], "--alphabet: expected none next to a task, got 'ab'"),
+        (
+            ["--task", "parity", "--alphabet", "ab", "--to", "rnn"],
+            "--alphabet: expected no alphabet next to a task, got 'ab'",
+        ),
         (
             ["--task", "tomita", "--set", "task.index=8", "--to", "rnn"],
             "task.index: expected a number less than or equal",
@@ -127,11 +130,11 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         (["compare", ".", "..", "--no-certificates"], "--no-certificates: not allowed with folders of runs"),
         (
             ["reproduce", "recurrent/bounded", "--page-only", "--workers", "2"],
-            "--workers: not allowed with --page-only, which runs nothing, got 2; leave one out",
+            "--workers: not allowed with --page-only, which runs nothing, got 2; leave one of the two out",
         ),
         (
             ["reproduce", "recurrent/bounded", "--page-only", "--device", "auto"],
-            "--device: not allowed with --page-only, which runs nothing, got auto; leave one out",
+            "--device: not allowed with --page-only, which runs nothing, got auto; leave one of the two out",
         ),
         (
             ["train", "parity", "regular-gpt", "--seed", "-1"],
@@ -187,7 +190,10 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
             "train.steps: expected a smaller whole number, got 1e",
         ),
         (["train", "parity", "gru", "--runs", __file__], f"--runs: expected a folder, got the file {__file__}; name"),
-        (["train", "parity", "gru", "--config", "."], ".: expected a TOML file with settings, got a folder; name one"),
+        (
+            ["train", "parity", "gru", "--config", "."],
+            ".: expected a TOML file with settings, got a folder; name a file in it",
+        ),
         (
             ["export", "a*", "--to", "jff", "--out", "m.jff"],
             "--to: 'jff' is written by `lengthwise convert a* FILE.jff`",

@@ -182,7 +182,7 @@ def test_other_files_than_those_that_are_needed_have_their_way_out(tmp_path: Pat
     assert "for example, the lines weights = " in error_of(capsys, "predict", str(weights), "ab")
     (tmp_path / "rows.json").write_text("[]")
     learned = ("learn", str(tmp_path / "rows.json"), "--out", str(tmp_path / "out"))
-    assert "write one object a line, as .jsonl" in error_of(capsys, *learned)
+    assert "write one object on each line of a .jsonl" in error_of(capsys, *learned)
     assert "write `lengthwise train parity rnn`" in error_of(capsys, "train", "rnn", "parity")
 
 
@@ -271,7 +271,7 @@ def begin_with(model: str) -> None:
             "HoldsMore: expected the same answers each time it is made with the same weights, .*register_buffer",
         ),
         (DrawsElsewhere, "DrawsElsewhere: expected the same weights each time it is made from one seed, .*`generator`"),
-        (HasNoEnd, "HasNoEnd: expected the methods last_state, got none; write them in the class"),
+        (HasNoEnd, "HasNoEnd: expected the methods last_state, got a class without them; define them in the class"),
         (TakesLess, "TakesLess.__init__: expected to be called with config and, by name, vocab_size, num_classes and"),
     ],
 )

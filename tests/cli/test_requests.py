@@ -92,8 +92,8 @@ def test_a_machine_over_words_needs_an_expression_over_words_next_to_it(tmp_path
     assert exit_code("diff", str(tmp_path / "doors.dot"), "(a|b)*") == 2
     error = capsys.readouterr().err
     assert (
-        "(a|b)*: expected an expression over words, because another machine has the symbol 'open', got one over"
-        in error
+        "(a|b)*: expected an expression over words, because another machine has the symbol 'open', got an expression "
+        "over" in error
     )
 
 
@@ -110,7 +110,7 @@ def test_a_plain_net_is_told_apart_from_a_model() -> None:
         certify(nn.LSTM(2, 3), task)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^task: expected a task, got 'parity'; make one with lengthwise\.make_task"):
         certify(make_model("gru", task), "parity")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"^lengths: expected several, such as \[41, 100\], got 40; put"):
+    with pytest.raises(ValueError, match=r"^lengths: expected a list of lengths, such as \[41, 100\], got 40; put"):
         length_curve(make_model("gru", task), task, 40)  # type: ignore[arg-type]
 
 
