@@ -143,7 +143,8 @@ class LengthCurve(FrozenRecord):
         path = Path(path)
         if path.suffix.lower() not in (".csv", *SUFFIXES):
             raise ValueError(
-                f"path: expected a name that ends in .csv, .png, .svg or .pdf, got {path.name!r}; name one"
+                f"path: expected a name that ends in .csv, .png, .svg or .pdf, got {path.name!r}; choose one of these "
+                "suffixes"
             )
         if path.suffix.lower() != ".csv":
             self.plot().save(path)

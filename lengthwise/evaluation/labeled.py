@@ -40,7 +40,7 @@ def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) ->
         at = int(np.flatnonzero(np.isin(examples.targets, unknown))[0])
         raise ValueError(
             f"examples: row {examples.row_of(at):,}: expected labels that are answers of {task.name} "
-            f"({', '.join(task.classes)}), got {examples.classes[examples.targets[at]]!r}; rename it"
+            f"({', '.join(task.classes)}), got {examples.classes[examples.targets[at]]!r}; rename this label"
         )
     classes = torch.tensor([ours.index(number) for number in theirs])
     points = []

@@ -117,7 +117,9 @@ def ascending(lengths: Iterable[int]) -> list[int]:
         ValueError: no length is given, or a length is not a whole number.
     """
     if not isinstance(lengths, Iterable):
-        raise ValueError(f"lengths: expected several, such as [41, 100], got {lengths!r}; put it in brackets")
+        raise ValueError(
+            f"lengths: expected a list of lengths, such as [41, 100], got {lengths!r}; put the length in brackets"
+        )
     lengths = list(lengths)
     if others := [length for length in lengths if not isinstance(length, Integral) or isinstance(length, bool)]:
         raise ValueError(f"lengths: expected whole numbers, got {others[0]!r}; give numbers such as 41")

@@ -178,7 +178,8 @@ def perplexity_curve(
     in_order = ascending(lengths)
     if in_order[0] < 2:
         raise ValueError(
-            f"lengths: expected chunks of at least 2 tokens, a context and a token, got {in_order[0]}; raise it"
+            f"lengths: expected chunks of at least 2 tokens, a context and a token, got {in_order[0]}; leave shorter "
+            "lengths out"
         )
     tokens = task.tokens(split)
     ends = chunk_ends(len(tokens), in_order[-1], num_chunks, seed=seed)

@@ -66,7 +66,8 @@ class EvaluationPlan(Description):
         first = 2 if isinstance(task, LanguageTask) else low
         if max_length < first:
             raise ValueError(
-                f"max_length: expected at least {first}, the first length that is measured, got {max_length}; raise it"
+                f"max_length: expected at least {first}, the first length that is measured, got {max_length}; give a "
+                "larger length"
             )
         return self.model_copy(
             update={

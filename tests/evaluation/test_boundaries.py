@@ -69,7 +69,7 @@ def test_the_lower_of_two_limits_counts(limit: str, longest: int, monkeypatch: p
 @pytest.mark.unchecked
 def test_requests_of_another_kind_are_rejected() -> None:
     model = make_model("rnn", TASK, d_model=2)
-    for lengths, sentence in ((7, "expected several, such as"), ([2.5], "expected whole numbers, got 2.5")):
+    for lengths, sentence in ((7, "expected a list of lengths, such as"), ([2.5], "expected whole numbers, got 2.5")):
         with pytest.raises(ValueError, match=sentence):
             length_curve(model, TASK, lengths)
     with pytest.raises(ValueError, match="set_progress: expected a function"):

@@ -49,7 +49,7 @@ def test_other_symbols_and_labels_are_refused() -> None:
     )
     with pytest.raises(ValueError, match=sentence):
         labeled_curve(model, task, read_examples(rows))
-    sentence = r"examples: row 3: expected labels that are answers of regex \(out, in\), got 'maybe'; rename it"
+    sentence = r"examples: row 3: expected labels that are answers of regex \(out, in\), got 'maybe'; rename this label"
     with pytest.raises(ValueError, match=sentence):
         labeled_curve(model, task, read_examples([("a", "in"), ("", "in"), ("b", "maybe")]))
     with pytest.raises(ValueError, match=r"^examples: row 1: expected labels that are answers of regex .* got 'maybe'"):

@@ -242,6 +242,6 @@ def _at_centers(function: SequenceFunction, tokens: np.ndarray, grid: Grid) -> n
         permuted = function(centers.roll(1, 1)).roll(-1, 1), function(centers.flip(1)).flip(1)
     if not all(torch.allclose(values, other, rtol=1e-9, atol=1e-9) for other in permuted):
         raise ValueError(
-            "function: expected permuted outputs for permuted tokens, got other outputs; make it equivariant"
+            "function: expected permuted outputs for permuted tokens, got other outputs; make the function equivariant"
         )
     return values.numpy()

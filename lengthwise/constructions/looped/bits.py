@@ -39,7 +39,9 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
         output in one loop, whereas the source sums only the bits up to k.
     """
     if not bits or any(bit not in (0, 1) for bit in bits):
-        raise ValueError(f"bits: expected at least one, each 0 or 1, got {list(bits)[:8]}; give the digits in base 2")
+        raise ValueError(
+            f"bits: expected at least one bit, each 0 or 1, got {list(bits)[:8]}; give the digits in base 2"
+        )
     _check_count(len(bits) + 1)
     walk = Walk("sum", np.array(bits, dtype=object), signs=(1,))
     summed, passing = pass_values([walk], CLOCK - Form.coordinate("k"))
@@ -121,7 +123,7 @@ def table_of(targets: Targets) -> Shaped[np.ndarray, "K Y"]:
     dimensions = {len(value) for value in targets}
     if len(dimensions) != 1 or 0 in dimensions:
         raise ValueError(
-            f"targets: expected values of equal dimensions, at least 1, got {len(targets)} of dimensions "
+            f"targets: expected values of equal dimensions, at least 1, got {len(targets)} values of dimensions "
             f"{sorted(dimensions)}; give a list of lists"
         )
     _check_count(len(targets))

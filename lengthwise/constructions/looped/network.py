@@ -140,7 +140,7 @@ def evaluate(
         raise ValueError(f"inputs: expected float64, got {inputs.dtype}; call .double()")
     if not 0 < temperature < float("inf"):
         raise ValueError(
-            f"temperature: expected a positive number, got {temperature}; evaluate_exactly computes with 0"
+            f"temperature: expected a positive number, got {temperature}; for temperature 0, call evaluate_exactly"
         )
     heads, (up, up_bias), (down, down_bias) = network.block
     for array in (up, up_bias, down, down_bias, network.read_in.weight, network.read_in.bias):
@@ -208,7 +208,8 @@ def _check_inputs(network: LoopedNetwork, shape: tuple[int, ...]) -> None:
     expected = network.read_in.weight.shape[1]
     if len(shape) != 3 or not shape[1] or shape[2] != expected:
         raise ValueError(
-            f"inputs: expected shape [B, T, {expected}] with T of at least 1, got {list(shape)}; a token is a row"
+            f"inputs: expected shape [B, T, {expected}] with T of at least 1, got {list(shape)}; give each token as a "
+            "row"
         )
 
 
@@ -219,5 +220,5 @@ def _check_exact(array: np.ndarray) -> None:
         if abs(exact.numerator) > 2**FLOAT_BITS or exact.denominator.bit_count() != 1:
             raise ValueError(
                 f"network: expected weights with exact float64 sums, integers up to 2^{FLOAT_BITS} over a power of 2, "
-                f"got one of {exact.numerator.bit_length()} bits; use evaluate_exactly"
+                f"got a weight of {exact.numerator.bit_length()} bits; use evaluate_exactly"
             )

@@ -58,8 +58,12 @@ def quantizer_parts(num_bins: int, inputs: Sequence[str], sharpness: int) -> tup
 def check_grid(num_bins: int, token_dim: int) -> None:
     """Raise a ValueError unless the numbers of intervals and coordinates are within their limits."""
     if num_bins < 2:
-        raise ValueError(f"num_bins: expected at least 2 intervals, got {num_bins}; one distinguishes nothing")
+        raise ValueError(
+            f"num_bins: expected at least 2 intervals, got {num_bins}; a single interval distinguishes nothing"
+        )
     if num_bins > MAX_BINS:
-        raise ValueError(f"num_bins: expected at most {MAX_BINS:,} intervals, got {num_bins:,}; each takes a loop")
+        raise ValueError(
+            f"num_bins: expected at most {MAX_BINS:,} intervals, got {num_bins:,}; each interval takes a loop"
+        )
     if not 1 <= token_dim <= MAX_TOKEN_DIM:
         raise ValueError(f"token_dim: expected tokens of 1 to {MAX_TOKEN_DIM:,} numbers, got {token_dim:,}")

@@ -80,7 +80,7 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
             return generator
     raise ValueError(
         f"text: expected a text that float64 can read from sums of exponentials, got {len(text)} symbols with too many "
-        "changes; give a shorter one"
+        "changes; give a shorter text"
     )
 
 
@@ -102,8 +102,12 @@ def _stays(generator: LinearGenerator, start: int, end: int) -> bool:
 
 def _check(text: str, end: str) -> None:
     if not text:
-        raise ValueError("text: expected at least one symbol before the end, got none; give a string")
+        raise ValueError(
+            "text: expected at least one symbol before the end, got an empty text; give a text of one symbol or more"
+        )
     if end in text:
-        raise ValueError(f"text: expected a string without the end symbol {end!r}, got {text!r}; choose another end")
+        raise ValueError(
+            f"text: expected a string without the end symbol {end!r}, got {text!r}; choose another end symbol"
+        )
     if len(text) > MAX_LENGTH:
         raise ValueError(f"text: expected at most {MAX_LENGTH:,} symbols, got {len(text):,}; give a shorter string")

@@ -41,7 +41,9 @@ class LinearGenerator(NamedTuple):
     def states(self, count: int) -> Array:
         """Return the states h_1 ... h_count if W_x = 0, by iteration in the arithmetic of the generator's arrays."""
         if self.inputs is not None:
-            raise ValueError("inputs: expected None, got W_x, with which states depend on the output; use generate")
+            raise ValueError(
+                "inputs: expected None, got W_x, with which states depend on the output; call generate instead"
+            )
         states = np.empty((count, self.dimension), np.result_type(self.hidden, self.first))
         state = self.first
         for i in range(count):

@@ -92,7 +92,8 @@ def memorize(
     lower = upper if search.is_complete else search.reached
     if max_dimension is not None and max_dimension < lower:
         raise ValueError(
-            f"max_dimension: expected at least {lower}, which {word.text!r} needs, got {max_dimension}; allow more"
+            f"max_dimension: expected at least {lower}, which {word.text!r} needs, got {max_dimension}; allow more "
+            "dimensions"
         )
     if max_dimension is not None and max_dimension < upper:
         raise ValueError(

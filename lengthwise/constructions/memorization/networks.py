@@ -96,7 +96,9 @@ def _check(generator: LinearGenerator) -> None:
     if not generator.dimension:
         raise ValueError("generator: expected at least one dimension, got 0; a word of one symbol needs no states")
     if np.iscomplexobj(generator.hidden):
-        raise ValueError("generator: expected real numbers, got complex ones; take the rotation of the plane")
+        raise ValueError(
+            "generator: expected real numbers, got complex numbers; give the rotation of the plane instead"
+        )
 
 
 @torch.no_grad()
@@ -105,6 +107,7 @@ def _write(parameter: torch.Tensor, numbers: np.ndarray) -> None:
         rounded = np.asarray(numbers, np.float64)
     except OverflowError:
         raise ValueError(
-            "generator: expected numbers that float64 holds, got larger ones; let the generator itself make the word"
+            "generator: expected numbers that float64 can represent, got larger numbers; make the word by the "
+            "generator itself"
         ) from None
     parameter.copy_(torch.from_numpy(rounded))

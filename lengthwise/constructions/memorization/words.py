@@ -50,13 +50,15 @@ def parse_word(text: str) -> Word:
         ('aba', 2, ('a', 'b'))
     """
     if not text:
-        raise ValueError("word: expected at least one symbol, got none; give the word to repeat")
+        raise ValueError("word: expected at least one symbol, got an empty word; give the word to repeat")
     # A text occurs in its square, after the start, first at its primitive period.
     period = (text + text).find(text, 1)
     root = text[:period]
     symbols = tuple(sorted(set(root)))
     if len(symbols) > MAX_SYMBOLS:
-        raise ValueError(f"word: expected at most {MAX_SYMBOLS} different symbols, got {len(symbols)}; use fewer")
+        raise ValueError(
+            f"word: expected at most {MAX_SYMBOLS} different symbols, got {len(symbols)}; use fewer different symbols"
+        )
     if period > MAX_LENGTH:
         raise ValueError(f"word: expected a period of at most {MAX_LENGTH:,}, got {period:,}; give a shorter word")
     for symbol in symbols:
@@ -155,6 +157,6 @@ polynomial whose degree grows with the word."""
 def check_binary(word: Word, longest: int | None = None) -> None:
     """Raise a ValueError unless a word has two symbols and, if `longest` is given, at most that many letters."""
     if longest is not None and word.period > longest:
-        raise ValueError(f"word: expected at most {longest} letters here, got {word.period}; give a shorter one")
+        raise ValueError(f"word: expected at most {longest} letters here, got {word.period}; give a shorter word")
     if len(word.symbols) != 2:
         raise ValueError(f"word: expected two symbols, got {len(word.symbols)}; take a word such as 00101")

@@ -264,7 +264,9 @@ def test_a_text_that_changes_too_often_is_refused_in_a_sentence() -> None:
 
 def test_numbers_that_float64_does_not_hold_are_no_weights() -> None:
     word = parse_word("".join("0123456789"[v] for v in np.random.default_rng(0).integers(10, size=400)))
-    with pytest.raises(ValueError, match=r"^generator: expected numbers that float64 holds, got larger ones; let the"):
+    with pytest.raises(
+        ValueError, match=r"^generator: expected numbers that float64 can represent, got larger numbers; make the"
+    ):
         as_linear_rnn(digits(word))
 
 
@@ -274,7 +276,7 @@ def test_feedback_needs_one_dimension_where_without_it_more_are_needed() -> None
         assert cycle(symbols).dimension == 1
         assert cycle(symbols).generate(3 * n) == 3 * "".join(symbols)
         assert counter(n).generate(3 * n + 3) == 3 * ("0" * n + "1")
-    with pytest.raises(ValueError, match="two or more different ones"):
+    with pytest.raises(ValueError, match="two or more different symbols"):
         cycle(("a", "a"))
     with pytest.raises(ValueError, match="zeros: expected at least 1, got 0"):
         counter(0)

@@ -258,7 +258,7 @@ def test_a_search_for_wider_margins_ends_with_the_budget() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "word: expected at least one symbol, got none"),
+        ("", "word: expected at least one symbol, got an empty word"),
         ("".join(map(chr, range(200, 265))), "word: expected at most 64 different symbols, got 65"),
         ("ab" * 500 + "a", "word: expected a period of at most 1,000, got 1,001"),
         ("a\tb", r"word: expected symbols that can be printed, got '\\t'"),
