@@ -72,8 +72,8 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
     grows = form == "strings" and isinstance(model, AnswersUpTo)
     if max_length is not None and not grows:
         raise ValueError(
-            f"max_length: expected none for {model.name} in form {form}, whose graph takes strings of any length, got "
-            f"{max_length}; leave it out"
+            f"max_length: expected no value for {model.name} in form {form}, whose graph takes strings of any length, "
+            f"got {max_length}; leave it out"
         )
     # In training mode a graph would contain noise and dropout.
     with quiet(), eval_mode(model):

@@ -28,10 +28,11 @@ class HubFolder(Export):
         """Write the folder; users upload it themselves."""
         options.check_given("hub-folder", ())
         if out.exists() and not out.is_dir():
-            raise ValueError(f"{out}: expected a folder, got a file; name another")
+            raise ValueError(f"{out}: expected a folder, got a file; name another folder")
         if out.is_dir() and not is_empty(out) and not is_of_library(out):
             raise ValueError(
-                f"{out}: expected a new or empty folder, or one written before, got other files; name another folder"
+                f"{out}: expected a new or empty folder, or one that an export wrote, got a folder with other files; "
+                "name another folder"
             )
         stored = load_stored(Path(source))
         # Called for its checks: the model reads symbols, and the certificate is about this model.

@@ -244,5 +244,5 @@ def _sentence(way_out: str) -> Iterator[None]:
             raise
         lines = str(problem).strip().splitlines() or [type(problem).__name__]
         raise ValueError(
-            f"model: expected a graph that onnxruntime runs, got one that it refuses ({lines[0][-200:]}){way_out}"
+            f"model: expected a graph that onnxruntime runs, got a graph that it rejects ({lines[0][-200:]}){way_out}"
         ) from None

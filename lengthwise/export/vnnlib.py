@@ -100,7 +100,9 @@ class VNNLib(Export):
         options.check_given("vnnlib", ())
         check_installed()
         if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-            raise ValueError(f"{out}: expected a new or empty folder, got one with files or a file; name another")
+            raise ValueError(
+                f"{out}: expected a new or empty folder, got a file or a folder with files; name another folder"
+            )
         stored = load_stored(Path(source))
         facts = graph_facts(source, stored)
         certified, enclosures = proved_enclosures(source, stored)

@@ -49,7 +49,8 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
     size = inner.receptive_field if isinstance(inner, BoundedReceptiveField) else None
     if size is None:
         raise ValueError(
-            "model: expected a model whose answers depend only on the last positions, got one that reads all positions"
+            "model: expected a model whose answers depend only on the last positions, got a model that reads all "
+            "positions"
         )
     numbers: dict[Window, int] = {(): 0}
     outputs = [IGNORE]

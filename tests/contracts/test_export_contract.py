@@ -180,7 +180,7 @@ def test_strings_up_to_a_length_have_no_other_form(name: str, options: dict[str,
 @pytest.mark.parametrize("name", RECURRENT)
 @pytest.mark.parametrize(
     ("options", "sentence"),
-    [({"form": "parts"}, PARTS), ({"max_length": 9}, "max_length: expected none for {name} in form step")],
+    [({"form": "parts"}, PARTS), ({"max_length": 9}, "max_length: expected no value for {name} in form step")],
 )
 def test_a_step_has_no_largest_length(name: str, options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence.format(name=name)):

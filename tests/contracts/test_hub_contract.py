@@ -56,7 +56,7 @@ def test_only_models_that_can_be_read_back_are_saved(tmp_path: Path) -> None:
             save_hub(tmp_path / "new", wrong, task)
     assert not (tmp_path / "new").exists()
     (tmp_path / CONFIG).write_text("{}")
-    with pytest.raises(ValueError, match=r"folder: expected one without another library's config.json, got "):
+    with pytest.raises(ValueError, match=r"folder: expected a folder without another library's config.json, got "):
         save_hub(tmp_path, model, TASK)
     with pytest.raises(ValueError, match="folder: expected a folder, got the file "):
         save_hub(tmp_path / CONFIG, model, TASK)
@@ -86,7 +86,7 @@ def change(folder: Path, *path: str, value: object) -> None:
         (("model", "d_model"), 5, "expected the weights of .*config.json, got other weights"),
         (("task", "name"), "no-such-task", "unknown task"),
         (("model", "name"), "no-such-model", "unknown model"),
-        (("library_name",), "transformers", "expected a model of lengthwise, got one of transformers"),
+        (("library_name",), "transformers", "expected a model of lengthwise, got a model of transformers"),
         (("weights",), "0" * 32, "damaged file"),
     ],
 )
@@ -127,7 +127,7 @@ def test_the_certificate_comes_with_the_model_that_it_is_about(tmp_path: Path) -
     assert load_hub(str(tmp_path)).certificate == certificate
     save_hub(tmp_path, make_model("gru", compiled.task, d_model=4), compiled.task, ("test", "another"))
     with pytest.raises(
-        ValueError, match="expected a certificate about this model, got one with another value of weights"
+        ValueError, match="expected a certificate about this model, got a certificate with another value of weights"
     ):
         load_hub(tmp_path)
     (tmp_path / CERTIFICATE).write_text(json.dumps({"level": "proved"}), encoding="utf-8")

@@ -305,7 +305,7 @@ def test_texts_say_the_certificate_and_are_read_back(name: str, certified: Path,
             "--answer: expected one of 0, 1, 2, 3, 4, got",
         ),
         (("net", "--to", "c", "--out", "m.c"), "m.c: expected a file that ends in .h, got '.c'; choose one of these"),
-        (("net", "--to", "c", "--out", "m.h", "--form", "step"), "--form: expected none for format c, got step"),
+        (("net", "--to", "c", "--out", "m.h", "--form", "step"), "--form: expected no value for format c, got step"),
         (("net", "--to", "cc", "--out", "m.h"), "unknown export format 'cc'; did you mean 'c'?"),
         (
             ("empty", "--to", "js", "--out", "m.js"),
@@ -313,7 +313,7 @@ def test_texts_say_the_certificate_and_are_read_back(name: str, certified: Path,
         ),
         (("none", "--to", "onnx", "--out", "m.onnx"), "none: expected a run folder"),
         (("net", "--to", "torch", "--out", "m.pt"), "m.pt: expected a file that ends in .pt2"),
-        (("net", "--to", "onnx", "--out", "m.onnx", "--max-length", "9"), "--max-length: expected none for rnn"),
+        (("net", "--to", "onnx", "--out", "m.onnx", "--max-length", "9"), "--max-length: expected no value for rnn"),
     ],
 )
 def test_requests_that_do_not_fit_end_with_a_sentence(

@@ -211,7 +211,10 @@ def test_a_configuration_of_others_is_left_alone(net: Path, capsys) -> None:
         Path("project").mkdir(exist_ok=True)
         Path("project/config.json").write_text(config)
         assert exit_code("export", "net", "--to", "hub-folder", "--out", "project") == 2
-        assert "expected a new or empty folder, or one written before, got other files" in capsys.readouterr().err
+        assert (
+            "expected a new or empty folder, or one that an export wrote, got a folder with other files"
+            in capsys.readouterr().err
+        )
         assert Path("project/config.json").read_text() == config
 
 
@@ -223,7 +226,7 @@ def test_a_net_that_onnxruntime_does_not_run_is_named(net: Path, tmp_path: Path,
     path.with_suffix(".toml").write_text('weights = "net.safetensors"\ntask = "parity"\n')
     assert exit_code("export", str(path.with_suffix(".toml")), "--to", "onnx", "--out", "net.onnx") == 2
     err = capsys.readouterr().err
-    assert "model: expected a graph that onnxruntime runs, got one that it refuses" in err
+    assert "model: expected a graph that onnxruntime runs, got a graph that it rejects" in err
     assert err.endswith("; give model.float()\n")
 
 

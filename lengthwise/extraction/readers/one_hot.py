@@ -189,7 +189,7 @@ def _closed(maps: Int64[Tensor, "V N S"], start: Int64[Tensor, " N"]) -> _Closed
         new = successors[~torch.isin(successors, reached)]
         reached = torch.cat([reached, new])
         if len(reached) > MAX_STATES:
-            raise ValueError(f"model: expected no more than {MAX_STATES:,} states to enumerate, got more")
+            raise ValueError(f"model: expected no more than {MAX_STATES:,} states to enumerate, got more states")
     in_order, order = reached.sort()
     table = order[torch.searchsorted(in_order, successors_of(reached).contiguous())]
     return _Closed(table, reached[:, None] // weights % size, num_levels)
