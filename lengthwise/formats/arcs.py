@@ -81,7 +81,8 @@ def machine_of_arcs(start: str, arcs: Sequence[Arc], final: Collection[str]) -> 
     is_acceptor = not outputs or are_copies((arc.symbol, arc.output or "") for arc in arcs)
     if not is_acceptor and are_weights(named := [output for output in outputs if output]):
         raise ValueError(
-            f"expected outputs, got numbers such as {named[0]}, which are weights; leave these out, or rename outputs"
+            f"expected outputs, got numbers such as {named[0]}, which are weights; leave the weights out, or rename "
+            "the outputs"
         )
     _check_zero(arcs)
     draft = Draft()

@@ -113,7 +113,9 @@ def att_rows(text: str) -> list[tuple[int, list[str]]]:
                 raise ValueError(f"line {number}: expected symbols without spaces, got {word[:40]!r}; rename it")
         words = [known.setdefault(word, word) for word in map(str.strip, words)]
         if words == ["--"]:
-            raise ValueError(f"line {number}: expected one machine, got '--', after which another begins; split it")
+            raise ValueError(
+                f"line {number}: expected one machine, got '--', after which another machine begins; split the file"
+            )
         if not all(words[:2]):
             raise ValueError(f"line {number}: expected states, got an empty field; name the state")
         if len(words) in (2, 5) and not _is_zero(words[-1]):
@@ -121,7 +123,9 @@ def att_rows(text: str) -> list[tuple[int, list[str]]]:
                 f"line {number}: expected no weight but 0, got {quoted(words[-1][:40])}; leave weights out"
             )
         if len(rows) == MAX_LINES:
-            raise ValueError(f"line {number}: expected at most {MAX_LINES:,} lines, got more; minimize the machine")
+            raise ValueError(
+                f"line {number}: expected at most {MAX_LINES:,} lines, got more lines; minimize the machine"
+            )
         rows.append((number, words[:4] if len(words) == 5 else words))
     return rows
 

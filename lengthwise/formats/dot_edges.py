@@ -92,7 +92,7 @@ def pairs_of_label(label: str) -> tuple[tuple[str, str], ...]:
         if raw in EPSILONS:
             raise ValueError(
                 f"expected a symbol before each output, got {quoted(label)}, which reads nothing; write a \\ before "
-                "a symbol"
+                "each symbol"
             )
         if _STACK.fullmatch(output.strip()):
             raise ValueError(f"expected outputs, got {quoted(label)}, which changes a stack; write a \\ before it")
@@ -125,7 +125,10 @@ def symbols_of_edge(edge: Edge) -> tuple[str, ...]:
     """Return an edge's symbols, as `symbols_of_label` does; an error names the edge's line."""
     label = edge_label(edge)
     if not label.strip():
-        raise ValueError(f"expected a symbol on each edge, got none from state {edge.source!r}; give it one")
+        raise ValueError(
+            f"expected a symbol on each edge, got no symbol on an edge from state {edge.source!r}; give this edge a "
+            "symbol"
+        )
     try:
         return symbols_of_label(label)
     except ValueError as problem:

@@ -101,12 +101,12 @@ class _Drawing(NamedTuple):
         for edge in self.graph.edges:
             is_invisible = "invis" in edge.attributes.get("style", "").lower()
             if is_invisible and edge_label(edge):
-                raise ValueError(f"line {edge.line}: expected edges that can be seen, got a label on an invisible one")
+                raise ValueError(f"line {edge.line}: expected edges that can be seen, got a label on an invisible edge")
             if edge.source not in self.states:
                 continue
             if edge.target not in self.states and not is_invisible:
                 raise ValueError(
-                    f"line {edge.line}: expected edges between states, got one to {edge.target!r}, which marks the "
+                    f"line {edge.line}: expected edges between states, got an edge to {edge.target!r}, which marks the "
                     "initial state"
                 )
             if not is_invisible:
@@ -121,13 +121,13 @@ class _Drawing(NamedTuple):
                 continue
             if edge.target not in self.states:
                 raise ValueError(
-                    f"line {edge.line}: expected edges between states, got one to {edge.target!r}, which marks the "
+                    f"line {edge.line}: expected edges between states, got an edge to {edge.target!r}, which marks the "
                     "initial state"
                 )
             if edge_label(edge):
                 raise ValueError(
                     f"line {edge.line}: expected no label on the edge from {edge.source!r}, which marks the initial "
-                    "state, got one"
+                    "state, got a label"
                 )
             starts[edge.target] = None
         return list(starts)
@@ -245,16 +245,21 @@ def _check_outputs_on_edges_alone(drawing: _Drawing, outputs: Mapping[str, str],
     """Raise a ValueError if states of a Mealy machine accept, or have labels that may be outputs."""
     expected = "outputs on edges alone"
     if accepting:
-        way_out = "use shape circle, or write \\/ on edges if it is part of symbols"
+        way_out = "use shape circle, or write \\/ on edges if / is part of the symbols"
         drawing.reject(accepting[0], expected, "also an accepting state", way_out)
     seen: set[str] = set()
     for name in drawing.states:
         label = drawing.label(name)
         if name in outputs or split_once(label, "/") is not None or len(label_lines(label)) > 1:
-            drawing.reject(name, expected, f"also the label {quoted(label)} of a state", "remove outputs of one kind")
+            drawing.reject(
+                name,
+                expected,
+                f"also the label {quoted(label)} of a state",
+                "remove either these labels or the outputs on edges",
+            )
         if label.strip() and label in seen:
             got = f"{quoted(label)} of several states, which may be an output"
-            drawing.reject(name, "labels that name states next to outputs on edges", got, "rename it")
+            drawing.reject(name, "labels that name states next to outputs on edges", got, "rename these states")
         seen.add(label)
 
 
@@ -272,8 +277,8 @@ def _state_outputs(drawing: _Drawing, *, are_states_marked: bool) -> dict[str, s
         parts: Sequence[str] = record_fields(label) if is_record else split_once(label, "/") or label_lines(label)
         if is_record and len(parts) != 2:
             raise ValueError(
-                f"line {drawing.graph.lines[name]}: expected a label {{state|answer}} of each state, got none of state "
-                f"{name!r}; add it"
+                f"line {drawing.graph.lines[name]}: expected a label {{state|answer}} of each state, got no such label "
+                f"of state {name!r}; add it"
             )
         if len(parts) == 2 and (is_record or _names_state(parts[0], name) or " / " in label):
             outputs[name] = plain_text(parts[1])
@@ -283,7 +288,7 @@ def _state_outputs(drawing: _Drawing, *, are_states_marked: bool) -> dict[str, s
             without = without or name
     if outputs and len(outputs) < len(drawing.states):
         name = without or unclear or ""
-        drawing.reject(name, "an output of each state or of none", "a label without one", "add it")
+        drawing.reject(name, "an output of each state or of none", "a label without an output", "add the output")
     if unclear is not None and not are_states_marked:
         got = f"the label {quoted(drawing.label(unclear))}"
         way_out = "write state/output with the node's name, or draw accepting states as doublecircle"
@@ -317,7 +322,7 @@ def _check_accepts_nothing(drawing: _Drawing, edges: Sequence[Edge]) -> None:
         if len(symbols_of_edge(edge)) > 1:
             raise ValueError(
                 f"line {edge.line}: expected {expected}, got none, but the label {quoted(edge_label(edge))} of several "
-                "parts; write a/x if one is an output, or an edge for each symbol"
+                "parts; write a/x if a part is an output, or draw an edge for each symbol"
             )
 
 

@@ -241,7 +241,9 @@ class _Parser:
     def _add_node(self, name: str, line: int) -> None:
         if name not in self.graph.nodes:
             if len(self.graph.nodes) == MAX_NODES:
-                raise ValueError(f"line {line}: expected at most {MAX_NODES:,} nodes, got more; minimize the machine")
+                raise ValueError(
+                    f"line {line}: expected at most {MAX_NODES:,} nodes, got more nodes; minimize the machine"
+                )
             self.graph.nodes[name] = dict(self.defaults[-1]["node"])
             self.graph.lines[name] = line
         self.members[-1][name] = None
@@ -254,7 +256,9 @@ class _Parser:
                 "two; remove the word strict"
             )
         if len(self.graph.edges) == MAX_EDGES:
-            raise ValueError(f"line {edge.line}: expected at most {MAX_EDGES:,} edges, got more; minimize the machine")
+            raise ValueError(
+                f"line {edge.line}: expected at most {MAX_EDGES:,} edges, got more edges; minimize the machine"
+            )
         self.graph.edges.append(edge)
 
     def _attributes(self, kind: str) -> Attributes:
@@ -281,7 +285,7 @@ class _Parser:
         if is_blank:
             return
         if kind == "graph" and key == "label" and len(self.defaults) > 1:
-            raise ValueError(f"line {line}: expected no label of a group of states, got one; remove it")
+            raise ValueError(f"line {line}: expected groups of states without labels, got a label; remove it")
         check_attribute(kind, key, value, line)
 
     def _name(self, *, is_label: bool = False) -> str:
@@ -365,8 +369,8 @@ class _Parser:
 
     def _reject_length(self) -> None:
         raise ValueError(
-            f"line {self._line()}: expected names and labels of at most {MAX_LABEL:,} characters, got a longer one; "
-            "shorten it"
+            f"line {self._line()}: expected names and labels of at most {MAX_LABEL:,} characters, got a longer name or "
+            "label; shorten it"
         )
 
 

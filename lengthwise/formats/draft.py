@@ -87,7 +87,10 @@ class Draft:
     def add_edge(self, source: str, symbol: str, target: str, output: str = "") -> None:
         """Add an edge, with its states and its symbol."""
         if not symbol:
-            raise ValueError(f"expected a symbol on each edge, got none from state {source!r}; give it one")
+            raise ValueError(
+                f"expected a symbol on each edge, got no symbol on an edge from state {source!r}; give this edge a "
+                "symbol"
+            )
         self._count_edge()
         for state in (source, target):
             self.add_state(state)
@@ -167,10 +170,12 @@ class Draft:
             # A small file of n states can lead to 2^n sets, and a few sets can be large, so number and total size are
             # bounded.
             if len(seen) > MAX_SETS or num_members > MAX_MEMBERS:
-                limit = f"{MAX_SETS:,} sets of states" if len(seen) > MAX_SETS else f"sets of {MAX_MEMBERS:,} states"
+                limit = (
+                    f"{MAX_SETS:,} sets of states" if len(seen) > MAX_SETS else f"{MAX_MEMBERS:,} states in all sets"
+                )
                 raise ValueError(
-                    f"expected a nondeterministic automaton whose strings lead to at most {limit}, got more; make it "
-                    "smaller"
+                    f"expected a nondeterministic automaton whose strings lead to at most {limit}, got more of them; "
+                    "give a smaller automaton"
                 )
             return after
 
@@ -191,12 +196,12 @@ class Draft:
 
     def _check_symbols(self) -> None:
         if not self._symbols:
-            raise ValueError("expected edges with symbols, got none; a machine has at least one symbol")
+            raise ValueError("expected edges with symbols, got no such edge; give at least one edge a symbol")
 
     def _count_edge(self) -> None:
         self._num_edges += 1
         if self._num_edges > MAX_EDGES:
-            raise ValueError(f"expected at most {MAX_EDGES:,} edges, got more; make the machine smaller")
+            raise ValueError(f"expected at most {MAX_EDGES:,} edges, got more edges; make the machine smaller")
 
     def _new_name(self, name: str) -> str:
         while name in self._states:
@@ -207,8 +212,8 @@ class Draft:
         if self._empty_edges:
             source, (target, *_) = next(iter(self._empty_edges.items()))
             raise ValueError(
-                f"expected a symbol on each edge, got none from state {source!r} to {target!r}; only automata may have "
-                "such edges"
+                f"expected a symbol on each edge, got no symbol on the edge from state {source!r} to {target!r}; only "
+                "automata may have such edges"
             )
         for (source, symbol), targets in self._edges.items():
             if len(targets) > 1:

@@ -70,7 +70,9 @@ def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = Fa
     path = Path(path)
     kind = format_of(path)
     if mealy and not issubclass(kind, DOT):
-        raise ValueError(f"{_named(path)}: expected a DOT file ({DOT.suffixes[0]}) for a Mealy machine; name one")
+        raise ValueError(
+            f"{_named(path)}: expected a DOT file ({DOT.suffixes[0]}) for a Mealy machine; name a DOT file"
+        )
     if with_sinks and not issubclass(kind, Drawing):
         drawn = ", ".join(suffix for suffix, other in suffixes().items() if issubclass(other, Drawing))
         raise ValueError(
@@ -99,7 +101,7 @@ def _content(path: Path) -> bytes:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise ValueError(
-            f"expected a machine's file of at most {MAX_BYTES:,} bytes, got more; make the machine smaller"
+            f"expected a machine's file of at most {MAX_BYTES:,} bytes, got a larger file; make the machine smaller"
         )
     return content
 

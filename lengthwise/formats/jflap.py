@@ -150,7 +150,7 @@ def _check_parts(element: ElementTree.Element, known: Sequence[str], once: Seque
         raise ValueError(f"expected <{element.tag}> without the attribute {min(others)[:60]!r}; write it as a part")
     marks = [part.text for part in element if part.tag in ("initial", "final")]
     if text := "".join(filter(None, [element.text, *(part.tail for part in element), *marks])).strip():
-        raise ValueError(f"expected parts alone in <{element.tag}>, got the text {text[:60]!r}; leave it out")
+        raise ValueError(f"expected only parts in <{element.tag}>, got the text {text[:60]!r}; leave it out")
     containers = ("automaton", "state", "transition", *_DECORATIONS)
     if nested := [(part.tag, part[0].tag) for part in element if len(part) and part.tag not in containers]:
         raise ValueError(f"expected <{nested[0][0]}> without parts, got <{nested[0][1]}>; leave it out")
@@ -177,7 +177,10 @@ def _edges(
         _check_parts(edge, ("from", "to", "read", *(() if is_split else ("transout",)), *_DECORATIONS))
         source, read, target = (_text(edge, name) for name in ("from", "read", "to"))
         if not read and len(edge.findtext("read", "  ").splitlines()) == 1:  # blanks, or no such part
-            raise ValueError(f"expected a symbol on each edge, or <read/>, got blanks from state {source!r}; write one")
+            raise ValueError(
+                f"expected a symbol on each edge, or <read/>, got blanks on an edge from state {source!r}; write a "
+                "symbol"
+            )
         draft.check_state(source)
         draft.check_state(target)
         if read in EMPTY_SIGNS:

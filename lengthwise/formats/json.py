@@ -135,7 +135,7 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
             draft.add_empty_edge(source, target)
             continue
         if symbol not in known_symbols:
-            raise ValueError(f"alphabet: expected the symbols of all edges, got no {symbol!r}; add it")
+            raise ValueError(f"alphabet: expected the symbols of all edges, got an alphabet without {symbol!r}; add it")
         draft.add_edge(source, symbol, target)
     initial = _names_of_states(_entry(content, "initial"))
     if not initial:
@@ -153,7 +153,9 @@ def _edges(transitions: Any) -> Iterable[tuple[str, str, str]]:
         return
     for edge in transitions:
         if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 3:
-            raise ValueError(f"transitions: expected state, symbol and next state, got {str(edge)[:60]}; give these")
+            raise ValueError(
+                f"transitions: expected state, symbol and next state, got {str(edge)[:60]}; give these three"
+            )
         for target in _names_of_states(edge[2]):
             yield str(edge[0]), str(edge[1]), target
 

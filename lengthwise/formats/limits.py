@@ -28,8 +28,8 @@ def check_names(names: Iterable[str]) -> None:
     for name in names:
         if len(name) > MAX_NAME:
             raise ValueError(
-                f"expected names of at most {MAX_NAME:,} characters, got one of {len(name):,} that begins with "
-                f"{name[:20]!r}; shorten it"
+                f"expected names of at most {MAX_NAME:,} characters, got a name of {len(name):,} characters that "
+                f"begins with {name[:20]!r}; shorten it"
             )
 
 

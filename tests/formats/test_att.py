@@ -69,7 +69,10 @@ def test_an_acceptor_that_repeats_its_symbols_is_one() -> None:
         ("0\n", r"^expected 3 words for every edge, or 4 words for every edge, got no edge; write source"),
         ("0 0 a x 0.5\n0\n", r"^line 1: expected no weight but 0, got 0\.5; leave weights out$"),
         ("0 1 a 0.5\n0 0 b 1\n1 0 a -.25\n1\n", r"^expected outputs, got numbers such as 0\.5, which are weights"),
-        ("0 1 a 0.5\n1 0 a 2.5\n1\n", r"^expected outputs, got numbers such as 0\.5, which are weights; leave these"),
+        (
+            "0 1 a 0.5\n1 0 a 2.5\n1\n",
+            r"^expected outputs, got numbers such as 0\.5, which are weights; leave the weights",
+        ),
         ("0 0 a\n0 inf\n", r"^line 2: expected no weight but 0, got inf; leave weights out$"),
         ("0 0 a x\n0 0 <eps> x\n0\n", r"^line 2: expected a symbol, got <eps>; remove edges that read nothing$"),
         ("0 1 a x\n0 0 a y\n0\n", r"^expected one edge of each symbol, got two of 'a' from state '0'; only automata"),
@@ -127,11 +130,17 @@ def test_a_field_between_tabs_may_be_empty() -> None:
         ("0\t1\t \n1\t1\ta\n1\n", r"^line 1: expected symbols without spaces, got ' '; rename it$"),
         ("0\t1\ta b\n1\n", r"^line 1: expected symbols without spaces, got 'a b'; rename it$"),
         ("0\t\ta\n1\n", r"^line 1: expected states, got an empty field; name the state$"),
-        ("0 1 a\n1\n--\n0 1 b\n1\n", r"^line 3: expected one machine, got '--', after which another begins; split it$"),
+        (
+            "0 1 a\n1\n--\n0 1 b\n1\n",
+            r"^line 3: expected one machine, got '--', after which another machine begins; split the file$",
+        ),
         ("0 1 a a\n1 1 λ λ\n1\n", r"^line 2: expected symbols, got 'λ', which may mean no symbol; write <eps>"),
         ("0 1 @_IDENTITY_SYMBOL_@ @_IDENTITY_SYMBOL_@\n1\n", r"got '@_IDENTITY_SYMBOL_@', which may mean no symbol"),
         ("0 1 @P.CASE.UP@\n1\n", r"got '@P\.CASE\.UP@', which may mean no symbol"),
-        ("0 1 a 1\n1 0 b 2\n1\n", r"^expected outputs, got numbers such as 1, which are weights; leave these out"),
+        (
+            "0 1 a 1\n1 0 b 2\n1\n",
+            r"^expected outputs, got numbers such as 1, which are weights; leave the weights out",
+        ),
         ("0 1 a 1,0.5\n1 0 b 2,3\n1\n", r"^expected outputs, got numbers such as 1,0\.5, which are weights"),
         ("0 1 1 1\n1\n", r"^expected outputs, got numbers such as 1, which are weights"),
         ("0 1 0\n1 1 1\n1\n", r"^line 1: expected symbols with names, got the number 0, which stands for no symbol in"),
@@ -167,5 +176,5 @@ def test_weights_of_zero_may_stand_on_some_edges() -> None:
 
 def test_lines_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(att, "MAX_LINES", 3)
-    with pytest.raises(ValueError, match=r"^line 5: expected at most 3 lines, got more; minimize the machine$"):
+    with pytest.raises(ValueError, match=r"^line 5: expected at most 3 lines, got more lines; minimize the machine$"):
         ATT.read("0 1 a\n1 0 a\n\n1\n0\n")

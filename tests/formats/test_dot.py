@@ -260,8 +260,11 @@ START = "__start0 -> a; "
             f'digraph {{ {START} a -> a [label="x/1"]; a -> a [label="y"] }}',
             r"an output on each edge of a Mealy machine, got none on 'y' from state 'a'; add it, or write",
         ),
-        (f"digraph {{ {START} a -> b }}", r"^expected a symbol on each edge, got none from state 'a'; give it one$"),
-        (f"digraph {{ {START} }}", r"^expected edges with symbols, got none; a machine has at least one symbol$"),
+        (
+            f"digraph {{ {START} a -> b }}",
+            r"^expected a symbol on each edge, got no symbol on an edge from state 'a'; give this edge a symbol$",
+        ),
+        (f"digraph {{ {START} }}", r"^expected edges with symbols, got no such edge; give at least one edge a symbol$"),
         (
             f'digraph {{ {START} a [shape=doublecircle]; a -> b [label="x"] }}',
             r"^state 'b' is used and nowhere declared",
@@ -271,9 +274,12 @@ START = "__start0 -> a; "
             f'digraph {{ {START} a [shape=record label="{{a|{{x|y}}}}"]; a -> a [label="x"] }}',
             r"expected a label {state\|answer}, got fields inside of fields in '{a\|{x\|y}}'; split it$",
         ),
-        ("digraph { __start0 -> __start1; }", r"^line 1: expected edges between states, got one to '__start1', which"),
+        (
+            "digraph { __start0 -> __start1; }",
+            r"^line 1: expected edges between states, got an edge to '__start1', which",
+        ),
         (f'digraph {{ {START} a [shape=record]; a -> a [label="x"] }}', r"label {state\|answer} of each state, got n"),
-        (f'digraph {{ {START} a -> __start0 [label="x"] }}', r"between states, got one to '__start0', which marks"),
+        (f'digraph {{ {START} a -> __start0 [label="x"] }}', r"between states, got an edge to '__start0', which marks"),
         ('digraph { __start0 -> a [label="x"]; a -> a [label="y"] }', r"no label on the edge from '__start0'"),
         ('digraph { a [label="x }', r"^line 1: expected names, quoted texts and marks of DOT, got '\"'$"),
         ("digraph { a [label=x", r"^line 1: expected '\]', got the end$"),

@@ -46,7 +46,10 @@ def test_outputs_in_labels_of_states_are_read(states: str) -> None:
     ("body", "message"),
     [
         ('q0 [label="A/0"]; q1 [label="B/1"]; ' + FLIP, r"got the label 'A/0' \('q0'\); write state/output"),
-        ('q0 [label="q0/0"]; q1 [label="q1"]; ' + FLIP, r"an output of each state or of none, .* \('q1'\); add it"),
+        (
+            'q0 [label="q0/0"]; q1 [label="q1"]; ' + FLIP,
+            r"an output of each state or of none, .* \('q1'\); add the output",
+        ),
         ('q0 [label="q0:0"]; q1 [label="q1:1"]; ' + FLIP, r"got none, but the label 'q0:0' \('q0'\)"),
         ('q0 [label="closed"]; q1 [label="open"]; ' + FLIP, r"got none, but the label 'closed' \('q0'\)"),
         ("q0; q1 [color=red]; " + FLIP, r"got none, but color=red \('q1'\)"),
@@ -62,7 +65,10 @@ def test_outputs_in_labels_of_states_are_read(states: str) -> None:
         ("q0; q1 [accepting=true]; " + FLIP, r"got 'accepting', which may mean more"),
         ("start=q0; q0; q1 [shape=doublecircle]; " + FLIP, r"got 'start', which may mean more"),
         ('q0; q1 [shape=doublecircle]; legend [shape=none label="red accepts"]; ' + FLIP, r"a text without an edge"),
-        ("subgraph cluster_a { label=accepting; q1; } q0; " + FLIP, r"expected no label of a group of states, got one"),
+        (
+            "subgraph cluster_a { label=accepting; q1; } q0; " + FLIP,
+            r"expected groups of states without labels, got a label",
+        ),
         ("q0; q1 [shape=doublecircle]; q0 -> q1 [label=a dir=back]", r"point forward, got dir=back; turn the edge"),
         ("q0; q1 [shape=doublecircle]; q0 -> q1 [label=a weight=0.5]", r"whole number as the weight .* got '0\.5'"),
         ("q0; q1 [shape=doublecircle weight=2]; " + FLIP, r"got 'weight', which may mean more"),
@@ -102,8 +108,11 @@ def test_what_is_not_understood_is_refused(body: str, message: str) -> None:
         (("a/&gt;", "b/x"), r"got the entity '&gt;' in the label"),
         (("{a,b}", "c"), r"got the set '\{a,b\}'; write a, b for several symbols and"),
         ((r"\G", "c"), r"symbols and answers on one line, got '\\\\G'"),
-        ((r"in\nout", r"in\nno"), r"of several parts; write a/x if one is an output, or an edge for each symbol"),
-        (("in,out", "in,no"), r"of several parts; write a/x if one is an output"),
+        (
+            (r"in\nout", r"in\nno"),
+            r"of several parts; write a/x if a part is an output, or draw an edge for each symbol",
+        ),
+        (("in,out", "in,no"), r"of several parts; write a/x if a part is an output"),
     ],
 )
 def test_labels_of_edges_that_may_mean_two_things_are_refused(labels: tuple[str, str], message: str) -> None:
@@ -204,9 +213,9 @@ def test_symbol_and_output_may_be_two_lines_in_html() -> None:
     strings = {"": "", "a": "x", "b": "x", "ba": "y", "bb": "y", "baa": "x"}
     assert {text: machine.answer_to(tuple(text)) for text in strings} == strings
     for other in ("q1 -> q1 [label=<b<br/>a>]", "q0 -> q1 [label=<a<br/>y>]", "q1 -> q1 [label=<b>]"):
-        with pytest.raises(ValueError, match="of several parts; write a/x if one is an output"):
+        with pytest.raises(ValueError, match="of several parts; write a/x if a part is an output"):
             DOT.read(drawn(f"q0; q1; {edges}; {other}"))
-    with pytest.raises(ValueError, match="of several parts; write a/x if one is an output"):
+    with pytest.raises(ValueError, match="of several parts; write a/x if a part is an output"):
         DOT.read(drawn("q0; q1; q0 -> q1 [label=<a<br/>x>]; q1 -> q0 [label=<a<br/>y>]"))
 
 

@@ -38,15 +38,15 @@ def test_graphs_are_bounded(monkeypatch) -> None:
     monkeypatch.setattr(dot_syntax, "MAX_NODES", 5)
     monkeypatch.setattr(dot_syntax, "MAX_EDGES", 10)
     nodes = " ".join(f"n{node};" for node in range(9))
-    with pytest.raises(ValueError, match=r"^line 1: expected at most 5 nodes, got more; minimize the machine$"):
+    with pytest.raises(ValueError, match=r"^line 1: expected at most 5 nodes, got more nodes; minimize the machine$"):
         DOT.read(drawn(nodes))
-    with pytest.raises(ValueError, match=r"^line 1: expected at most 10 edges, got more; minimize the machine$"):
+    with pytest.raises(ValueError, match=r"^line 1: expected at most 10 edges, got more edges; minimize the machine$"):
         DOT.read(drawn("{q0 n1 n2 n3} -> {q0 n1 n2 n3} [label=a]"))
 
 
 def test_edges_of_several_symbols_count_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draft_module, "MAX_EDGES", 3)
-    with pytest.raises(ValueError, match=r"^expected at most 3 edges, got more; make the machine smaller$"):
+    with pytest.raises(ValueError, match=r"^expected at most 3 edges, got more edges; make the machine smaller$"):
         DOT.read(drawn('q0 [shape=doublecircle]; q0 -> q0 [label="a, b, c, d"]'))
 
 
@@ -64,7 +64,8 @@ def test_sets_of_states_are_bounded(monkeypatch) -> None:
     monkeypatch.setattr(draft_module, "MAX_MEMBERS", 100)
     edges = " ".join(f"q{state} -> {{q0 q{state + 1}}} [label=a];" for state in range(30))
     with pytest.raises(
-        ValueError, match=r"whose strings lead to at most sets of 100 states, got more; make it smaller$"
+        ValueError,
+        match=r"whose strings lead to at most 100 states in all sets, got more of them; give a smaller automaton$",
     ):
         DOT.read(drawn(f"q0 [shape=doublecircle]; node [shape=circle]; {edges}"))
 

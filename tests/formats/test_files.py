@@ -19,7 +19,7 @@ def test_a_file_has_a_largest_size(suffix: str, tmp_path: Path, monkeypatch: pyt
     path = tmp_path / f"machine{suffix}"
     path.write_text(" " * 101)
     with pytest.raises(
-        ValueError, match=r"machine\.\w+: expected a machine's file of at most 100 bytes, got more; make"
+        ValueError, match=r"machine\.\w+: expected a machine's file of at most 100 bytes, got a larger file; make"
     ):
         read_machine(path)
 
@@ -37,7 +37,9 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
 
 def test_a_mealy_machine_is_written_as_dot_alone(tmp_path: Path) -> None:
     machine = read_text(tmp_path, 'digraph { __start0 -> q; q -> q [label="a/x"] }')
-    with pytest.raises(ValueError, match=r"m\.json: expected a DOT file \(\.dot\) for a Mealy machine; name one$"):
+    with pytest.raises(
+        ValueError, match=r"m\.json: expected a DOT file \(\.dot\) for a Mealy machine; name a DOT file$"
+    ):
         write_machine(machine, tmp_path / "m.json", mealy=True)
     write_machine(machine, tmp_path / "m.dot", mealy=True)
     assert 'label="a/x"' in (tmp_path / "m.dot").read_text()
@@ -62,7 +64,12 @@ def read_text(folder: Path, text: str) -> LabeledMachine:
     ("limit", "largest", "check", "message"),
     [
         ("MAX_CHARACTERS", 3, lambda: limits.check_text("abc"), "expected a machine of at most 2 characters, got 3"),
-        ("MAX_NAME", 3, lambda: limits.check_names(["a", "abc"]), "expected names of at most 2 characters, got one of"),
+        (
+            "MAX_NAME",
+            3,
+            lambda: limits.check_names(["a", "abc"]),
+            "expected names of at most 2 characters, got a name of",
+        ),
         ("MAX_NAMED_STATES", 3, lambda: limits.check_table(3, 2), "expected at most 2 states, got 3, including"),
         ("MAX_TRANSITIONS", 6, lambda: limits.check_table(3, 2), "expected at most 5 transitions, got 3 states that"),
     ],
@@ -105,5 +112,8 @@ def test_limits_of_a_draft_are_the_largest_sizes(
 
 
 def test_an_edge_of_a_draft_has_a_symbol() -> None:
-    with pytest.raises(ValueError, match=r"^expected a symbol on each edge, got none from state '0'; give it one$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^expected a symbol on each edge, got no symbol on an edge from state '0'; give this edge a symbol$",
+    ):
         Draft().add_edge("0", "", "1")

@@ -132,7 +132,7 @@ def test_what_jflap_shows_for_the_empty_string_reads_nothing(sign: str) -> None:
     ("change", "message"),
     [
         (("<final/>", "<fnal/>"), r"^expected <state> with the parts initial, final, x, .*, got <fnal>; leave it out"),
-        (("<final/>", "<final>no</final>"), r"^expected parts alone in <state>, got the text 'no'; leave it out$"),
+        (("<final/>", "<final>no</final>"), r"^expected only parts in <state>, got the text 'no'; leave it out$"),
         (("<final/>", "<output>x</output>"), r"^expected <state> with the parts .*, got <output>"),
         (("<final/>", "<final/><final/>"), r"^expected one <final> in <state>, got 2; keep one$"),
         (("<final/>", "</state><state id='0'>"), r"^expected states with ids that differ from one another, got '0'"),
@@ -143,7 +143,7 @@ def test_what_jflap_shows_for_the_empty_string_reads_nothing(sign: str) -> None:
         (("<read>", "<read>d</read><read>"), r"^expected one <read> in <transition>, got 2; keep one$"),
         (("<to>1", "<to><b>0</b>1"), r"^expected <to> without parts, got <b>; leave it out$"),
         (("<!--The list of states.-->", "<block/>"), r"^expected <automaton> with the parts .*, got <block>"),
-        (("<!--The list of states.-->", "final: 0"), r"^expected parts alone in <automaton>, got the text 'final: 0'"),
+        (("<!--The list of states.-->", "final: 0"), r"^expected only parts in <automaton>, got the text 'final: 0'"),
         (("<!--Created", "<!DOCTYPE s><!--"), r"^expected XML without a document type, got <!DOCTYPE; leave it out"),
     ],
 )

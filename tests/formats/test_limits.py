@@ -47,12 +47,13 @@ def test_jflap_is_read_in_bounded_memory() -> None:
     )
     starts = [
         "read",
-        "refused: expected names of at most 10,000 characters, got one of 60,000 that begins with 'aaaaaaa",
+        "refused: expected names of at most 10,000 characters, got a name of 60,000 characters that begins with "
+        "'aaaaaaa",
         "refused: expected XML without a document type, got <!DOCTYPE",
         "read",
         "refused: expected at most 10,000,000 transitions, got 9,001 states that read 9,000 symbols",
         "refused: expected at most 200,000 states, got 20",
-        "refused: expected edges with symbols, got none",
+        "refused: expected edges with symbols, got no such edge",
         "refused: expected a machine of at most 20,000,000 characters, got 20,000,",
     ]
     assert [outcome[: len(start)] for outcome, start in zip(outcomes, starts, strict=True)] == starts

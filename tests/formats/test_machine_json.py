@@ -115,7 +115,10 @@ OURS: dict[str, Any] = {
         ({**TRIPLES, "initial_state": []}, r"^initial: expected an initial state, got none; name one$"),
         ({**TRIPLES, "initial_state": "s7"}, r"^state 's7' is used and nowhere declared; declare it$"),
         ({**TRIPLES, "accepting_states": ["s7"]}, r"^state 's7' is used and nowhere declared; declare it$"),
-        ({**TRIPLES, "alphabet": ["5c"]}, r"^alphabet: expected the symbols of all edges, got no '10c'; add it$"),
+        (
+            {**TRIPLES, "alphabet": ["5c"]},
+            r"^alphabet: expected the symbols of all edges, got an alphabet without '10c'; add it$",
+        ),
         ({**TRIPLES, "transitions": [["s0", "5c"]]}, r"^transitions: expected state, symbol and next state, got"),
         ({**TRIPLES, "transitions": 7}, r"^expected the entries of a machine, got other entries \("),
         ({**TRIPLES, "initial": "s0"}, r"^expected the entry initial once, got initial and initial_state; keep one of"),
@@ -128,7 +131,7 @@ OURS: dict[str, Any] = {
         ({key: TRIPLES[key] for key in TRIPLES if key != "states"}, r"^expected the entry states, got alphabet, "),
         (
             {"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [True, False], "start": 0},
-            r"^accepting: expected numbers of states, got True; list the accepting states$",
+            r"^accepting: expected numbers of states, got True; list the numbers of the accepting states$",
         ),
         ({"alphabet": "ab", "transitions": [[0]], "accepting": [], "start": 0}, r"^transitions: expected a next state"),
     ],

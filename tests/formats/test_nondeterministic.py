@@ -107,7 +107,7 @@ def test_an_automaton_with_too_many_sets_is_named(monkeypatch) -> None:
     assert draft.automaton({"10"}).machine.num_states == 1_024
     monkeypatch.setattr(draft_module, "MAX_SETS", 1_000)
     with pytest.raises(
-        ValueError, match=r"whose strings lead to at most 1,000 sets of states, got more; make it small"
+        ValueError, match=r"whose strings lead to at most 1,000 sets of states, got more of them; give a small"
     ):
         draft.automaton({"10"})
 
@@ -124,7 +124,9 @@ def test_several_states_may_be_initial() -> None:
 def test_blanks_are_no_empty_edge_of_jflap() -> None:
     for read in ("<read>  </read>", ""):
         edge = f"<transition><from>0</from><to>0</to>{read}</transition>"
-        with pytest.raises(ValueError, match=r"^expected a symbol on each edge, or <read/>, got blanks from state '0'"):
+        with pytest.raises(
+            ValueError, match=r"^expected a symbol on each edge, or <read/>, got blanks on an edge from state '0'"
+        ):
             JFLAP.read(f'<structure><type>fa</type><state id="0"><initial/></state>{edge}</structure>')
 
 
@@ -148,7 +150,8 @@ def test_other_machines_are_deterministic(kind: str) -> None:
     draft.add_empty_edge("0", "0")
     draft.set_start("0")
     with pytest.raises(
-        ValueError, match=r"expected a symbol on each edge, got none from state '0' to '0'; only automata"
+        ValueError,
+        match=r"expected a symbol on each edge, got no symbol on the edge from state '0' to '0'; only automata",
     ):
         _ = draft.mealy() if kind == "mealy" else draft.moore({"0": "x"})
 

@@ -56,10 +56,13 @@ def test_states_without_an_answer_reject() -> None:
         ),
         ("a\nalphabet: a\n\n", r"got more lines$"),
         ("a\nalphabet: a\nwords: a", r"got more lines$"),
-        ("GET\nwords: PUT", r"^alphabet: expected the symbols of 'GET', got 'PUT', without 'GET'; add these$"),
+        (
+            "GET\nwords: PUT",
+            r"^alphabet: expected the symbols of 'GET', got 'PUT', without 'GET'; add the missing symbols$",
+        ),
         ("(a", r"^pattern: expected a closing \) at position 3 of '\(a', got the end; close the group$"),
         ("", r"^alphabet: expected a symbol, but pattern '' has no symbols; give the alphabet$"),
-        ("a\nalphabet: b", r"^alphabet: expected the symbols of 'a', got 'b', without 'a'; add these$"),
+        ("a\nalphabet: b", r"^alphabet: expected the symbols of 'a', got 'b', without 'a'; add the missing symbols$"),
     ],
 )
 def test_faults_are_named(text: str, message: str) -> None:
@@ -77,6 +80,6 @@ def test_other_answers_are_refused() -> None:
     machine = JSON.read('{"symbols": ["a"], "start": 0, "table": [[0]], "outputs": [0], "classes": ["x", "y"]}')
     with pytest.raises(
         ValueError,
-        match=r"^classes: expected two answers such as reject and accept, got x, y; name the one that accepts",
+        match=r"^classes: expected two answers such as reject and accept, got x, y; name the answer that accepts",
     ):
         Regex.write(machine)
