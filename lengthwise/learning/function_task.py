@@ -108,7 +108,7 @@ class _Teacher:
         check_symbols(self.symbols)
         if not self.symbols:
             raise ValueError(
-                "alphabet: expected at least one symbol, got none; list the symbols that the function reads"
+                "alphabet: expected at least one symbol, got no symbol; list the symbols that the function reads"
             )
         self.f, self.is_text = f, isinstance(alphabet, str)
         self.max_states = None if max_states is None else whole_number("max_states", max_states, 1, 10**9)
@@ -159,8 +159,8 @@ class _Teacher:
         self.num_calls += 1
         if self.num_calls > MAX_CALLS:
             raise ValueError(
-                f"f: expected a function whose machine is found within {MAX_CALLS:,} calls, got one that needs more; "
-                f"{_WAY_OUT}"
+                f"f: expected a function whose machine is found within {MAX_CALLS:,} calls, got a function that needs "
+                f"more calls; {_WAY_OUT}"
             )
         symbols = [self.symbols[v] for v in string]
         try:
@@ -196,12 +196,12 @@ class _Teacher:
         if not text.isprintable() or not 1 <= len(text) <= MAX_ANSWER_LENGTH:
             raise ValueError(
                 f"f: expected answers of at most {MAX_ANSWER_LENGTH} characters, all printable, got "
-                f"{truncate(repr(text)) if text else 'a longer number'} for {self.quoted(string)}; return others"
+                f"{truncate(repr(text)) if text else 'a longer number'} for {self.quoted(string)}; return other answers"
             )
         if label not in self.labels and len(self.labels) == MAX_ANSWERS:
             raise ValueError(
-                f"f: expected at most {MAX_ANSWERS} different answers, got more, the last one "
-                f"{truncate(repr(label))} for {self.quoted(string)}; return fewer"
+                f"f: expected at most {MAX_ANSWERS} different answers, got more answers, the last one "
+                f"{truncate(repr(label))} for {self.quoted(string)}; return fewer different answers"
             )
         return self.labels.setdefault(label, len(self.labels))
 
@@ -227,8 +227,8 @@ class _Teacher:
         limit = MAX_STATES if self.max_states is None else self.max_states
         if num_states > limit:
             raise ValueError(
-                f"f: expected a function that a machine of at most {limit:,} states computes, got one that needs more; "
-                f"if it has a larger machine, raise max_states, and otherwise {_WAY_OUT}"
+                f"f: expected a function that a machine of at most {limit:,} states computes, got a function that "
+                f"needs more states; if it has a larger machine, raise max_states, and otherwise {_WAY_OUT}"
             )
         test = ConformanceTest(machine)
         # Level 0 hardly shows that a function has no finite machine, so level 1 is tested even beyond a given bound.

@@ -33,7 +33,8 @@ def split_parts(examples: Examples, seed: int) -> dict[Part, Examples]:
     if (count := int(masks["trained on"].sum())) < MIN_TRAINED:
         others = f"{len(examples) - count} of {len(examples)} different strings are held out"
         raise ValueError(
-            f"examples: expected at least {MIN_TRAINED} to train on, got {count}; give more, because {others}"
+            f"examples: expected at least {MIN_TRAINED} strings to train on, got {count}; give more strings, because "
+            f"{others}"
         )
     # Many held-out prefixes can also be in training. Memory alone would then look like learning, even with labels that
     # are coin flips.

@@ -297,7 +297,7 @@ def _check_options(exact: object, report: object, budget: object, seed: object) 
     if not isinstance(budget, int | float) or isinstance(budget, bool) or not 0 <= budget < math.inf:
         raise ValueError(f"budget: expected a number of CPU seconds, 0 or more, got {budget!r}; try 60")
     if whole_seed(seed) < 0:
-        raise ValueError(f"seed: expected a whole number of at least 0, got {seed}; 0 is one")
+        raise ValueError(f"seed: expected a whole number of at least 0, got {seed}; give a number such as 0")
 
 
 def _labeled(machine: Transducer, examples: Examples) -> LabeledMachine:

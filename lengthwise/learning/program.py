@@ -54,7 +54,9 @@ class Program:
                 words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
             )
         except (OSError, ValueError, IndexError) as problem:  # IndexError: no word
-            raise ValueError(f"command: expected one that starts, got {command!r} ({problem}); correct it") from None
+            raise ValueError(
+                f"command: expected a command that starts, got {command!r} ({problem}); correct it"
+            ) from None
         assert self._process.stdout is not None
         self._output = self._process.stdout.fileno()
         self._selector = selectors.DefaultSelector()
@@ -151,6 +153,6 @@ class Program:
     def _error(self, expected: str, got: str) -> ValueError:
         string = spelled(self._sent) if self._sent else RESET
         return ValueError(
-            f"system: expected {expected}, got {got}, after {string}; print one line for each line, also for {RESET}, "
-            "and flush it"
+            f"system: expected {expected}, got {got}, after {string}; print one line for each line of input, also for "
+            f"{RESET}, and flush the output"
         )

@@ -124,7 +124,7 @@ def search(
     """
     started = time.process_time()
     if (longest := int(examples.lengths.max())) > MAX_LENGTH:
-        raise ValueError(f"examples: expected strings of at most {MAX_LENGTH:,} symbols, got one of {longest:,}")
+        raise ValueError(f"examples: expected strings of at most {MAX_LENGTH:,} symbols, got a string of {longest:,}")
     candidates: list[_Candidate] = []
     for candidate in _attempted(examples, candidates, budget=budget, seed=seed, started=started):
         candidates.append(candidate)

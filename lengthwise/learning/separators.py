@@ -29,8 +29,9 @@ def warn_of_likely_separator(examples: Examples) -> None:
     if likely := likely_separator(examples):
         mark, text = likely
         warnings.warn(
-            f"separator: expected one, because strings look like words with {mark!r} between them ({text[:60]!r}), got "
-            f"none, so each character is a symbol; pass {mark!r} as the separator if symbols are words",
+            f"separator: expected a separator, because strings look like words with {mark!r} between them "
+            f"({text[:60]!r}), got none, so each character is a symbol; pass {mark!r} as the separator if symbols are "
+            "words",
             stacklevel=4,  # past `learn` and the wrapper of `one_thread`, so that the caller's line is named
         )
 

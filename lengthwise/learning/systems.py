@@ -166,7 +166,7 @@ def learn_system(
         mealy = learn_by_lstar(len(names), "Mealy", queries.last_answer, search.wrong_string, max_states=max_states)
     except _NoStepsLeft:
         raise ValueError(
-            f"max_steps: expected enough steps to learn and test a machine, got {queries.max_steps:,}; raise it"
+            f"max_steps: expected enough steps to learn and test a machine, got {queries.max_steps:,}; allow more steps"
         ) from None
     machine = _moore(mealy, names).minimize_nonempty()
     counts = QueryCounts(len(mealy.table), queries.num_strings, queries.num_steps)
@@ -177,7 +177,7 @@ def _check_symbols(names: tuple[str, ...]) -> None:
     """Reject symbols that files and nets cannot contain, before the system reads any."""
     if not names or len(set(names)) < len(names) or any(name.split() != [name] for name in names):
         raise ValueError(
-            f"symbols: expected one or more that differ from one another, without blanks in them, got "
+            f"symbols: expected one or more different symbols without blanks, got "
             f"{truncate(repr(names))}; give a list of them"
         )
 

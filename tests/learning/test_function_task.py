@@ -57,7 +57,7 @@ def test_machines_of_the_stated_size_are_recovered(machine: Transducer, extra: i
         np.testing.assert_array_equal(named, expected)
     if size > 1:
         with pytest.raises(
-            ValueError, match=f"^f: expected .* of at most {size - 1} states computes, got one that need"
+            ValueError, match=f"^f: expected .* of at most {size - 1} states computes, got a function that need"
         ):
             task_from_function(f, "ab", max_states=size - 1)
 
@@ -185,7 +185,7 @@ def test_functions_without_a_machine_get_a_sentence(f, settings, message: str, m
 @pytest.mark.parametrize(
     ("alphabet", "message"),
     [
-        ("", "expected at least one symbol, got none"),
+        ("", "expected at least one symbol, got no symbol"),
         ("aa", "expected distinct single characters, got 'a' twice"),
         (["GET", "P T"], "expected distinct words without blanks, got 'P T'"),
         (3, "expected several texts, got 3"),
@@ -210,5 +210,7 @@ def test_an_answer_that_changes_later_is_noticed() -> None:
 
 def test_calls_are_bounded(monkeypatch) -> None:
     monkeypatch.setattr(function_task, "MAX_CALLS", 1_500)
-    with pytest.raises(ValueError, match=r"^f: .* whose machine is found within 1,500 calls, got one that needs more"):
+    with pytest.raises(
+        ValueError, match=r"^f: .* whose machine is found within 1,500 calls, got a function that needs more calls"
+    ):
         task_from_function(ends_in_abb, "ab")

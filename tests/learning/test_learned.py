@@ -182,13 +182,13 @@ def test_labels_without_a_rule_are_named(monkeypatch) -> None:
     assert learn(rows).notes[0].startswith("nothing was learned: the most frequent answer describes the labels")
     machine = Transducer(Semiautomaton(machine.semiautomaton.table, ("a", " ")), machine.start, machine.outputs)
     spaced = [(string.replace("b", " "), label) for string, label in rows]
-    with pytest.warns(UserWarning, match="separator: expected one"):
+    with pytest.warns(UserWarning, match="separator: expected a separator"):
         notes = learn(spaced).notes
     assert "symbols are characters, including spaces; if they are words, give a separator" in notes
 
 
 def test_too_few_are_refused() -> None:
-    with pytest.raises(ValueError, match="examples: expected at least 8 to train on, got"):
+    with pytest.raises(ValueError, match="examples: expected at least 8 strings to train on, got"):
         learn([("a", "x"), ("b", "y"), ("ab", "x")])
 
 
@@ -209,7 +209,10 @@ def test_folders_of_others_are_left_alone(tmp_path: Path, capsys) -> None:
     for out, sentence in (
         ("rows.csv", "rows.csv: expected a folder, got a file; name another"),
         ("rows.csv/below", "rows.csv: expected a folder, got a file; name another"),
-        ("other", "other: expected a new or empty folder, or one that `learn` wrote, got one with other files; name"),
+        (
+            "other",
+            "other: expected a new or empty folder, or one that `learn` wrote, got a folder with other files; name",
+        ),
     ):
         assert exit_code("learn", str(rows), "--out", str(tmp_path / out)) == 2
         assert sentence in capsys.readouterr().err
@@ -286,7 +289,9 @@ def test_names_that_no_file_could_hold_are_refused_before_nets_are_trained(name:
 
 def test_two_examples_are_too_few_whichever_is_held_out() -> None:
     for seed in range(130, 160):
-        with pytest.raises(ValueError, match=r"examples: expected at least \d+ to train on, got [012]; give more"):
+        with pytest.raises(
+            ValueError, match=r"examples: expected at least \d+ strings to train on, got [012]; give more"
+        ):
             learn([("a", "x"), ("b", "y")], seed=seed)
 
 
