@@ -60,7 +60,9 @@ class Codebook(nn.Module):
             ValueError: the number of codes is 0 or above Q.
         """
         if not 1 <= len(codes) <= len(self.codes):
-            raise ValueError(f"codes: expected 1 to {len(self.codes)}, got {len(codes)}; give fewer or raise max_codes")
+            raise ValueError(
+                f"codes: expected 1 to {len(self.codes)}, got {len(codes)}; give fewer codes, or raise max_codes"
+            )
         # This is in place, so that the buffer keeps its size and files of weights keep their shapes.
         self.codes.zero_()[: len(codes)] = codes.detach()
         self.count.fill_(len(codes))

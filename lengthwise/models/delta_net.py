@@ -34,7 +34,7 @@ class DeltaNetConfig(StackedConfig):
         if self.householders > d_key:
             raise ValueError(
                 f"householders: expected at most {d_key}, the dimension of a key (d_model / num_heads), which suffice "
-                f"for every orthogonal matrix, got {self.householders}; choose fewer, or fewer heads"
+                f"for every orthogonal matrix, got {self.householders}; lower householders, or choose fewer heads"
             )
         return self
 

@@ -149,7 +149,7 @@ def _checked_length(backbone: nn.Module, ids: TokenIds, max_length: int | None) 
         except (IndexError, RuntimeError) as problem:
             raise ValueError(
                 f"max_length: expected at most {known:,} symbols, the positions of the {type(backbone).__name__}, got "
-                f"{max_length:,} ({first_line(problem)}); give a smaller one"
+                f"{max_length:,} ({first_line(problem)}); give a smaller max_length"
             ) from None
     return max_length
 
@@ -171,8 +171,8 @@ def _check_language_head(model: nn.Module, backbone: nn.Module, head: nn.Module)
     cap = getattr(model.config, "final_logit_softcapping", None)
     if cap is not None or logits.shape != own.shape or not is_close(own, logits):
         raise ValueError(
-            f"answers: expected a model whose logits are those of its last linear map, got a {type(model).__name__}, "
-            "which changes them; give a head that computes its logits from hidden states"
+            "answers: expected a model that returns the logits of its last linear map unchanged, got a "
+            f"{type(model).__name__}, which changes them; give a head that computes its logits from hidden states"
         )
 
 

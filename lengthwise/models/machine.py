@@ -168,7 +168,9 @@ def machine_model_from_json(content: Mapping[str, Any]) -> MachineModel:
         TransducerModel.kind: Transducer,
     }
     if content["kind"] not in kinds:
-        raise ValueError(f"kind: expected one of {', '.join(kinds)}, got {content['kind']!r}; name its kind")
+        raise ValueError(
+            f"kind: expected one of {', '.join(kinds)}, got {content['kind']!r}; choose the machine's kind"
+        )
     return as_model(kinds[content["kind"]].from_json(content["machine"]), content["classes"])
 
 

@@ -62,7 +62,9 @@ def check_tokens(name: str, tokens: object, count: int) -> list[int]:
     if not isinstance(tokens, Sequence) or any(isinstance(t, bool) or not isinstance(t, Integral) for t in tokens):
         raise ValueError(f"{name}: expected a list of token ids, got {tokens!r}; give whole numbers")
     if not tokens:
-        raise ValueError(f"{name}: expected at least one token, got none; give one for each class or symbol")
+        raise ValueError(f"{name}: expected at least one token, got none; give one token for each class or symbol")
     if others := [token for token in tokens if not 0 <= token < count]:
-        raise ValueError(f"{name}: expected tokens of the model, 0 to {count - 1:,}, got {others[0]}; give others")
+        raise ValueError(
+            f"{name}: expected tokens of the model, 0 to {count - 1:,}, got {others[0]}; give tokens in this range"
+        )
     return [int(token) for token in tokens]

@@ -89,7 +89,8 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
     check_bare("head", head)
     if num_symbols is None:
         raise ValueError(
-            f"num_symbols: expected a number, because {type(embedding).__name__} does not have one, got none; give it"
+            f"num_symbols: expected the number of symbols, which {type(embedding).__name__} does not have, got none; "
+            "give this number"
         )
     known = embedding.num_embeddings if isinstance(embedding, nn.Embedding) else MAX_SYMBOLS
     num_symbols = whole_number("num_symbols", num_symbols, 1, known)
@@ -317,7 +318,8 @@ def _check_parts(model: WrappedRNN) -> None:
         width = int(model.core.input_size)  # type: ignore[arg-type]  # all of `CORES` have one
         if features.shape[2] != width:
             raise ValueError(
-                f"core: expected input_size={features.shape[2]}, the width of the embedding, got {width}; change one"
+                f"core: expected input_size={features.shape[2]}, the width of the embedding, got {width}; change one "
+                "of the two"
             )
         logits = _run("head", "hidden states", model.readout, model.initial_state(3))
         if logits.ndim != 2 or len(logits) != 3:

@@ -96,7 +96,9 @@ def delta_rule(
     """
     length, products = keys.shape[1:3]
     if not products:
-        raise ValueError("keys: expected at least 1 sub-step of each symbol, got 0; give at least one key a symbol")
+        raise ValueError(
+            "keys: expected at least 1 sub-step of each symbol, got 0; give at least one key for each symbol"
+        )
     if length == 1 or torch.compiler.is_exporting():
         return delta_rule_by_definition(queries, keys, values, strengths, log_decays, initial)
     size = min(length, max(1, chunk_steps // products))

@@ -35,7 +35,10 @@ def integer_loss(
     Source: ours.
     """
     if not len(numbers):
-        raise ValueError("numbers: expected at least 1 number, got 0; the mean of none does not exist")
+        raise ValueError(
+            "numbers: expected at least 1 number, got 0; give a number, because the mean of an empty list does not "
+            "exist"
+        )
     if not sharpness > 0:
         raise ValueError(f"sharpness: expected a number above 0, got {sharpness}; only then is the target likeliest")
     offsets = torch.arange(-NEIGHBORS, NEIGHBORS + 1, dtype=numbers.dtype, device=numbers.device)

@@ -16,7 +16,7 @@ from lengthwise.tasks import make_task
         (
             "codebook-gpt",
             {"lower_chunk_sizes": (3,)},
-            r"lower_chunk_sizes: expected none, .*, got \(3,\); leave it out, or use a regular",
+            r"lower_chunk_sizes: expected no value, .*, got \(3,\); leave it out, or use a regular",
         ),
         ("codebook-gpt", {"max_codes": 0}, "model.max_codes: expected a number greater than or equal to 1, got 0"),
         ("codebook-gpt", {"quantize_after": 1.0}, "model.quantize_after: expected a number less than 1, got 1.0"),

@@ -124,7 +124,9 @@ def test_a_language_model_that_changes_the_logits_of_its_head_is_refused(change:
         model.forward = lambda *given, **named: made_by().modeling_outputs.CausalLMOutput(
             logits=1.001 * type(model).forward(model, *given, **named).logits
         )
-    with pytest.raises(ValueError, match="answers: expected a model whose logits are those of its last linear map"):
+    with pytest.raises(
+        ValueError, match="answers: expected a model that returns the logits of its last linear map unchanged"
+    ):
         wrap_hugging_face(model, answers=SetAnswers(ENDS_IN_B, above=0.0), begin=BEGIN, tokens=[A, B])
 
 

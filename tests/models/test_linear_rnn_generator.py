@@ -115,7 +115,7 @@ def test_standard_networks_with_feedback_say_the_same(activation: str) -> None:
 
 
 def test_what_is_no_network_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected real numbers, got complex ones"):
+    with pytest.raises(ValueError, match="expected real numbers, got complex numbers"):
         as_linear_rnn(complex_rotation(2, 1))
     with pytest.raises(ValueError, match="expected at least one dimension, got 0"):
         as_elman(memorize("a").generator, "relu", 3)

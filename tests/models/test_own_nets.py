@@ -143,11 +143,11 @@ def test_where_no_gradient_reaches_a_weight_nothing_is_trained() -> None:
     for context in (torch.no_grad, torch.inference_mode):
         with context(), pytest.raises(ValueError, match="within no_grad or inference_mode"):
             train(net, PARITY, RECIPE)
-    with pytest.raises(ValueError, match="expected weights to train, got a gru without any"):
+    with pytest.raises(ValueError, match="expected weights to train, got a gru without trainable weights"):
         train(net.requires_grad_(False), PARITY, RECIPE)
     with torch.inference_mode():
         inference = make_model("gru", PARITY)
-    with pytest.raises(ValueError, match="expected weights to train, got a gru without any"):
+    with pytest.raises(ValueError, match="expected weights to train, got a gru without trainable weights"):
         train(inference, PARITY, RECIPE)
 
 

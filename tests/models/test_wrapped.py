@@ -109,7 +109,9 @@ def test_other_embeddings_say_how_many_symbols_there_are() -> None:
     embedding = nn.Sequential(nn.Embedding(2, 4), nn.Tanh())
     model = wrap(embedding, nn.GRU(4, 6), nn.Linear(6, 2), num_symbols=2)
     assert model(torch.tensor([[0, 1]])).shape == (1, 2, 2)
-    with pytest.raises(ValueError, match="num_symbols: expected a number, because Sequential does not have one, got"):
+    with pytest.raises(
+        ValueError, match="num_symbols: expected the number of symbols, which Sequential does not have, got"
+    ):
         wrap(embedding, nn.GRU(4, 6), nn.Linear(6, 2))
     with pytest.raises(ValueError, match="symbol"):
         model(torch.tensor([[2]]))

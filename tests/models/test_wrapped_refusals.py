@@ -146,7 +146,7 @@ def test_parts_that_stay_as_they_are_may_be_sparse_or_small() -> None:
     train(net, make_task("parity"), RECIPE)
     with torch.inference_mode():
         net.embedding = nn.Embedding(2, 4)
-    with pytest.raises(ValueError, match="some that were made within inference_mode; make it outside"):
+    with pytest.raises(ValueError, match="weights made within inference_mode; make the model outside"):
         train(net, make_task("parity"), RECIPE)
 
 
