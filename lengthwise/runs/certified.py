@@ -122,7 +122,9 @@ def _named_net(path: Path) -> tuple[SequenceModel, tuple[str, ...], tuple[str, .
         return compiled.model, compiled.target.symbols, compiled.target.classes
     stored = load_stored(path)
     if not isinstance(stored.task, SymbolTask):
-        raise ValueError(f"{path}: expected a net that reads symbols, got one for {stored.task.name}; name another")
+        raise ValueError(
+            f"{path}: expected a net that reads symbols, got a net for {stored.task.name}; name another net"
+        )
     return stored.model, stored.task.symbols, stored.task.classes
 
 
@@ -135,7 +137,9 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
     stored = load_stored(folder)
     model, task = stored.model, stored.task
     if (what := mismatched_part(certificate, stored.model, stored.task)) is not None:
-        raise ValueError(f"{folder}: expected the {what} of the certificate, got another; certify {folder} again")
+        raise ValueError(
+            f"{folder}: expected the same {what} as in the certificate, got a difference; certify {folder} again"
+        )
     assert isinstance(task, MachineTask), "no other task has a certificate"
     if certificate.counterexample is not None:
         string = task.encode(certificate.counterexample.string)

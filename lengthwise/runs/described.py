@@ -99,7 +99,8 @@ def _recurrent_net(description: Description, path: Path) -> WrappedRNN:
     # Loading would silently convert mixed types, and the net would differ from the user's net.
     if len(kinds := {str(tensor.dtype) for tensor in weights.values()}) > 1:
         raise ValueError(
-            f"{path}: expected weights of one kind of numbers, got {', '.join(sorted(kinds))}; convert them"
+            f"{path}: expected weights of one kind of numbers, got {', '.join(sorted(kinds))}; convert the weights to "
+            "one kind"
         )
     for key, tensor in weights.items():
         prefix, _, rest = key.rpartition(".")
@@ -112,7 +113,10 @@ def _recurrent_net(description: Description, path: Path) -> WrappedRNN:
         parts[prefixes[prefix]][rest] = tensor
     for part, tensors in parts.items():
         if not tensors:
-            raise ValueError(f"{path}: expected weights of {part} {getattr(description, part)!r}, got none; name it")
+            raise ValueError(
+                f"{path}: expected weights of {part} {getattr(description, part)!r}, got no such weights; correct the "
+                "name"
+            )
     try:
         return _net(parts, description.nonlinearity).eval()
     except (IndexError, RuntimeError, ValueError) as problem:
@@ -143,7 +147,9 @@ def _task_in(given: dict[str, Any] | str, path: Path) -> tuple[str, dict[str, An
 def _symbol_task(name: str, settings: dict[str, Any], path: Path) -> SymbolTask:
     task = make_task(name, **settings)
     if not isinstance(task, SymbolTask):
-        raise ValueError(f"{path}: expected a task over symbols, got {name}, whose inputs are vectors; choose another")
+        raise ValueError(
+            f"{path}: expected a task over symbols, got {name}, whose inputs are vectors; choose another task"
+        )
     return task
 
 

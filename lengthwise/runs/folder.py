@@ -180,7 +180,9 @@ class RunFolder(NamedTuple):
         # A result that was copied from another folder parses well, so its identity is compared.
         spec = self.read_spec()
         if result.run_id != spec.id or identity(result.spec) != identity(spec.to_json()):
-            raise ValueError(f"{path}: expected the result of {spec.id}, got one of {result.run_id}; {WRITE_AGAIN}")
+            raise ValueError(
+                f"{path}: expected the result of {spec.id}, got the result of {result.run_id}; {WRITE_AGAIN}"
+            )
         return result
 
     def check_journals(self, status: RunStatus, step: int) -> None:

@@ -87,9 +87,11 @@ def save_hub(
     check_is_model(model)
     check_is_task(task)
     if exists(path) and not path.is_dir():
-        raise ValueError(f"folder: expected a folder, got the file {path}; name another")
+        raise ValueError(f"folder: expected a folder, got the file {path}; name another folder")
     if exists(path / CONFIG) and not is_of_library(path):
-        raise ValueError(f"folder: expected one without another library's {CONFIG}, got {path}; name another")
+        raise ValueError(
+            f"folder: expected a folder without another library's {CONFIG}, got {path}; name another folder"
+        )
     if not isinstance(model, WrappedRNN) and not MODELS.has_member(type(model)):
         raise ValueError(
             f"model: expected a registered model or a net from `wrap`, got {type(model).__name__}; register its class "
@@ -175,8 +177,8 @@ def load_hub(folder: str | Path) -> HubModel:
     certificate = Certificate.read(path / CERTIFICATE)
     if (what := mismatched_part(certificate, model, task)) is not None:
         raise ValueError(
-            f"{path / CERTIFICATE}: expected a certificate about this model, got one with another value of {what}; "
-            "remove it, and certify the folder again"
+            f"{path / CERTIFICATE}: expected a certificate about this model, got a certificate with another value of "
+            f"{what}; remove it, and certify the folder again"
         )
     return HubModel(model, task, certificate, config)
 
@@ -189,7 +191,9 @@ def read_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
         raise ValueError(f"{folder}: expected a folder with {CONFIG}, got none; {_WAY_OUT}") from None
     config = validated(HubConfig, content, path=str(folder / CONFIG))
     if config.library_name != LIBRARY:
-        raise ValueError(f"{folder}: expected a model of {LIBRARY}, got one of {config.library_name}; name another")
+        raise ValueError(
+            f"{folder}: expected a model of {LIBRARY}, got a model of {config.library_name}; name another folder"
+        )
     try:
         weights = load(read_file(folder / WEIGHTS))
     except FileNotFoundError:

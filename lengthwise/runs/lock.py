@@ -57,7 +57,9 @@ def held_run(folder: Path) -> Iterator[Callable[[], None]]:
         except BlockingIOError:
             # The lock does not name its holder, which is probably the last process that noted its beginning.
             by = "".join(f" ({beginning})" for beginning in read_beginnings(folder)[-1:])
-            raise RunHeld(f"{folder}: another process is working on this run{by}; wait for it") from None
+            raise RunHeld(
+                f"{folder}: another process is working on this run{by}; wait until that process ends"
+            ) from None
 
         def begin() -> None:
             with naming(lock):

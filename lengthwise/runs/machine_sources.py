@@ -84,7 +84,7 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     if words and (patterns := [one.pattern for one in expressions if one.tokens == "characters"]):
         raise ValueError(
             f"{patterns[0]}: expected an expression over words, because another machine has the symbol {words[0]!r}, "
-            f"got one over characters; write {WORDS} in front, and blanks between words"
+            f"got an expression over characters; write {WORDS} in front, and blanks between words"
         )
     return [
         Given(labeled_dfa(dfa_from_regex(one.pattern, alphabet, one.tokens)), True)
@@ -191,7 +191,7 @@ def _certificate_machine(certificate: Certificate, path: Path) -> Given:
         what = "none" if machine is None else "another kind of machine"
         raise ValueError(
             f"{path}: expected a machine with states (recurrent models have one, others from level extracted on), got "
-            f"{what} at level {certificate.level}; train the model further and certify it again, or name another"
+            f"{what} at level {certificate.level}; train the model further and certify it again, or name another run"
         )
     return Given(LabeledMachine(machine, certificate.classes), False)
 

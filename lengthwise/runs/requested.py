@@ -22,14 +22,19 @@ def requested_machine(
             does not exist.
     """
     if pattern == "":
-        raise ValueError("pattern: expected a regular expression or a machine's file, got an empty text; give one")
+        raise ValueError(
+            "pattern: expected a regular expression or a machine's file, got an empty text; give an expression or a "
+            "file"
+        )
     if (pattern is None) == (task is None):
         raise ValueError(
             f"pattern: expected a regular expression or a task, got {'neither' if task is None else 'both'}; give one"
         )
     if task is not None:
         if alphabet is not None:
-            raise ValueError(f"alphabet: expected none next to a task, got {alphabet!r}; a task has its own symbols")
+            raise ValueError(
+                f"alphabet: expected no alphabet next to a task, got {alphabet!r}; a task has its own symbols"
+            )
         settings = parse_assignments(assignments)
         if foreign := sorted(settings.keys() - {"task"}):
             raise ValueError(
@@ -38,14 +43,14 @@ def requested_machine(
         return make_task(task, **settings.get("task", {}))
     if assignments:
         raise ValueError(
-            f"assignments: expected none next to an expression, got {assignments[0]}; only a task has settings"
+            f"assignments: expected no settings next to an expression, got {assignments[0]}; only a task has settings"
         )
     assert pattern is not None
     source = machine_or_expression(pattern)
     if isinstance(source, Expression):
         return make_task("regex", **source._asdict(), **({} if alphabet is None else {"alphabet": alphabet}))
     if alphabet is not None:
-        raise ValueError(f"alphabet: expected none next to {pattern}, which names its symbols, got {alphabet!r}")
+        raise ValueError(f"alphabet: expected no alphabet next to {pattern}, which names its symbols, got {alphabet!r}")
     if source.labeled.is_automaton:
         return make_task("dfa", **source.labeled.dfa().to_json())
     return machine_task(source.labeled)

@@ -189,7 +189,9 @@ def _misplaced(settings: Mapping[str, Any], seed: int) -> list[str]:
         if section not in (*SECTIONS, "seed", "preset")
     ]
     problems += [
-        f"{name}: not a section; give it apart from the settings" for name in ("seed", "preset") if name in settings
+        f"{name}: not a section; give it next to the settings, as an argument of its own"
+        for name in ("seed", "preset")
+        if name in settings
     ]
     if not 0 <= seed <= MAX_SEED:
         problems.append(f"seed: expected an integer from 0 to {MAX_SEED:,}, got {truncate(str(seed))}; give one")
@@ -336,12 +338,14 @@ def read_settings(path: Path) -> Settings:
         text = read_file(path).decode()
         settings = tomllib.loads(text)
     except FileNotFoundError:
-        raise ValueError(f"{path}: expected a TOML file with settings, got no such file; name one") from None
+        raise ValueError(
+            f"{path}: expected a TOML file with settings, got no such file; name an existing file"
+        ) from None
     except RecursionError:
         raise ValueError(f"{path}: cannot be read as TOML: it is nested too deeply") from None
     except UnreadableFile:
         if path.is_dir():
-            raise ValueError(f"{path}: expected a TOML file with settings, got a folder; name one") from None
+            raise ValueError(f"{path}: expected a TOML file with settings, got a folder; name a file in it") from None
         raise
     except ValueError as error:  # also for numbers with more digits than Python converts
         raise ValueError(f"{path}: cannot be read as TOML: {error}") from None

@@ -76,8 +76,8 @@ def _load(path: Path) -> StoredModel:
             )
         if path.suffix.lower() in suffixes():
             raise ValueError(
-                f"{path}: expected a model, got the file of a machine or a certificate; `lengthwise compile` writes "
-                "down a net for a machine"
+                f"{path}: expected a model, got the file of a machine or a certificate; `lengthwise compile` makes a "
+                "net for a machine"
             )
         return StoredModel(*load_described(path), "described", path.name)
     if (path / DESCRIPTION).exists():

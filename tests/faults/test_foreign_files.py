@@ -58,7 +58,7 @@ def test_a_file_of_another_run_is_refused_and_made_again(name: str, runs: Path, 
     own, other = copy(runs, tmp_path)
     before = RunFolder(own).read_result()
     shutil.copy(other / name, own / name)
-    with pytest.raises(ValueError, match=r"result\.json: expected the result of parity-.*, got one of parity-"):
+    with pytest.raises(ValueError, match=r"result\.json: expected the result of parity-.*, got the result of parity-"):
         read_measured(own)
     after = execute(spec_of(0), own.parent, PLAN)
     assert before is not None

@@ -94,7 +94,7 @@ def test_the_command_certifies_it(tmp_path: Path, capsys) -> None:
         net.answers.bias += 1
     save(net, tmp_path)
     assert exit_code("certify", str(path), "--check", str(certificate)) == 1
-    assert "expected the weights of the certificate, got another" in capsys.readouterr().err
+    assert "expected the same weights as in the certificate, got a difference" in capsys.readouterr().err
 
 
 def error_of(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
@@ -171,7 +171,7 @@ def test_a_bidirectional_core_and_parts_that_do_not_fit_are_named(tmp_path: Path
     path = save(net_of(), tmp_path)
     weights = {name: tensor for name, tensor in net_of().state_dict().items() if not name.startswith("answers")}
     save_file(weights, tmp_path / "net.safetensors")
-    assert "expected weights of head 'answers', got none; name it" in error_of(path, capsys)
+    assert "expected weights of head 'answers', got no such weights; correct the name" in error_of(path, capsys)
 
 
 @pytest.mark.parametrize("is_legacy", [False, True])

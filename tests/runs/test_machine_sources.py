@@ -152,7 +152,10 @@ def test_nets_of_examples_are_certified_by_a_machine(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("a*c", r"^machine: expected the same symbols in both, got 'c' in the second alone; rename it, or add it to"),
+        (
+            "a*c",
+            r"^machine: expected the same symbols in both machines, got 'c' only in the second machine; rename this",
+        ),
         ("none.dot", r"^none\.dot: expected a file, a folder or a regular expression, got no such path"),
         ("net.toml", r"^net\.toml: expected a file, a folder or a regular expression, got no such path"),
         ("other.json", r"^machine: expected the answers 0, 1, got 2; rename it$"),

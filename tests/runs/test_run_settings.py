@@ -24,7 +24,13 @@ def test_settings_merge_preset_file_and_assignments(tmp_path: Path) -> None:
         ("parity", "regulargpt", {}, "fast", "unknown model 'regulargpt'; did you mean 'regular-gpt'?"),
         ("parity", "regular-gpt", {}, "fats", "unknown preset 'fats'; did you mean 'fast'?"),
         ("parity", "regular-gpt", {"trian": {}}, "fast", "trian: no such section; did you mean 'train'?"),
-        ("parity", "regular-gpt", {"seed": 3}, "fast", "seed: not a section; give it apart from the settings"),
+        (
+            "parity",
+            "regular-gpt",
+            {"seed": 3},
+            "fast",
+            "seed: not a section; give it next to the settings, as an argument of its own",
+        ),
         (
             "parity",
             "regular-gpt",

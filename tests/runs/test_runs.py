@@ -62,7 +62,7 @@ def test_a_run_is_of_its_settings_and_of_none_of_torch_s(
             execute(spec, tmp_path, PLAN)
     finally:
         setting(usual)
-    with torch.autocast("cpu"), pytest.raises(ValueError, match="expected no autocast, got one on the CPU"):
+    with torch.autocast("cpu"), pytest.raises(ValueError, match="expected no autocast, got autocast on the CPU"):
         execute(spec, tmp_path, PLAN)
     assert not list(tmp_path.iterdir())
 

@@ -51,7 +51,9 @@ class PoolOptions(NamedTuple):
     def reject_scheduler(self, pool: str) -> None:
         """Raise a ValueError if a scheduler is given to a pool that cannot use it."""
         if self.scheduler is not None:
-            raise ValueError(f"scheduler: expected none with pool {pool}, got {self.scheduler}; use pool dask or ray")
+            raise ValueError(
+                f"scheduler: expected no scheduler with pool {pool}, got {self.scheduler}; use pool dask or ray"
+            )
 
     def address(self, from_environment: str | None, unchecked: Container[str] = ()) -> str | None:
         """Return the scheduler's address, if there is one, after a test connection.

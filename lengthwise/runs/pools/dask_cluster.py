@@ -36,5 +36,5 @@ def dask_pool(options: PoolOptions) -> Iterator[Pool]:
         try:
             client = stack.enter_context(Client(address, timeout=REACH_SECONDS))
         except OSError as error:
-            raise OSError(f"scheduler: expected one of Dask at {address}, got none ({error})") from None
+            raise OSError(f"scheduler: expected a Dask scheduler at {address}, got none ({error})") from None
         yield Pool(client.get_executor(pure=False))  # with pure=True, Dask would execute equal jobs once

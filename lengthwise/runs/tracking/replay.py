@@ -82,7 +82,9 @@ def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOL
         raise
     except Exception as error:  # each tracker has its own exceptions
         sentence = " ".join(str(error).split())
-        raise RuntimeError(f"{run}: {tracker} takes no runs ({type(error).__name__}: {sentence}); set it up") from error
+        raise RuntimeError(
+            f"{run}: {tracker} takes no runs ({type(error).__name__}: {sentence}); set up {tracker}"
+        ) from error
     return replay.num_steps, opened.location
 
 

@@ -136,7 +136,7 @@ def test_drafts_of_two_machines_have_two_names(tmp_path: Path, monkeypatch: pyte
         (["--shard", "0/2"], "--shard: expected I/N"),
         (["--shard", "1/2", "--page-only"], "--shard: not allowed with --page-only"),
         (["--pool", "slurm"], "slurm"),
-        (["--scheduler", "tcp://here:1"], "--scheduler: expected none with pool local"),
+        (["--scheduler", "tcp://here:1"], "--scheduler: expected no scheduler with pool local"),
         (["--pool", "dask", "--scheduler", "here"], "--scheduler: expected an address such as tcp://node1:8786"),
     ],
 )
