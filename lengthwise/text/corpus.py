@@ -89,7 +89,9 @@ def _read(file: Path, split: str) -> str:
             "example by iconv -t UTF-8"
         ) from None
     except FileNotFoundError:
-        raise ValueError(f"{field}: expected a text file, got {file}, which does not exist; name another") from None
+        raise ValueError(
+            f"{field}: expected a text file, got {file}, which does not exist; name another file"
+        ) from None
     except UnreadableFile as error:
         raise ValueError(f"{field}: {error}") from None
 

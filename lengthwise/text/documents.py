@@ -7,7 +7,7 @@ from pydantic import Field
 from lengthwise.text.corpus import Texts, split_documents
 from lengthwise.validation import FrozenRecord
 
-WAY_OUT = "give files instead, by task.files"
+WAY_OUT = "give text files instead, by task.files"
 
 
 class DocumentSource(FrozenRecord):

@@ -63,14 +63,15 @@ class Text(LanguageTask):
     def _stands_for_its_files(self) -> "Text":
         if (self.valid_files or self.test_files) and not self.files:
             raise ValueError(
-                "files: expected texts to train on, together with valid_files or test_files, got none; name some"
+                "files: expected texts to train on, together with valid_files or test_files, got no training text; "
+                "name text files"
             )
         if not (self.files or self.documents or self.corpus) and self.held_out != HELD_OUT:
             raise ValueError(
                 f"held_out: expected no value for the built-in text, got {self.held_out:g}; name files, or leave it out"
             )
         if self.files and self.documents:
-            raise ValueError("documents: expected none next to files, got both; leave one of them out")
+            raise ValueError("documents: expected no value next to files, got both; leave one of the two out")
         if self.files or self.documents:
             texts = (
                 read_documents(self.documents, self.held_out)

@@ -152,14 +152,17 @@ def test_equal_languages_are_drawn_alike() -> None:
             r"^task\.pattern: expected a closing \) at position 5 of '\(a\|b', got the end; close the",
         ),
         ({"pattern": 7}, r"^task\.pattern: expected a valid string, got 7; give one$"),
-        ({"pattern": "[^ab]"}, r"^task\.pattern: .* that contains no string of one symbol or more; choose another"),
+        ({"pattern": "[^ab]"}, r"^task\.pattern: .* that contains no string of one symbol or more; choose a language"),
         ({"pattern": "", "alphabet": "ab"}, r"^task\.pattern: .* that contains no string of one symbol or more; "),
         (
             {"pattern": "[ab]*"},
-            r"^task\.pattern: .* that contains every string of one symbol or more; choose another",
+            r"^task\.pattern: .* that contains every string of one symbol or more; choose a language",
         ),
         ({"pattern": "a+"}, r"^task\.pattern: .* that contains every string of one symbol or more; "),
-        ({"pattern": "abc", "alphabet": "ab"}, r"^task\.alphabet: .* 'abc', got 'ab', without 'c'; add these$"),
+        (
+            {"pattern": "abc", "alphabet": "ab"},
+            r"^task\.alphabet: .* 'abc', got 'ab', without 'c'; add the missing symbols$",
+        ),
         ({"alphabet": "aab"}, r"^task\.alphabet: expected distinct single characters, got 'a' twice; name each symbol"),
         (
             {"alphabet": ["a", "bc"]},

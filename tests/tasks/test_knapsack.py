@@ -64,6 +64,6 @@ def test_what_is_not_positive_is_refused() -> None:
         "capacities": (one, one, -one[0]),
     }.items():
         with pytest.raises(
-            ValueError, match=rf"^{name}: expected integers of at least 1, got -?\d; give positive ones$"
+            ValueError, match=rf"^{name}: expected integers of at least 1, got -?\d; give positive integers$"
         ):
             best_value(*wrong)

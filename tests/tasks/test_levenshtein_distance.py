@@ -39,7 +39,7 @@ def test_one_edit_costs_one(letters: list[int], position: int, letter: int) -> N
 
 
 def test_an_empty_string_is_rejected() -> None:
-    with pytest.raises(ValueError, match="second: expected at least 1 letter in every string, got none in row 0"):
+    with pytest.raises(ValueError, match="second: expected at least 1 letter in every string, got no letter in row 0"):
         levenshtein_distance(torch.tensor([[1]]), torch.tensor([[PAD]]))
 
 

@@ -114,7 +114,7 @@ def test_where_all_symbols_may_always_come_the_end_is_membership(index: int) -> 
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"base": "parity"}, "base: expected a task that recognizes a language, got parity; try tomita"),
+        ({"base": "parity"}, "base: expected a task that recognizes a language, got parity; choose for example tomita"),
         ({"base": "tomitta"}, "did you mean 'tomita'"),
         ({"base": {"name": "tomita", "index": 5}}, "the set is always '0, 1'; set with_end=true, or choose another"),
         ({"base": {"name": "tomita", "index": 1}, "with_end": True}, "always '1 or end'; choose another language"),

@@ -96,7 +96,9 @@ def test_what_is_no_problem_is_unsupervised(name: str, text: str) -> None:
     ("name", "fields", "minimum"), [("edit-distance", {}, 4), ("subset-sum", {"sampling": "hard"}, 6)]
 )
 def test_tasks_without_problems_are_refused(name: str, fields: dict[str, str], minimum: int) -> None:
-    with pytest.raises(ValueError, match=rf"max_length: expected at least {minimum}, .* got {minimum - 1}; raise it"):
+    with pytest.raises(
+        ValueError, match=rf"max_length: expected at least {minimum}, .* got {minimum - 1}; raise max_length"
+    ):
         make_task(name, max_length=minimum - 1, **fields)
     assert make_task(name, max_length=minimum, **fields).is_legal_length(minimum)
 

@@ -120,7 +120,9 @@ def test_hard_problems_have_lengths_of_their_own(max_value: int, legal: range) -
 
 @pytest.mark.parametrize("item", [0, -3])
 def test_items_that_are_not_positive_are_refused(item: int) -> None:
-    with pytest.raises(ValueError, match=rf"^items: expected integers of at least 1, got {item}; give positive ones$"):
+    with pytest.raises(
+        ValueError, match=rf"^items: expected integers of at least 1, got {item}; give positive integers$"
+    ):
         reachable_sums(torch.tensor([[4, item]]))
 
 

@@ -114,7 +114,7 @@ def test_generators_name_their_group_or_need_no_name() -> None:
         ({"generators": [[0, 1, 2]]}, r"^task\.generators: expected more than the identity, got the identity alone; "),
         (
             {"generators": [[1, 0, *range(2, 8)], [*range(1, 8), 0]]},
-            r"^task\.generators: expected permutations whose group has at most 1,000 elements, got more; take",
+            r"^task\.generators: expected permutations whose group has at most 1,000 elements, got more elements; take",
         ),
         (
             {"group": "S3", "generators": [[1, 2, 0]]},

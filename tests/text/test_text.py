@@ -120,7 +120,7 @@ def test_documents_are_split_without_loss(documents: list[str], held_out: float)
         (None, {}, r"task\.files: expected a text file, got .*novel\.txt, which does not exist; name another"),
         (b"x" * 999, {"vocab_size": 200}, r"task\.vocab_size: expected a number greater than or equal to 257, got 200"),
         (b"x" * 999, {"corpus": "../x"}, r"task\.corpus: expected .*pattern"),
-        (b"x" * 999, {"documents": {"name": "a/b"}}, r"task\.documents: expected none next to files, got both"),
+        (b"x" * 999, {"documents": {"name": "a/b"}}, r"task\.documents: expected no value next to files, got both"),
     ],
 )
 def test_bad_texts_are_named_in_a_sentence(content: bytes | None, fields: dict, sentence: str, tmp_path: Path) -> None:
@@ -175,13 +175,13 @@ def test_documents_are_streamed_up_to_a_number(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("module", "sentence"),
     [
-        (None, r"expected the package datasets, .* install lengthwise\[datasets\], or give files instead"),
+        (None, r"expected the package datasets, .* install lengthwise\[datasets\], or give text files instead"),
         (
             streams(ConnectionError("offline\nand more")),
-            r"owner/name cannot be streamed \(offline\); give files instead",
+            r"owner/name cannot be streamed \(offline\); give text files instead",
         ),
         (streams([{"words": "x"}]), r"column: expected a column of owner/name, got 'text'"),
-        (streams([{"text": " "}]), r"expected some text in text of owner/name, got none; give files instead"),
+        (streams([{"text": " "}]), r"expected some text in text of owner/name, got none; give text files instead"),
     ],
 )
 def test_documents_that_cannot_be_had_are_named(

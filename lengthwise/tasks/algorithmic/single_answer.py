@@ -52,7 +52,7 @@ class SingleAnswerTask(CountedTask):
         if self.max_length < self.shortest_length:
             raise ValueError(
                 f"max_length: expected at least {self.shortest_length}, the length of the shortest problems that "
-                f"{self.name} draws, got {self.max_length}; raise it"
+                f"{self.name} draws, got {self.max_length}; raise max_length"
             )
         return self
 
@@ -61,12 +61,12 @@ class SingleAnswerTask(CountedTask):
         if max(self.num_range or 0, self.largest_number + 1) > MAX_NUMBERS:
             raise ValueError(
                 f"num_range: expected at most {MAX_NUMBERS:,} integers, each of which is a symbol, got "
-                f"{max(self.num_range or 0, self.largest_number + 1):,}; lower it, max_length or the other sizes"
+                f"{max(self.num_range or 0, self.largest_number + 1):,}; lower num_range, max_length or the other sizes"
             )
         if self.num_range is not None and self.num_range <= self.largest_number:
             raise ValueError(
                 f"num_range: expected at least {self.largest_number + 1} for problems of length {self.max_length}, got "
-                f"{self.num_range}; raise it, or lower max_length"
+                f"{self.num_range}; raise num_range, or lower max_length"
             )
         return self
 
@@ -127,4 +127,6 @@ def check_positive(**integers: Int64[Tensor, "..."]) -> None:
     """Raise a ValueError that names the argument with an integer below 1."""
     for name, values in integers.items():
         if values.numel() and values.min() < 1:
-            raise ValueError(f"{name}: expected integers of at least 1, got {int(values.min())}; give positive ones")
+            raise ValueError(
+                f"{name}: expected integers of at least 1, got {int(values.min())}; give positive integers"
+            )

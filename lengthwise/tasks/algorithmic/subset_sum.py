@@ -71,8 +71,8 @@ class SubsetSum(SingleAnswerTask):
     def _has_values_for_hard_problems(self) -> "SubsetSum":
         if self.sampling == "hard" and self.max_value < MIN_HARD_VALUE:
             raise ValueError(
-                f"max_value: expected at least {MIN_HARD_VALUE} for sampling 'hard', got {self.max_value}; raise it, "
-                "or choose sampling 'published'"
+                f"max_value: expected at least {MIN_HARD_VALUE} for sampling 'hard', got {self.max_value}; raise "
+                "max_value, or choose sampling 'published'"
             )
         return self
 

@@ -73,7 +73,8 @@ class Columns:
             indices.append(names.index(candidates[0]))
         if indices[0] == indices[1]:
             raise ValueError(
-                f"label: expected a column other than the column of strings, got {names[indices[0]]!r}; name another"
+                f"label: expected a column other than the column of strings, got {names[indices[0]]!r}; name another "
+                "column"
             )
         for index, name in enumerate(names):
             if index in indices:

@@ -158,7 +158,9 @@ def examples_from(rows: Iterable[Row], supervision: Supervision, *, min_classes:
         if len(of_kind) > MAX_NAMES:
             raise ValueError(f"examples: expected at most {MAX_NAMES:,} {what}, got {len(of_kind):,}; check the column")
     if len(classes) < min_classes:
-        raise ValueError(f"examples: expected labels of two classes or more, got {classes[0]!r} alone; add others")
+        raise ValueError(
+            f"examples: expected labels of two classes or more, got only {classes[0]!r}; add examples of another class"
+        )
     symbol_ids = {symbol: index for index, symbol in enumerate(names)}
     class_ids = {name: index for index, name in enumerate(classes)}
     starts = np.cumsum([0, *map(len, strings)])
@@ -205,7 +207,8 @@ def _without_repetitions(
             empty_votes[labels[0]] += 1
     if not strings:
         raise ValueError(
-            f"examples: expected a string of one symbol or more, got {num_rows:,} rows without one; add strings"
+            f"examples: expected a string of one symbol or more, got {num_rows:,} rows without such a string; add "
+            "strings"
         )
     majority = {node: max(counter, key=counter.__getitem__) for node, counter in votes.items() if not _is_tied(counter)}
     agreeing = [

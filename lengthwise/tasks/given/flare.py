@@ -87,7 +87,7 @@ def _check_line(
     number, (symbols, label) = row
     if line is None:
         raise ValueError(
-            f"{path}: expected a line for each string of label {label}, got none for line {number:,} of {STRINGS}; "
+            f"{path}: expected a line for each string of label {label}, got no line for line {number:,} of {STRINGS}; "
             "restore the files of this split"
         )
     try:

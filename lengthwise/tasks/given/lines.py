@@ -39,6 +39,8 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
             for number, line in enumerate(lines_of(file), 1):
                 yield number, line[:-2] if line.endswith("\r\n") else line.removesuffix("\n")
     except FileNotFoundError:  # such as the missing target of a link
-        raise ValueError(f"{path}: expected a file, got a missing one; restore it, or remove the link to it") from None
+        raise ValueError(
+            f"{path}: expected a file, got a link to a missing file; restore the file, or remove the link"
+        ) from None
     except UnicodeDecodeError as problem:
         raise ValueError(f"{path}: expected text in UTF-8, got other bytes at {problem.start:,}; convert it") from None

@@ -54,7 +54,10 @@ def mlregtest_splits(language: DFA, size: int = 1_000, *, seed: int = 0) -> dict
     """
     num_groups = 2 * len(LONG)
     if size < num_groups or size % num_groups:
-        raise ValueError(f"size: expected a multiple of {num_groups}, got {size:,}; MLRegTest has 1,000 or more")
+        raise ValueError(
+            f"size: expected a multiple of {num_groups}, got {size:,}; give for example 1,000, the smallest size of "
+            "MLRegTest"
+        )
     drawing = _Drawing(
         (language.complement(), language), np.random.default_rng(generator_for(seed, "data").initial_seed())
     )

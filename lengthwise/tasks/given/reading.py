@@ -140,7 +140,8 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
         ):
             if count > bound:
                 raise ValueError(
-                    f"examples: row {number:,}: expected at most {bound:,} {what} in all, got more; give fewer rows"
+                    f"examples: row {number:,}: expected at most {bound:,} {what} in all, got more {what}; give fewer "
+                    "rows"
                 )
         yield parts
 
@@ -148,10 +149,10 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
 def _split(value: Any, separator: str) -> Sequence[str]:
     if _is_list(value):
         if others := [item for item in value if isinstance(item, Mapping) or _is_list(item)]:
-            raise ValueError(f"expected symbols in a list, got {str(others[0])[:60]}; name them by text")
+            raise ValueError(f"expected symbols in a list, got {str(others[0])[:60]}; write each symbol as a text")
         names = [_name(item) for item in value]
         if "" in names:
-            raise ValueError(f"expected a symbol at each index of a list, got {value[names.index('')]!r}")
+            raise ValueError(f"expected a non-empty text at each index of a list, got {value[names.index('')]!r}")
         return names
     if isinstance(value, Mapping):
         raise ValueError(f"expected a string, or a list of symbols, got an object of {len(value)} entries")
@@ -194,7 +195,11 @@ def _rows_of_file(path: Path, columns: Columns, separator: str, *, checks_first:
         yield from rows_of_flare(path)
         return
     if kind not in KINDS:
-        way_out = "write one object a line, as .jsonl" if kind == ".json" else "save its rows as one of these"
+        way_out = (
+            "write one object on each line of a .jsonl file"
+            if kind == ".json"
+            else "save its rows in a file of one of these kinds"
+        )
         raise ValueError(f"{path}: expected a file of examples ({', '.join(KINDS)}), got suffix {kind!r}; {way_out}")
     try:
         checked = {"checks_first": checks_first} if kind in TABLES else {}
@@ -230,8 +235,8 @@ def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first
                 yield rows.line_num, cells
     if checks_first and first_label is not None and rows.line_num > 1:
         raise ValueError(
-            f"label: expected the label {first_label!r} of the first row also in another row, got it only there; if "
-            f"that row is a header, name its columns {names[0]!r} (string) and {names[1]!r} (label)"
+            f"label: expected the label {first_label!r} of the first row also in another row, got it only in the first "
+            f"row; if that row is a header, name its columns {names[0]!r} (string) and {names[1]!r} (label)"
         )
 
 
@@ -296,7 +301,7 @@ def _rows_of_stamina(lines: Iterable[tuple[int, str]]) -> Pairs:
             got = "?, which marks strings to be labeled" if words[0] == "?" else repr(words[0][:80])
             raise ValueError(
                 f"examples: row {number:,}: expected + or - before the symbols, got {got}; read the training strings, "
-                "or label these"
+                "or label these strings"
             )
         yield number, (words[1:], words[0])
 
@@ -322,8 +327,8 @@ def _rows_of_abbadingo(path: Path, header: Sequence[str], lines: Iterable[tuple[
             raise ValueError(f"examples: row {number:,}: expected label, length and symbols, got {line[:80]!r}")
         if words[0] == "-1":
             raise ValueError(
-                f"examples: row {number:,}: expected a label, got -1, which marks strings without one; leave them "
-                "out, and count again in the first line"
+                f"examples: row {number:,}: expected a label, got -1, which marks strings without a label; leave these "
+                "strings out, and correct the count in the first line"
             )
         count += 1
         symbols.update(words[2:])
@@ -369,7 +374,7 @@ def _rows_of_frame(frame: Any, columns: Columns) -> Pairs:
         table = nw.from_native(frame, eager_only=True)
     except TypeError:
         raise ValueError(
-            f"examples: expected a file, pairs or a data frame, got {type(frame).__name__}; collect it first"
+            f"examples: expected a file, pairs or a data frame, got {type(frame).__name__}; collect the frame first"
         ) from None
     names = list(table.columns)
     indices = columns.find(names) if columns.has_header(names) else (0, 1)

@@ -85,7 +85,7 @@ class DFALanguage(RecognitionTask):
     def _is_whole(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         accept = fields.get("accept")
         if accept is not None and "file" not in fields:
-            raise ValueError(f"accept: expected together with a file, got {accept!r} alone; leave it out")
+            raise ValueError(f"accept: expected only together with a file, got {accept!r} alone; leave it out")
         fields = fields_of_file(fields, lambda labeled: _entries(labeled, accept))
         missing = [name for name in _MACHINE if name not in fields]
         if 0 < len(missing) < len(_MACHINE):

@@ -70,7 +70,9 @@ class NextSymbols(RegularTask):
     @model_validator(mode="after")
     def _has_different_answers(self) -> "NextSymbols":
         if not isinstance(self.base, RecognitionTask):
-            raise ValueError(f"base: expected a task that recognizes a language, got {self.base.name}; try tomita")
+            raise ValueError(
+                f"base: expected a task that recognizes a language, got {self.base.name}; choose for example tomita"
+            )
         if len(self.classes) < 2:
             way_out = "choose another language" if self.with_end else "set with_end=true, or choose another language"
             raise ValueError(

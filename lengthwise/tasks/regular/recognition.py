@@ -230,8 +230,7 @@ def check_language(language: DFA, setting: str) -> None:
     if inside.all() or not inside.any():
         raise ValueError(
             f"{setting}: expected a language with strings inside and outside, got a language that contains "
-            f"{'every' if inside.all() else 'no'} string of one symbol or more; choose another, which leaves something "
-            "to decide"
+            f"{'every' if inside.all() else 'no'} string of one symbol or more; choose a language with both"
         )
 
 

@@ -34,7 +34,7 @@ def _made(given: object) -> object:
     except ValueError as problem:
         raise ValueError("; ".join(str(problem).splitlines())) from None
     if not isinstance(task, RegularTask):
-        raise ValueError(f"name: expected a regular task, got {name!r}; choose one that has a transducer")
+        raise ValueError(f"name: expected a regular task, got {name!r}; choose a task that has a transducer")
     return task
 
 
@@ -85,7 +85,7 @@ class Scratchpad(RegularTask):
         if (machine.outputs[after_a_symbol] == IGNORE).any():
             raise ValueError(
                 f"base: expected a task that answers every prefix, got {self.base.name}, which does not; choose "
-                "another, because an answer follows each symbol"
+                "another task, because an answer follows each symbol"
             )
         if len(set(self.symbols)) < len(self.symbols) or any(symbol.split() != [symbol] for symbol in self.symbols):
             raise ValueError(

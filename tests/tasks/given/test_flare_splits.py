@@ -89,7 +89,7 @@ def test_line_ends_and_marks_of_windows_change_nothing(change, tmp_path: Path) -
         (
             "num-edits.txt",
             "1\n",
-            r"num-edits\.txt: expected a line for each string of label 0, got none for line 5 of m",
+            r"num-edits\.txt: expected a line for each string of label 0, got no line for line 5 of m",
         ),
         (
             "num-edits.txt",
@@ -110,7 +110,7 @@ def test_line_ends_and_marks_of_windows_change_nothing(change, tmp_path: Path) -
         (
             "log-probabilities.txt",
             "-2.5\n-1\n",
-            r"expected a line for each string of label 1, got none for line 4 of ma",
+            r"expected a line for each string of label 1, got no line for line 4 of ma",
         ),
         (
             "next-symbols.jsonl",
@@ -156,7 +156,9 @@ def test_every_fault_is_named_with_file_and_line(
 def test_a_broken_link_is_not_a_missing_file(tmp_path: Path) -> None:
     folder = split_folder(tmp_path / "train", {"num-edits.txt": None})
     (folder / "num-edits.txt").symlink_to(tmp_path / "none")
-    with pytest.raises(ValueError, match=r"num-edits\.txt: expected a file, got a missing one; restore it"):
+    with pytest.raises(
+        ValueError, match=r"num-edits\.txt: expected a file, got a link to a missing file; restore the file,"
+    ):
         read_examples(folder)
 
 

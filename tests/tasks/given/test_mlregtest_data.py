@@ -37,8 +37,8 @@ def test_strings_and_labels_are_read(tmp_path: Path) -> None:
         ),
         (b"ab\tTRUE\nb\0a\tFALSE\n", r"line 2: expected symbols that are visible characters, got '\\x00'"),
         (b"ab\tTRUE\n\xff\tFALSE\n", "expected text in UTF-8, got other bytes at 8; convert it"),
-        (b"ab\tTRUE\nba\tTRUE\n", "expected labels of two classes or more, got 'TRUE' alone"),
-        (b"", "expected a string of one symbol or more, got 0 rows without one"),
+        (b"ab\tTRUE\nba\tTRUE\n", "expected labels of two classes or more, got only 'TRUE'"),
+        (b"", "expected a string of one symbol or more, got 0 rows without such a string;"),
     ],
 )
 def test_every_fault_is_named_with_its_line(content: bytes, message: str, tmp_path: Path) -> None:

@@ -105,13 +105,16 @@ def test_smaller_sizes_are_parts_of_larger_ones(tmp_path: Path, monkeypatch: pyt
 def test_existing_files_are_kept(tmp_path: Path) -> None:
     (tmp_path / "Small").mkdir()
     (tmp_path / "Small/no-bb_Dev.txt").write_text("mine")
-    with pytest.raises(ValueError, match=r"no-bb_Dev\.txt: expected a new file, got one that exists; name another"):
+    with pytest.raises(ValueError, match=r"no-bb_Dev\.txt: expected a new file, got a file that exists; name another"):
         write_mlregtest(tmp_path, "no-bb", NO_BB)
     assert len([*tmp_path.rglob("*.txt")]) == 1
 
 
 def test_wrong_sizes_are_rejected(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="size: expected a multiple of 40, got 50; MLRegTest has 1,000 or more"):
+    with pytest.raises(
+        ValueError,
+        match="size: expected a multiple of 40, got 50; give for example 1,000, the smallest size of MLRegTest",
+    ):
         mlregtest_splits(NO_BB, 50)
     with pytest.raises(ValueError, match="largest: expected Small, Mid, Large, got 'Huge'; choose one of them"):
         write_mlregtest(tmp_path, "x", NO_BB, largest="Huge")

@@ -123,17 +123,25 @@ def test_numbers_are_in_order() -> None:
 @pytest.mark.parametrize(
     ("rows", "supervision", "sentence"),
     [
-        ([], "last", "expected a string of one symbol or more, got 0 rows without one"),
-        ([("", "x")], "last", "got 1 rows without one"),
-        ([("a", "x"), ("b", "x")], "last", "expected labels of two classes or more, got 'x' alone"),
+        ([], "last", "expected a string of one symbol or more, got 0 rows without such a string;"),
+        ([("", "x")], "last", "got 1 rows without such a string;"),
+        ([("a", "x"), ("b", "x")], "last", "expected labels of two classes or more, got only 'x'"),
         ([("a", "x"), (None, "y")], "last", "row 2: expected a string, got a missing value; write"),
         (
             [("a", "x"), ({"a": 1}, "y")],
             "last",
             "row 2: expected a string, or a list of symbols, got an object of 1",
         ),
-        ([("a", "x"), (["a", {"b": 1}], "y")], "last", "row 2: expected symbols in a list, got {'b': 1}; name them by"),
-        ([("a", "x"), (["a", ["b"]], "y")], "last", "row 2: expected symbols in a list, got .'b'.; name them by text"),
+        (
+            [("a", "x"), (["a", {"b": 1}], "y")],
+            "last",
+            "row 2: expected symbols in a list, got {'b': 1}; write each symbol as a",
+        ),
+        (
+            [("a", "x"), (["a", ["b"]], "y")],
+            "last",
+            "row 2: expected symbols in a list, got .'b'.; write each symbol as a text",
+        ),
         ([("a", "x"), (float("nan"), "y")], "last", "row 2: expected a string, got a missing value; write"),
         ([("a", "x"), ("b", None)], "last", "row 2: expected one label, got an empty one"),
         ([("a", "x"), ("b", ["x", "y"])], "last", "row 2: expected one label, got a list of 2; if there is one for"),
@@ -171,7 +179,7 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
         ("file.csv", b"text,label\nab\n", "row 2: expected 2 columns, got 1; look at commas and quotes"),
         ("file.csv", b"text,label\nab,cd,yes\n", "row 2: expected 2 columns, got 3; look at commas and quotes"),
         ("file.csv", b"ab,1\nab,cd,2\n", "row 2: expected 2 columns, got 3; look at commas and quotes"),
-        ("file.csv", b"text,label\n", "got 0 rows without one"),
+        ("file.csv", b"text,label\n", "got 0 rows without such a string;"),
         ("file.csv", b"id,session,status\n1,ab,x\n2,b,y\n", "string: expected one of the columns 'id', 'session'"),
         ("file.csv", b"session,status\nab,x\nb,y\n", "name its columns 'session' (string) and 'status' (label)"),
         ("file.jsonl", b'{"text": "ab", "label": 1}\n{"text": \n', "row 2: expected JSON, got something else"),
@@ -195,7 +203,7 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
             "expected a first line with the numbers of strings and of symbols, got ['\u00b2'",
         ),
         ("file.dat", b"2 1\n1 1 a\n0 1 b\n", "expected 1 symbols, as in its first line, got 2"),
-        ("file.dat", b"2 2\n1 1 a\n-1 1 b\n", "row 3: expected a label, got -1, which marks strings without one"),
+        ("file.dat", b"2 2\n1 1 a\n-1 1 b\n", "row 3: expected a label, got -1, which marks strings without a"),
         ("file.jsonl", b'{"string": null, "label": "x"}\n', "row 1: expected a string, got a missing value; write"),
         ("file.dat", b"2 2\n1 1 a\n", "expected 2 strings, as in its first line, got 1"),
         ("file.parquet", b"", "expected the package pyarrow for Parquet, got none; pip install pyarrow"),
@@ -303,7 +311,7 @@ def test_the_name_of_a_file_is_no_part_of_a_run(tmp_path: Path) -> None:
     os.utime(file, ns=(0, 0))
     runs.append(make_spec("examples", "gru", {"task": {"file": str(file)}, "train": {"min_length": 1}}).id)
     assert runs[0] == runs[1] != runs[2]
-    with pytest.raises(ValueError, match=r"its examples have lengths from 1 to 4: choose among these"):
+    with pytest.raises(ValueError, match=r"its examples have lengths from 1 to 4: choose lengths in this range"):
         make_spec("examples", "gru", {"task": {"file": str(file)}})
     with pytest.raises(
         ValueError, match=r"^task\.file: .*none\.csv: expected a file of examples, got no such file; give"
@@ -321,7 +329,7 @@ def test_arrays_tensors_and_symbols_of_any_kind_are_lists() -> None:
         assert examples.digest == expected.digest
     assert read_examples([("a\n", "in"), ("a", "out")]).symbols == ("\n", "a")
     for missing in (None, float("nan"), ""):
-        with pytest.raises(ValueError, match="expected a symbol at each index of a list, got "):
+        with pytest.raises(ValueError, match="expected a non-empty text at each index of a list, got "):
             read_examples([(["a", missing], "in"), (["a"], "out")])
     with pytest.raises(ValueError, match=r"^supervision: expected last or prefix, got 'prefx'; did you mean 'prefix'"):
         read_examples([("a", "1"), ("b", "0")], supervision="prefx")
