@@ -69,8 +69,10 @@ def _way_out(task: Task, recipe: Recipe) -> str:
         return f"its training split has {len(task.tokens('train')):,} tokens: lower it, or give a longer text"
     if isinstance(task, ExamplesTask):
         lengths = task.examples.lengths
-        return f"its examples have lengths from {lengths.min()} to {lengths.max():,}: choose among these"
-    return "choose others" if recipe.lengths == "legal" else "raise it, or train on lengths 'legal'"
+        return f"its examples have lengths from {lengths.min()} to {lengths.max():,}: choose lengths in this range"
+    return (
+        "choose other lengths" if recipe.lengths == "legal" else "raise train.max_length, or train on lengths 'legal'"
+    )
 
 
 def training_set(task: Task, recipe: Recipe, length: int, *, seed: int) -> Batch:

@@ -188,7 +188,9 @@ def train(
     check_is_model(model)
     check_is_task(task)
     if not isinstance(recipe, Recipe):
-        raise ValueError(f"recipe: expected a Recipe, got a {type(recipe).__name__}; write Recipe(steps=1_000), say")
+        raise ValueError(
+            f"recipe: expected a Recipe, got a {type(recipe).__name__}; write for example Recipe(steps=1_000)"
+        )
     check_function("on_step", on_step)
     check_memory(model, recipe)
     state = TrainingState(model, recipe, task)

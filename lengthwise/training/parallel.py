@@ -71,7 +71,9 @@ def parse_parallel(name: str | None) -> Parallel:
     if name is not None and name not in known:
         raise ValueError(f"parallel: expected one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
     if name is not None and not is_started_by_torchrun():
-        raise ValueError(f"parallel: expected no value with one process, got {name!r}; start several with torchrun")
+        raise ValueError(
+            f"parallel: expected no value with one process, got {name!r}; start several processes with torchrun"
+        )
     return cast(Parallel, name or "ddp")
 
 
@@ -91,8 +93,8 @@ def own_device(name: str) -> torch.device:
     local, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
     if local >= count:
         raise ValueError(
-            f"device: expected a GPU for each process of this machine, got {count} for {local + 1} or more; start "
-            f"{count} processes on it"
+            f"device: expected a GPU for each process of this machine, got {count} GPUs for {local + 1} processes or "
+            f"more; start at most {count} processes on this machine"
         )
     torch.cuda.set_device(local)
     return torch.device("cuda", local)

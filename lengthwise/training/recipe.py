@@ -136,7 +136,7 @@ class TaskRiseRecipe(Description):
     @model_validator(mode="after")
     def _rises(self) -> "TaskRiseRecipe":
         if self.stop < self.start:
-            raise ValueError(f"stop: expected at least start={self.start}, got {self.stop}; raise it or lower start")
+            raise ValueError(f"stop: expected at least start={self.start}, got {self.stop}; raise stop or lower start")
         return self
 
     def value_at(self, step: int) -> int:
@@ -269,13 +269,13 @@ class Recipe(Description):
     def _lengths_in_order(self) -> "Recipe":
         if self.min_length > self.max_length:
             raise ValueError(
-                f"min_length: expected at most max_length={self.max_length}, got {self.min_length}; lower it or raise "
-                "max_length"
+                f"min_length: expected at most max_length={self.max_length}, got {self.min_length}; lower min_length "
+                "or raise max_length"
             )
         if self.pace and self.pace.contract_steps >= self.steps:
             raise ValueError(
-                f"pace.contract_steps: expected fewer than steps={self.steps}, got {self.pace.contract_steps}; "
-                "lower it or raise steps"
+                f"pace.contract_steps: expected fewer than steps={self.steps}, got {self.pace.contract_steps}; lower "
+                "contract_steps or raise steps"
             )
         if self.num_examples is not None and self.states:
             raise ValueError(

@@ -50,13 +50,14 @@ def check_trainable(model: SequenceModel) -> None:
     # Otherwise the first backward pass fails, with torch's message about a tensor without a gradient.
     if not torch.is_grad_enabled() or torch.is_inference_mode_enabled():
         raise ValueError(
-            "train: expected a call that may take gradients, got one within no_grad or inference_mode; call it outside"
+            "train: expected a call that may take gradients, got a call within no_grad or inference_mode; train "
+            "outside of these"
         )
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if not trained or any(parameter.is_inference() for parameter in model.parameters()):
         raise ValueError(
-            f"model: expected weights to train, got a {model.name} without any, or with some that were made within "
-            "inference_mode; make it outside, and set requires_grad to True"
+            f"model: expected weights to train, got a {model.name} without trainable weights, or with weights made "
+            "within inference_mode; make the model outside of inference_mode, and set requires_grad to True"
         )
     for name, parameter in trained.items():
         if parameter.is_floating_point() and parameter.itemsize < 4:
@@ -172,7 +173,8 @@ def check_longest(model: SequenceModel, task: SymbolTask, recipe: Recipe) -> Non
     if num_symbols > model.max_length:
         raise ValueError(
             f"train.max_length: expected strings of at most {model.max_length:,} symbols, the most that {model.name} "
-            f"reads, got {num_symbols:,} at length {longest:,}; lower it, or give the model more positions"
+            f"reads, got {num_symbols:,} at length {longest:,}; lower train.max_length, or give the model more "
+            "positions"
         )
 
 

@@ -123,7 +123,7 @@ def test_a_run_goes_on_from_the_gpu_on_the_cpu_and_back(tmp_path: Path) -> None:
 def test_a_net_that_was_trained_there_is_certified_on_the_cpu() -> None:
     state, _ = trained(spec_of("gru"), CUDA)
     here = certify(state.model.cpu(), spec_of("gru").task)
-    with pytest.raises(ValueError, match="weights on the CPU, got some on cuda"):
+    with pytest.raises(ValueError, match="weights on the CPU, got weights on cuda"):
         certify(state.model.cuda(), spec_of("gru").task)
     assert here.level
 

@@ -135,5 +135,7 @@ def test_at_a_constant_rate_a_pace_decides_when_training_ends_and_nothing_else()
 
 
 def test_a_pace_without_steps_to_learn_in_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"pace.contract_steps: expected fewer than steps=300, got 300; lower it or"):
+    with pytest.raises(
+        ValueError, match=r"pace.contract_steps: expected fewer than steps=300, got 300; lower contract_steps or"
+    ):
         Recipe(steps=300, pace=PaceRecipe(contract_steps=300))

@@ -79,7 +79,7 @@ def test_what_several_processes_cannot_do_is_refused(changes: dict[str, object],
 
 def test_how_processes_share_a_run_is_for_several_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse_parallel(None) == "ddp"
-    with pytest.raises(ValueError, match="parallel: expected no value with one process, got 'fsdp'; start several w"):
+    with pytest.raises(ValueError, match="parallel: expected no value with one process, got 'fsdp'; start several p"):
         parse_parallel("fsdp")
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert parse_parallel("fsdp") == "fsdp"
@@ -94,7 +94,9 @@ def test_each_process_has_a_gpu_of_its_own_or_says_that_there_are_too_few(monkey
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
-    with pytest.raises(ValueError, match=r"device: expected a GPU for each process .*, got 2 for 3 or more"):
+    with pytest.raises(
+        ValueError, match=r"device: expected a GPU for each process .*, got 2 GPUs for 3 processes or more"
+    ):
         own_device("cuda")
     monkeypatch.setenv("LOCAL_RANK", "1")
     assert own_device("cuda") == torch.device("cuda", 1)
