@@ -44,7 +44,9 @@ def run_contents(path: Path) -> dict[str, Any]:
     stored = load_stored(path)
     model, task = stored.model.eval(), stored.task
     if not isinstance(task, SymbolTask):
-        raise ValueError(f"{path}: expected a model that reads symbols, got one of task {task.name}, which has vectors")
+        raise ValueError(
+            f"{path}: expected a model that reads symbols, got a model of task {task.name}, which has vectors"
+        )
     net = net_json(model)
     certificate = _certificate(path, stored) if isinstance(task, RegularTask) else None
     extraction = None if certificate is None else extraction_again(certificate, model, task.symbols)

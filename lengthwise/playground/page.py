@@ -33,7 +33,7 @@ def write_playground(paths: Sequence[Path], page: Path, *, title: str = "Playgro
     if not paths:
         raise ValueError("runs: expected at least one run, got none; `lengthwise train` makes one")
     if len({path.resolve() for path in paths}) < len(paths):
-        raise ValueError("runs: expected each run once, got one twice; leave one of the two out")
+        raise ValueError("runs: expected each run once, got one run twice; leave one of the two out")
     content = playground_page(
         _with_distinct_names([run_contents(path) for path in paths], paths), title, command
     ).encode()

@@ -101,7 +101,7 @@ def given_text(scale: Scale) -> Text:
         if missing := [name for name in FIELDS.values() if not (Path(folder) / f"{name}.txt").is_file()]:
             raise ValueError(
                 f"{FOLDER}: expected a folder with train.txt, valid.txt and test.txt, got {folder} without "
-                f"{missing[0]}.txt; name another"
+                f"{missing[0]}.txt; name another folder"
             )
         files = {field: [Path(folder) / f"{split}.txt"] for field, split in FIELDS.items()}
         text = make_task("text", **files, vocab_size=GPT2_VOCAB_SIZE if scale == "paper" else VOCAB_SIZE)

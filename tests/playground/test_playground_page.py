@@ -141,7 +141,7 @@ def test_requests_that_cannot_be_met_are_one_sentence(compiled, tmp_path: Path, 
     (folder, *_) = compiled.values()
     for paths, page, sentence in (
         ([], "play.html", "runs: expected at least one run, got none"),
-        ([folder, folder], "play.html", "runs: expected each run once, got one twice"),
+        ([folder, folder], "play.html", "runs: expected each run once, got one run twice"),
         ([folder], "play.htm", "page: expected a name that ends in .html, got 'play.htm'"),
     ):
         with pytest.raises(ValueError, match=sentence):

@@ -75,8 +75,8 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
     names = _names([next(iter(group.values())) for group in groups.values()])
     if len(groups) < 2:
         raise ValueError(
-            f"results: expected two or more models, or two or more settings of a model, got only {names[0]}; add other "
-            "runs"
+            f"results: expected two or more models, or two or more settings of a model, got only {names[0]}; add runs "
+            "of another model or with other settings"
         )
     seeds = sorted(set.intersection(*(set(group) for group in groups.values())))
     if not seeds:

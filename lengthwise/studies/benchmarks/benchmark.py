@@ -95,7 +95,7 @@ def read_published(path: Path) -> Published:
         if len(entries) != len(table.rows):
             raise ValueError(
                 f"{path}: models.{model}: expected {len(table.rows)} entries, as many as rows, got {len(entries)}; "
-                "write an empty one if a number was not published"
+                "write an empty entry if a number was not published"
             )
         for row, entry in zip(table.rows, entries, strict=True):
             if entry:

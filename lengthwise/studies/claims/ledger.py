@@ -122,7 +122,7 @@ class Ledger:
         if entry.expected is None and not cell.published:
             raise ValueError(
                 f"expected: expected the lowest score at which the claim holds, because {entry} has no entry of the "
-                "paper, got none; give it"
+                "paper, got none; give this score"
             )
         limits = (entry.expected, 1.0) if entry.expected is not None else printed_range(cell.published)
         fit = None

@@ -26,7 +26,7 @@ def number_in(text: str, lookup: TableNumber) -> str:
     if len(cells) != 1:
         raise ValueError(
             f"{page}: expected one table with a column {column!r} and a line that begins with {line}"
-            f"{f' below {heading!r}' if heading else ''}, got {len(cells)} different cells; name others"
+            f"{f' below {heading!r}' if heading else ''}, got {len(cells)} different cells; name another column or line"
         )
     return re.sub(r" \([\d.,]+\)$", "", cells.pop())
 
