@@ -206,7 +206,9 @@ def check_arithmetic() -> None:
         if (mode := os.environ.get(name, "STRICT")).upper() != "STRICT":
             raise ValueError(f"precision: expected {name} unset or STRICT, got {mode!r}; unset it")
     if torch.is_autocast_enabled("cpu"):
-        raise ValueError("precision: expected no autocast, got one on the CPU; call this outside of it")
+        raise ValueError(
+            "precision: expected no autocast, got autocast on the CPU; call this function outside of autocast"
+        )
     if (dtype := torch.get_default_dtype()) != torch.float32:
         raise ValueError(
             f"dtype: expected float32 as torch's default, got {str(dtype).removeprefix('torch.')}; call "

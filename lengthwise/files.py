@@ -67,21 +67,24 @@ def check_new(paths: Iterable[Path]) -> None:
     """Raise a ValueError if one of the paths exists, even as a broken link."""
     for path in paths:
         if os.path.lexists(path):
-            raise ValueError(f"{path}: expected a new file, got one that exists; name another folder")
+            raise ValueError(f"{path}: expected a new file, got a file that exists; name another folder")
 
 
 def _missing_or_unreadable(path: Path, error: OSError) -> FileNotFoundError | UnreadableFile:
     """Return the exception for a missing file or for an unreadable file, because users fix them differently."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return FileNotFoundError(error.errno, error.strerror, str(path))
-    return UnreadableFile(f"{path}: cannot be read: {error.strerror or error}; make it readable, or name another")
+    return UnreadableFile(
+        f"{path}: cannot be read: {error.strerror or error}; make the file readable, or name another file"
+    )
 
 
 def check_suffix(argument: str, path: Path, suffixes: Collection[str]) -> None:
     """Raise a ValueError that names the argument unless the path ends in one of the suffixes."""
     if path.suffix not in suffixes:
         raise ValueError(
-            f"{argument}: expected a name that ends in {', '.join(suffixes)}, got {path.name!r}; name another"
+            f"{argument}: expected a name that ends in {', '.join(suffixes)}, got {path.name!r}; choose one of these "
+            "suffixes"
         )
 
 

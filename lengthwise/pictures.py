@@ -42,7 +42,9 @@ class Picture(NamedTuple):
 def check_picture(path: Path) -> None:
     """Raise a ValueError unless `path` is named as a PNG, SVG or PDF file."""
     if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"picture: expected a name that ends in .png, .svg or .pdf, got {path.name!r}; name another")
+        raise ValueError(
+            f"picture: expected a name that ends in .png, .svg or .pdf, got {path.name!r}; choose one of these suffixes"
+        )
 
 
 def pictures(requests: Sequence[tuple[str, Chart | str]]) -> list[bytes] | None:

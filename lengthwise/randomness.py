@@ -33,7 +33,9 @@ def whole_seed(seed: object) -> int:
     try:
         return operator.index(seed)  # type: ignore[arg-type]
     except TypeError:
-        raise ValueError(f"seed: expected a whole number, got {truncate(repr(seed))}; 0 is one") from None
+        raise ValueError(
+            f"seed: expected a whole number, got {truncate(repr(seed))}; give a number such as 0"
+        ) from None
 
 
 @contextmanager

@@ -160,7 +160,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
                 `/` and `.`. If members name folders, names must begin with a letter, a digit or `_`, without `/`.
         """
         if not isinstance(name, str):  # the decorator without parentheses
-            raise ValueError(f"{self.kind}: expected a name, got {name!r}; add one, as in register('mine')")
+            raise ValueError(f"{self.kind}: expected a name, got {name!r}; add a name, as in register('mine')")
         if not re.fullmatch(self._pattern, name):
             raise ValueError(
                 f"{self.kind}: expected a name of letters, digits, {self._signs} and ., got {name!r}; rename it"
@@ -175,7 +175,9 @@ class Registry(Mapping[str, Member], Generic[Member]):
                 )
             if missing := ", ".join(sorted(getattr(member, "__abstractmethods__", ()))):
                 what = getattr(member, "__name__", name)
-                raise ValueError(f"{what}: expected the methods {missing}, got none; write them in the class")
+                raise ValueError(
+                    f"{what}: expected the methods {missing}, got a class without them; define them in the class"
+                )
             if name in self._members and not _same_definition(self._members[name], member):
                 where = file_of(self._members[name]) or "this program"
                 raise ValueError(f"{self.kind} {name!r} is registered twice, first in {where}; choose another name")

@@ -194,9 +194,12 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: first_tokens(seed=None), "seed: expected a whole number, got None; 0 is one"),
-        (lambda: certify(NET, PARITY, seed="x"), "seed: expected a whole number, got 'x'; 0 is one"),
-        (lambda: lengthwise.equal(NET, NET, seed=1.5), "seed: expected a whole number, got 1.5; 0 is one"),
+        (lambda: first_tokens(seed=None), "seed: expected a whole number, got None; give a number such as 0"),
+        (lambda: certify(NET, PARITY, seed="x"), "seed: expected a whole number, got 'x'; give a number such as 0"),
+        (
+            lambda: lengthwise.equal(NET, NET, seed=1.5),
+            "seed: expected a whole number, got 1.5; give a number such as 0",
+        ),
         (
             lambda: lengthwise.equal(NET, "x"),
             "other: expected a model of this package, got str; for a net of your own, call "
@@ -204,7 +207,7 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
         ),
         (
             lambda: lengthwise.equal(NET, OTHER, classes=("a",)),
-            "classes: expected 2 names, one for each answer of the nets, got 1; name all",
+            "classes: expected 2 names, one for each answer of the nets, got 1; name all answers",
         ),
         (
             lambda: lengthwise.equal(NET, OTHER, classes=("a", "a")),

@@ -78,7 +78,7 @@ def test_names_that_runs_are_called_by_are_names_of_folders(name: str) -> None:
 
 @pytest.mark.unchecked
 def test_what_is_registered_wrongly_is_said_at_once() -> None:
-    with pytest.raises(ValueError, match=r"task: expected a name, got <class .*Mine'>; add one"):
+    with pytest.raises(ValueError, match=r"task: expected a name, got <class .*Mine'>; add a name"):
 
         @TASKS.register
         class Mine(Parity):
@@ -93,7 +93,9 @@ def test_what_is_registered_wrongly_is_said_at_once() -> None:
             """Nothing that a task has."""
 
     assert "no-task" not in TASKS
-    with pytest.raises(ValueError, match=r"^Lacking: expected the methods baseline, .*, got none; write"):
+    with pytest.raises(
+        ValueError, match=r"^Lacking: expected the methods baseline, .*, got a class without them; define"
+    ):
 
         @TASKS.register("no-task")
         class Lacking(RegularTask):
