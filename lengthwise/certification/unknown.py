@@ -93,8 +93,7 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
     num_symbols, _ = sizes_of("model", model)
     if num_symbols not in (None, len(names[0])):
         raise ValueError(
-            f"symbols: expected {num_symbols:,} names, one for each symbol of the net, got {len(names[0]):,}; name all "
-            "symbols"
+            f"symbols: expected {num_symbols:,} names, one for each symbol, got {len(names[0]):,}; name all symbols"
         )
     with checked_subject(model, placeholder_task(*names)):
         reader = reader_of(model, names[0])

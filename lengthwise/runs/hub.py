@@ -89,9 +89,7 @@ def save_hub(
     if exists(path) and not path.is_dir():
         raise ValueError(f"folder: expected a folder, got the file {path}; name another folder")
     if exists(path / CONFIG) and not is_of_library(path):
-        raise ValueError(
-            f"folder: expected a folder without another library's {CONFIG}, got {path}; name another folder"
-        )
+        raise ValueError(f"folder: expected no {CONFIG} of another library in it, got {path}; name another folder")
     if not isinstance(model, WrappedRNN) and not MODELS.has_member(type(model)):
         raise ValueError(
             f"model: expected a registered model or a net from `wrap`, got {type(model).__name__}; register its class "

@@ -89,8 +89,8 @@ def test_a_net_that_is_no_finite_machine_is_named() -> None:
     ("model", "symbols", "message"),
     [
         ("regular-gpt", "01", "expected a model that reads symbol by symbol, got a RegularGPT"),
-        ("gru", "012", "^symbols: expected 2 names, one for each symbol of the net, got 3; name all symbols$"),
-        ("gru", "0", "^symbols: expected 2 names, one for each symbol of the net, got 1; name all symbols$"),
+        ("gru", "012", "^symbols: expected 2 names, one for each symbol, got 3; name all symbols$"),
+        ("gru", "0", "^symbols: expected 2 names, one for each symbol, got 1; name all symbols$"),
         ("gru", "00", "symbols: expected names that are not empty and differ"),
     ],
 )

@@ -56,7 +56,7 @@ def test_only_models_that_can_be_read_back_are_saved(tmp_path: Path) -> None:
             save_hub(tmp_path / "new", wrong, task)
     assert not (tmp_path / "new").exists()
     (tmp_path / CONFIG).write_text("{}")
-    with pytest.raises(ValueError, match=r"folder: expected a folder without another library's config.json, got "):
+    with pytest.raises(ValueError, match=r"folder: expected no config.json of another library in it, got "):
         save_hub(tmp_path, model, TASK)
     with pytest.raises(ValueError, match="folder: expected a folder, got the file "):
         save_hub(tmp_path / CONFIG, model, TASK)

@@ -82,7 +82,7 @@ def change(path: list[Any], value: Any) -> dict[str, Any]:
         (change(["more"], []), r"^expected the entries of FlexFringe's models"),
         (
             change(["nodes", 1, "source"], -1),
-            r"^nodes: expected one node with the source -1, got 2; give this source to the initial state alone",
+            r"^nodes: expected one node with the source -1, got 2; give one node this source",
         ),
         (change(["nodes", 1, "id"], 0), r"^nodes: expected each id once, got 0 twice; keep one$"),
         (change(["nodes", 1, "id"], None), r"^expected the number of a node, got 'None'; write the model again$"),
