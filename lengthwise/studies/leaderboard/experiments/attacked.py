@@ -53,7 +53,7 @@ class AttackedNet(NamedTuple):
 
     `bound` is the number of symbols up to which the net is right, at level bounded. `counterexample_length` is the
     number of symbols of the certificate's counterexample, at level refuted. `certify` also reads random and structured
-    strings that are longer than those of the attack.
+    strings that are longer than the attack's strings.
     """
 
     row: str

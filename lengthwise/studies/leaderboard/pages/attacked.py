@@ -29,7 +29,7 @@ def attacked_page(study: Attacked, stem: str) -> StudyPage:
             markdown_table(["family", "nets"], by_family),
             "## Every net",
             "*In `certify`*: the number of symbols of the string that `certify` found. It also reads random and "
-            "structured strings that are longer than those of the attack.",
+            "structured strings that are longer than the attack's strings.",
             markdown_table(header, [_line(net) for net in study.nets]),
             *_without_error([net for net in study.nets if not net.errs]),
         ],
