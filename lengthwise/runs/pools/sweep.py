@@ -104,8 +104,11 @@ class _Sweep:
             for index in sorted(range(len(jobs)), key=lambda index: self._specs[index].seed):
                 self._submit(index, jobs[index])
             while self._submitted or self._held:
+                # This check comes before the first wait, during which short runs could all end.
+                if stop_requested():
+                    break
                 self._collect()
-                if self._listener_error or stop_requested():
+                if self._listener_error:
                     break
                 now = time.monotonic()
                 for index in [index for index, when in self._held.items() if when <= now]:
