@@ -202,6 +202,11 @@ def cycle_notation(permutation: Sequence[int]) -> str:
         >>> cycle_notation((1, 0, 3, 4, 2)), cycle_notation((0, 1))
         ('(0 1)(2 3 4)', '()')
     """
+    if sorted(permutation) != list(range(len(permutation))):
+        raise ValueError(
+            f"permutation: expected each number from 0 to {len(permutation) - 1} once, got {tuple(permutation)}; give "
+            "the image of each point"
+        )
     left = set(range(len(permutation)))
     cycles = []
     while left:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
+from lengthwise.validation import check_choice
 
 String = tuple[int, ...]
 Kind = Literal["Moore", "Mealy"]
@@ -84,6 +85,7 @@ def learn_by_lstar(
         finite automata using homing sequences" (1993), who add one suffix for each counterexample.
     Differs from the source: in nothing.
     """
+    check_choice("kind", kind, get_args(Kind))
     suffixes: list[String] = list(product(range(num_symbols), repeat=0 if kind == "Moore" else 1))
     num_read = len(suffixes[0])
     access: list[String] = [()]

@@ -149,7 +149,8 @@ class PreNormLayer(TreeAttentionLayer):
     """GPT-2's layer: x + attention(n1(x)), then x + W_2 GELU(W_1 n2(x)).
 
     Source: Chi et al. (2023), section 3 ("all the other details of GPT2").
-    Differs from the source: projections into the residual are not divided by a function of the depth, which varies.
+    Differs from the source: dropout is absent, and projections into the residual are not divided by a function of the
+        depth, which varies.
     """
 
     attention_bias = True

@@ -112,7 +112,7 @@ class RegularGPT(AnswersUpTo, SymbolTree):
         the net to ignore them. The default layer is `MergeLayer`. The lowest levels may have their own chunk sizes.
         Read-out weights of variant `"code"` are drawn from a normal distribution, which the published code truncates at
         two standard deviations. By default, windows have pads at all positions before a string. The published code pads
-        only the first chunk and cuts windows off. This changes answers if K >= 2.
+        only the first chunk and cuts windows off. This changes answers if K >= 2. Dropout is absent.
     """
 
     Config = RegularGPTConfig

@@ -72,7 +72,8 @@ def answer_log_probabilities(
     No tensor of size T S^2 is built. `lengthwise.ops.symbol_recurrence` describes a step.
 
     Raises:
-        ValueError: T = 0, or a token is not a symbol.
+        ValueError: T = 0, a token is not a symbol, a target is neither an answer nor `IGNORE`, or targets and tokens
+            differ in shape.
 
     Example: a symbol turns a coin over with probability 0.1, and the answer is the side that is up.
         >>> turn = torch.tensor([[[0.9, 0.1], [0.1, 0.9]]])
@@ -83,8 +84,23 @@ def answer_log_probabilities(
         [0.9, 0.1, 0.9]
     """
     check_symbols(tokens, len(transitions))
+    _check_targets(targets, tokens, len(emissions))
     result: Tensor = _AnswerLikelihood.apply(transitions, emissions, tokens, targets, initial)  # type: ignore[no-untyped-call]
     return result
+
+
+def _check_targets(targets: Tensor, tokens: Tensor, num_answers: int) -> None:
+    if targets.shape != tokens.shape:
+        raise ValueError(
+            f"targets: expected shape {list(tokens.shape)}, as tokens, got {list(targets.shape)}; give one answer, or "
+            f"{IGNORE}, for each token"
+        )
+    outside = (targets != IGNORE) & ((targets < 0) | (targets >= num_answers))
+    if bool(outside.any()):
+        raise ValueError(
+            f"targets: expected numbers from 0 to {num_answers - 1}, or {IGNORE} for no answer, got "
+            f"{int(targets[outside][0])}; give emissions a row for each answer"
+        )
 
 
 class _AnswerLikelihood(torch.autograd.Function):

@@ -182,6 +182,11 @@ class SymbolTask(Task):
 
         Spaces between symbols of one character are skipped, unless the space is a symbol.
         """
+        if not isinstance(text, Sequence):
+            raise ValueError(
+                f"text: {self.name} expected a text or a list of symbols, got {truncate(repr(text))}; give 'ab' or "
+                "['a', 'b']"
+            )
         known = truncate(" ".join(self.symbols))
         # Positions are kept, because the error message needs them after spaces are dropped.
         read = dict(enumerate(text.split() if self.separator and isinstance(text, str) else text))
@@ -199,7 +204,18 @@ class SymbolTask(Task):
         return torch.tensor([ids[symbol] for symbol in read.values()], dtype=torch.int64)
 
     def decode(self, ids: Int64[Tensor, " T"]) -> str:
-        """Return the text of ids, without pads."""
+        """Return the text of ids, without pads.
+
+        Raises:
+            ValueError: the ids are not a tensor [T] of whole numbers, or a number is not the id of a symbol or a pad.
+        """
+        is_line = isinstance(ids, Tensor) and ids.ndim == 1 and not ids.is_floating_point()
+        if not is_line or (len(ids) and not -1 <= int(ids.min()) <= int(ids.max()) < len(self.symbols)):
+            got = truncate(repr(ids.tolist() if isinstance(ids, Tensor) else ids))
+            raise ValueError(
+                f"ids: {self.name} expected a tensor [T] of ids from 0 to {len(self.symbols) - 1}, or {PAD} for a pad, "
+                f"got {got}; encode returns such a tensor"
+            )
         return self.separator.join(self.symbols[index] for index in ids.tolist() if index != PAD)
 
 
