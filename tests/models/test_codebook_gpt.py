@@ -52,6 +52,19 @@ def test_the_three_forms_are_one_function_of_codes(dtype: torch.dtype, chunk_siz
     assert all(any(torch.equal(state, code) for code in model.codebook.known) for state in states)
 
 
+@pytest.mark.parametrize("chunk_size", [2, 3])
+@pytest.mark.parametrize("length", [1, 2, 7, 63, 200])
+def test_the_three_forms_have_the_same_gradients(chunk_size: int, length: int) -> None:
+    model, inputs = quantizing(chunk_size=chunk_size).double(), strings(length)
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+    def gradients(logits: torch.Tensor) -> list[torch.Tensor]:
+        return list(torch.autograd.grad(logits.logsumexp(-1).sum(), parameters, materialize_grads=True))
+
+    torch.testing.assert_close(gradients(model(inputs)), gradients(model.forward_by_definition(inputs)))
+    torch.testing.assert_close(gradients(model.last(inputs)), gradients(model(inputs)[:, -1]))
+
+
 def test_noise_moves_codes_and_is_quantized_away() -> None:
     model, inputs = quantizing(), strings(100)
     tiny = 1e-5

@@ -58,6 +58,20 @@ def test_fast_forms_are_the_definition(kind: str, length: int) -> None:
     assert length < 12 or len(expected.argmax(2).unique()) > 1
 
 
+@pytest.mark.parametrize("length", [1, 2, 3, 12])
+@pytest.mark.parametrize("kind", MODELS)
+def test_fast_forms_have_the_gradients_of_the_definition(kind: str, length: int) -> None:
+    model = make(kind).double()
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+    def gradients(logits: torch.Tensor) -> list[torch.Tensor]:
+        return list(torch.autograd.grad(logits.logsumexp(-1).sum(), parameters, materialize_grads=True))
+
+    expected = model.by_definition(draw(length))
+    torch.testing.assert_close(gradients(model(draw(length))), gradients(expected))
+    torch.testing.assert_close(gradients(model.last(draw(length))), gradients(model.by_definition(draw(length))[:, -1]))
+
+
 @pytest.mark.parametrize(
     ("kind", "expected"), [("window", 3), ("window of 4", 10), ("loops", 7), ("alibi", None), ("gru", None)]
 )
