@@ -61,7 +61,7 @@ def test_fast_forms_are_the_definition(kind: str, length: int) -> None:
 @pytest.mark.parametrize("length", [1, 2, 3, 12])
 @pytest.mark.parametrize("kind", MODELS)
 def test_fast_forms_have_the_gradients_of_the_definition(kind: str, length: int) -> None:
-    model = make(kind).double()
+    model = make(kind)
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
 
     def gradients(logits: torch.Tensor) -> list[torch.Tensor]:
