@@ -305,9 +305,7 @@ WORKS = (
     Work("compare counters of n and n + 1", "automata-lib", "`==`", "states", (150, 300, 600), _compare_counters),
     Work("compare a random machine and its copy", "automata-lib", "`==`", "states", STATES, _compare_drawn),
     Work("multiply out a symmetric group", "python", "15 lines", "points", (5, 6, 7), _products_in_group),
-    Work(
-        "read one string, (a\\|b)*abb", "google-re2", "`fullmatch`", "symbols", LONG, _read_one_string, 1.0, RE2_REASON
-    ),
+    Work("read one string, (a|b)*abb", "google-re2", "`fullmatch`", "symbols", LONG, _read_one_string, 1.0, RE2_REASON),
     Work("learn a machine of ten states", peer="`run_RPNI`", make=_learn("RPNI"), **LEARN),
     Work("learn a machine of ten states", peer="`run_EDSM`", make=_learn("EDSM"), **LEARN),
     Work("train an LSTM", peer="`nn.LSTM`", sizes=(40, 160), make=_recurrence("lstm"), aim=0.95, **TORCH),
