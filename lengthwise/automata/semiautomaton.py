@@ -47,7 +47,7 @@ class Semiautomaton:
     symbols: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        table = np.array(self.table)
+        table = array_of("table", self.table)
         if table.ndim != 2 or table.size == 0 or not np.issubdtype(table.dtype, np.integer):
             raise ValueError(
                 f"table: expected a non-empty [states, symbols] array of integers, "
@@ -289,9 +289,17 @@ class Semiautomaton:
         return Semiautomaton(rank[blocks][table[first[order]]], self.symbols), labels[kept][first[order]]
 
 
+def array_of(argument: str, values: object) -> np.ndarray:
+    """Return a new array of rows that have the same length; raise a ValueError that names the argument for others."""
+    try:
+        return np.array(values)
+    except ValueError:
+        raise ValueError(f"{argument}: expected rows of the same length, got rows of several; complete them") from None
+
+
 def whole_numbers(values: object) -> Int64[np.ndarray, "*N"]:
     """Return numbers of states, classes or answers as a new array of int64; raise a ValueError for other types."""
-    array = np.array(values)
+    array = array_of("table", values)
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"table: expected whole numbers, got {array.dtype}; number classes and answers from 0 on")
     return array.astype(np.int64)

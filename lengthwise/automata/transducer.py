@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
-from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.semiautomaton import Semiautomaton, array_of
 from lengthwise.conventions import IGNORE
 from lengthwise.validation import check_kind
 
@@ -36,7 +36,7 @@ class Transducer:
     outputs: Int64[np.ndarray, " Q"]
 
     def __post_init__(self) -> None:
-        outputs = np.array(self.outputs)
+        outputs = array_of("outputs", self.outputs)
         if outputs.dtype.kind not in "biu":
             raise ValueError(f"outputs: expected numbers of answers, got {outputs.dtype}; number the answers from 0")
         outputs = outputs.astype(np.int64)

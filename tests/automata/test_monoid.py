@@ -114,6 +114,8 @@ def test_a_monoid_that_is_too_large_is_refused() -> None:
     assert transition_monoid(everything).size == 5**5
     with pytest.raises(ValueError, match=r"more than 3,000 elements \(5 states, 3 symbols\); raise"):
         transition_monoid(everything, maximum=3000)
+    with pytest.raises(ValueError, match="machine: expected a Semiautomaton, got 5"):
+        transition_monoid(5)  # type: ignore[arg-type]  # the argument is wrong on purpose
 
 
 @given(small, st.lists(st.integers(0, 1), max_size=7))

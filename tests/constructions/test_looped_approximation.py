@@ -164,6 +164,19 @@ def test_the_error_stays_below_the_bound(num_bins: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"largest": -1.0}, "largest: expected a norm of at least 0, got -1.0"),
+        ({"largest": float("nan")}, "largest: expected a norm of at least 0, got nan"),
+        ({"p": 0.5}, "p: expected at least 1, got 0.5; below 1 it does not define a norm"),
+    ],
+)
+def test_error_bounds_reject_what_is_not_a_norm(wrong: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        error_bound(Grid(4, 2, 1), **{"sequence": abs, "token": None, "contextual": None, "largest": 1.0, **wrong})
+
+
+@pytest.mark.parametrize(
     ("function", "sizes", "message"),
     [
         (wave, (1, 2, 1), "num_bins: expected at least 2 intervals, got 1"),

@@ -174,6 +174,10 @@ def test_timed_memory_is_exact_for_fractions(targets: list[tuple[Fraction, ...]]
     ("make", "message"),
     [
         (lambda: quantizer(1), "num_bins: expected at least 2 intervals, got 1"),
+        (lambda: quantizer(2.5), "num_bins: expected a whole number, got 2.5"),
+        (lambda: quantizer(4, 1.5), "token_dim: expected a whole number, got 1.5"),
+        (lambda: quantizer(4, 1, 0.5), "sharpness: expected a whole number, got 0.5"),
+        (lambda: contextual_mapping(3, 1.5), "num_tokens: expected a whole number, got 1.5"),
         (lambda: quantizer(4, 0), "token_dim: expected tokens of 1 to 1,000 numbers, got 0"),
         (lambda: quantizer(10**12), "num_bins: expected at most 262,144 intervals, got 1,000,000,000,000"),
         (lambda: quantizer(4, 10**12), "token_dim: expected tokens of 1 to 1,000 numbers, got 1,000,000,000,000"),

@@ -155,6 +155,10 @@ def error_bound(
     Source: Xu and Sato (2024), Theorem 3.7, and Theorem 4.2 for None.
     Differs from the source: the last term is explicit; the source gives only its order.
     """
+    if not largest >= 0:
+        raise ValueError(f"largest: expected a norm of at least 0, got {largest}; give the largest error")
+    if not p >= 1:
+        raise ValueError(f"p: expected at least 1, got {p}; below 1 it does not define a norm")
     delta, size = 1 / grid.num_bins, grid.num_tokens * grid.token_dim
     bound = sequence(delta * size**0.5) + largest * (comb(grid.num_tokens, 2) * delta**grid.token_dim) ** (1 / p)
     for modulus, distance in ((token, delta * grid.token_dim**0.5), (contextual, delta * size**0.5)):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from lengthwise.constructions.looped.forms import CLOCK, Attention, Form, Unit, assemble
 from lengthwise.constructions.looped.network import LoopedNetwork
 from lengthwise.constructions.looped.quantizer import check_grid
+from lengthwise.validation import check_kind
 
 WAITING, GATHERED, NUMBER = (Form.coordinate(name) for name in ("waiting", "gathered", "number"))
 
@@ -37,6 +38,7 @@ class Grid(NamedTuple):
     def checked(self) -> "Grid":
         """Return the grid; raise a ValueError if it has no sequences of different tokens, or IDs are too long."""
         check_grid(self.num_bins, self.token_dim)
+        check_kind("num_tokens", self.num_tokens, int, "a whole number")
         bits = self.token_dim * (self.num_tokens + 1) * log2(self.num_bins)
         if bits > MAX_ID_BITS:
             raise ValueError(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assemble, step
 from lengthwise.constructions.looped.network import LoopedNetwork
+from lengthwise.validation import check_kind
 
 SHARPNESS = 1 << 10
 """The default sharpness: the width of an interval, relative to the width of the ramp from one result to the next."""
@@ -44,6 +45,7 @@ def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> 
 
 def quantizer_parts(num_bins: int, inputs: Sequence[str], sharpness: int) -> tuple[dict[str, Form], list[Unit]]:
     """Return coordinates and units; when loop t >= num_bins begins, `bin_x` is x's interval + t - num_bins."""
+    check_kind("sharpness", sharpness, int, "a whole number")
     if sharpness < 1:
         raise ValueError(f"sharpness: expected at least 1, got {sharpness}; a gap is delta / sharpness wide")
     starts: dict[str, Form] = {}
@@ -56,7 +58,9 @@ def quantizer_parts(num_bins: int, inputs: Sequence[str], sharpness: int) -> tup
 
 
 def check_grid(num_bins: int, token_dim: int) -> None:
-    """Raise a ValueError unless the numbers of intervals and coordinates are within their limits."""
+    """Raise a ValueError unless the numbers of intervals and coordinates are whole and within their limits."""
+    check_kind("num_bins", num_bins, int, "a whole number")
+    check_kind("token_dim", token_dim, int, "a whole number")
     if num_bins < 2:
         raise ValueError(
             f"num_bins: expected at least 2 intervals, got {num_bins}; a single interval distinguishes nothing"

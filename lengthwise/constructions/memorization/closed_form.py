@@ -89,10 +89,11 @@ def complex_rotation(zeros: int, ones: int) -> LinearGenerator:
 
 
 def _period_of_arcs(zeros: int, ones: int) -> int:
-    if min(zeros, ones) < 1:
+    whole = all(isinstance(count, int | np.integer) for count in (zeros, ones))
+    if not whole or min(zeros, ones) < 1:
         raise ValueError(
-            f"zeros, ones: expected at least 1 of each, got {zeros} and {ones}; a word of one symbol needs no states "
-            "(d = 0)"
+            f"zeros, ones: expected whole numbers of at least 1, got {zeros} and {ones}; "
+            "a word of one symbol needs no states (d = 0)"
         )
     if zeros == ones == 1:
         raise ValueError("zeros, ones: expected a period of at least 3, got 2; for (01)^+ W_h = -1 suffices (d = 1)")

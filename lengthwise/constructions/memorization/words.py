@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int64
 
-from lengthwise.validation import quoted, truncate
+from lengthwise.validation import check_kind, quoted, truncate
 
 MAX_SYMBOLS = 64
 """The largest number of different symbols in a word."""
@@ -49,6 +49,7 @@ def parse_word(text: str) -> Word:
         >>> word.text, word.power, word.symbols
         ('aba', 2, ('a', 'b'))
     """
+    check_kind("word", text, str, "a text")
     if not text:
         raise ValueError("word: expected at least one symbol, got an empty word; give the word to repeat")
     # A text occurs in its square, after the start, first at its primitive period.

@@ -63,8 +63,10 @@ def test_margins_of_the_sheet(a: int, p: int, margin: float) -> None:
 
 
 def test_arcs_are_refused_where_less_suffices() -> None:
-    with pytest.raises(ValueError, match=r"expected at least 1 of each, got 0 and 3; a word of one symbol"):
+    with pytest.raises(ValueError, match=r"whole numbers of at least 1, got 0 and 3; a word of one symbol"):
         rotation(0, 3)
+    with pytest.raises(ValueError, match=r"zeros, ones: expected whole numbers of at least 1, got 1\.5 and 2"):
+        rotation(1.5, 2)  # type: ignore[arg-type]  # the argument is wrong on purpose
     with pytest.raises(ValueError, match=r"expected a period of at least 3, got 2; for \(01\)\^\+ W_h = -1 suffices"):
         complex_rotation(1, 1)
 

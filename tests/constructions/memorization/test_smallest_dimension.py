@@ -259,6 +259,7 @@ def test_a_search_for_wider_margins_ends_with_the_budget() -> None:
     ("text", "sentence"),
     [
         ("", "word: expected at least one symbol, got an empty word"),
+        (5, "word: expected a text, got 5"),
         ("".join(map(chr, range(200, 265))), "word: expected at most 64 different symbols, got 65"),
         ("ab" * 500 + "a", "word: expected a period of at most 1,000, got 1,001"),
         ("a\tb", r"word: expected symbols that can be printed, got '\\t'"),
