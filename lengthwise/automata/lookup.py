@@ -67,8 +67,13 @@ class TreeLookup:
         Raises:
             ValueError: strings are empty, contain unknown symbols, or need an entry that the table does not have.
         """
+        self.machine.check_strings(strings)
+        return self.final_classes_of_checked(strings)
+
+    def final_classes_of_checked(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, " B"]:
+        """Return `final_classes`; the strings are checked already, because a check reads all of them once more."""
         batch, length = strings.shape
-        levels = self._num_levels(strings)
+        levels = self.machine.num_levels(length)
         low = min(levels, max(m for m in range(64) if self.chunk**m <= MAX_SYMBOLS_PER_CHUNK))
         width = self.chunk**low
         rows = max(1, MAX_SYMBOLS_PER_CHUNK // width)
@@ -93,8 +98,9 @@ class TreeLookup:
         At level l, the node at position t covers the C^l positions up to t. Each prefix is read at the depth of its own
         tree. This takes T log_C T look-ups for each string, instead of T trees with up to T nodes each.
         """
+        self.machine.check_strings(strings)
         batch, length = strings.shape
-        levels = self._num_levels(strings)
+        levels = self.machine.num_levels(length)
         rows = max(1, MAX_SYMBOLS_PER_CHUNK // length)
         classes = np.empty((batch, length), dtype=self.table.dtype)
         for row in range(0, batch, rows):
@@ -107,10 +113,6 @@ class TreeLookup:
                 read = slice(stride if level else 0, stride * self.chunk)
                 classes[row : row + rows, read] = nodes[:, read]
         return self._known(classes)
-
-    def _num_levels(self, strings: Int64[np.ndarray, "B T"]) -> int:
-        self.machine.check_strings(strings)
-        return self.machine.num_levels(strings.shape[1])
 
     def _classes_of_leaves(self, symbols: Int64[np.ndarray, "B N"], levels: int) -> Integer[np.ndarray, " B"]:
         """Return the classes of windows of C^levels leaves, which are pads and then these symbols."""
@@ -179,7 +181,7 @@ class StateLookup:
         # Composition is associative, so a tree gives the same states as a loop over symbols, with log T NumPy steps.
         self.machine.check_strings(strings)
         if strings.shape[1] and len(strings) < MIN_LOOKUP_STRINGS and self._composition is not None:
-            states: np.ndarray = self._composition.machine.outputs[self._composition.final_classes(strings)]
+            states: np.ndarray = self._composition.machine.outputs[self._composition.final_classes_of_checked(strings)]
             return states
         states = np.full(len(strings), self.start)
         for rows, _, width, entries in self._entries(strings):
