@@ -23,25 +23,31 @@ from lengthwise.automata.answers import REJECT_ACCEPT
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.monoid import transition_monoid
 from lengthwise.automata.regex import dfa_from_regex
+from lengthwise.certification.certify import certify
 from lengthwise.layers.recurrent_layer import hidden_layer_readout
 from lengthwise.learning.learned import learn
 from lengthwise.models.machine import TransducerModel
 from lengthwise.models.transformer import Transformer, TransformerConfig
+from lengthwise.tasks.regular.machine import machine_task
 
 
 class Pair(NamedTuple):
-    """The same task, done by us and by a peer. `are_equal` compares the two results."""
+    """The same task, done by us and by a peer. `are_equal` compares the two results.
+
+    `floor` does only the part of our work that the peer does not do, if this part can be timed separately.
+    """
 
     ours: Callable[[], Any]
     theirs: Callable[[], Any]
     are_equal: Callable[[Any, Any], bool]
+    floor: Callable[[], Any] | None = None
 
 
 class Work(NamedTuple):
     """A task: its title, the peer's distribution and its name in the table, the sizes, and `make` for a size.
 
     `aim` is the required ratio of their time to ours. `reason` explains a ratio below it: what our work contains that
-    the peer's does not, or the least work that remains.
+    the peer's does not, or the least work that remains. It may contain `{floor}`, for the time of the pair's floor.
     """
 
     title: str
@@ -157,10 +163,12 @@ def _learn(algorithm: str) -> Callable[[int], Pair]:
         ]
         theirs = [(tuple(text), label) for text, label in rows]
         run = getattr(aalpy.learning_algs, f"run_{algorithm}")
+        learned = learn(rows)
         return Pair(
             lambda: learn(rows),
             lambda: run(theirs, automaton_type="dfa", print_info=False),
             lambda mine, other: len(other.states) > 0 and mine.machine.num_states > 0,
+            lambda: certify(learned.model, machine_task(learned.labeled)),
         )
 
     return make
@@ -286,7 +294,7 @@ LEARN: Mapping[str, Any] = {
     "sizes": STRINGS,
     "reason": (
         "The peer trusts every label. Ours also searches for a shorter machine that contradicts labels, compiles the "
-        "machine to a net, and proves the net."
+        "machine to a net, and proves the net. The proof and the tests of the net alone take {floor} ms."
     ),
 }
 FIRE_REASON = (

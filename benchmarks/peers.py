@@ -29,7 +29,10 @@ TURNS = 5
 
 
 class Measurement(NamedTuple):
-    """The median CPU milliseconds of both at one size, and the median, smallest and largest ratio of theirs to ours."""
+    """The median CPU milliseconds of both at one size, and the median, smallest and largest ratio of theirs to ours.
+
+    `floor` is the median of the part of our work that the peer does not do, or None if it is not timed separately.
+    """
 
     title: str
     peer: str
@@ -39,6 +42,7 @@ class Measurement(NamedTuple):
     ratio: float
     min_ratio: float
     max_ratio: float
+    floor: float | None = None
 
 
 def cpu_ms(work: Callable[[], Any]) -> float:
@@ -61,8 +65,9 @@ def measure(work: Work, size: int, turns: int) -> Measurement:
     times = [(_repeated(pair.ours), _repeated(pair.theirs)) for _ in range(turns)]
     ratios = [theirs / ours for ours, theirs in times]
     ours, theirs = (statistics.median(side) for side in zip(*times, strict=True))
+    floor = None if pair.floor is None else statistics.median(_repeated(pair.floor) for _ in range(turns))
     measured = Measurement(
-        work.title, name_of(work), size, ours, theirs, statistics.median(ratios), min(ratios), max(ratios)
+        work.title, name_of(work), size, ours, theirs, statistics.median(ratios), min(ratios), max(ratios), floor
     )
     print(
         f"{work.title:40s} {size:>9,} {measured.peer:32s} {theirs:12,.2f} {ours:12,.2f} {measured.ratio:8.2f}",
@@ -122,7 +127,8 @@ def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
             ]
         )
         if last.ratio < work.aim:
-            reason = f". {work.reason}" if work.reason else ""
+            floor = "" if last.floor is None else f"{last.floor:,.1f}"
+            reason = f". {work.reason.format(floor=floor)}" if work.reason else ""
             missed.append(f"- {work.title}, next to {last.peer}: {last.ratio:.2f}; the aim is {work.aim:g}{reason}")
     absent = sorted({work.distribution for work in WORKS if not is_installed(work)})
     parts = [
