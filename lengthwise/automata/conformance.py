@@ -1,4 +1,4 @@
-"""Test strings that distinguish a machine from all other machines with no more states."""
+"""Test strings that distinguish a machine from all other machines with at most as many states."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,17 +11,17 @@ String = tuple[int, ...]
 
 
 def conformance_strings(machine: Transducer, max_symbols: int) -> list[String]:
-    """Return the strings of symbol ids that a model must answer like this machine to be equivalent to it.
+    """Return test strings of symbol ids: a model that answers all of them like this machine is equivalent to it.
 
     Each string consists of a shortest string to a state, at most one symbol, and a suffix. For any two states, the
     answers after some suffix differ. The empty string is left out, and the shortest strings come first.
 
     These strings prove equivalence under two conditions. This machine is minimal, with an answer in every state. And
-    the other machine has at most as many states, counting only states that strings of one symbol or more reach. If the
-    other machine then answers all returned strings like this machine, it answers all nonempty strings like it.
+    the other machine has at most as many states, counting only states that nonempty strings reach. If the other machine
+    then answers all returned strings like this machine, both machines answer all nonempty strings alike.
 
     The proof does not hold if all strings together have more than `max_symbols` symbols. Then only the shortest strings
-    are returned, up to this limit, and strings without a suffix come before the others.
+    up to this limit are returned, and strings without a suffix are preferred.
 
     Example:
         >>> import numpy as np
@@ -71,9 +71,9 @@ class ConformanceTest:
     """Strings, in levels 0 to k, that distinguish a machine from all other machines with up to k more states.
 
     A string of level k consists of a shortest string to a state, a symbol, k more symbols and a separating suffix. As
-    in `conformance_strings`, the machine is minimal, and only states that nonempty strings reach count. If another
-    machine has at most k more states and gives the same answers to the strings of all levels up to k, it gives the same
-    answers to all nonempty strings.
+    in `conformance_strings`, the machine is minimal, and only states that nonempty strings reach count. Suppose that
+    another machine has at most k more states, and gives the same answers to the strings of all levels up to k. Then it
+    gives the same answers to all nonempty strings.
 
     Example:
         >>> import numpy as np
@@ -91,8 +91,8 @@ class ConformanceTest:
         cover = _transition_cover(machine, access)
         self._num_symbols = len(machine.symbols)
         self._cover = sorted(cover, key=_by_length)
-        # The access strings include all their own prefixes. So each other string has one shortest prefix that is not an
-        # access string. Only after these prefixes are more symbols needed before the suffix.
+        # The prefixes of access strings are also access strings. So every other string has a shortest prefix that is
+        # not an access string. Only these prefixes need more symbols between them and the suffix.
         self._leaves = cover - set(access.values())
         self._suffixes = list(_separating_suffixes(machine, list(access)))
 
@@ -115,7 +115,10 @@ class ConformanceTest:
         return num_middles * (lengths + level * len(starts) * len(self._suffixes))
 
     def max_level(self, max_symbols: int) -> int:
-        """Return the largest k >= 0 for which the strings of levels 0 to k have at most `max_symbols` symbols."""
+        """Return the largest k for which the strings of levels 0 to k have at most `max_symbols` symbols together.
+
+        The result is 0 even if the strings of level 0 alone have more symbols.
+        """
         level, total = 0, self.num_symbols(0)
         while (total := total + self.num_symbols(level + 1)) <= max_symbols:
             level += 1

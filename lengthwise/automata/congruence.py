@@ -15,13 +15,13 @@ def coarse_congruence(
     """Return the block of each class in a congruence that cannot be made coarser.
 
     ``table[k_1, ..., k_C]`` is the class of a window of C classes, and ``labels[k]`` is the label of class k, at least
-    0. Entries of the table and labels may be `GAP`. In a congruence, all labels in a block agree. If the parts of two
-    known windows are in the same blocks, the classes of both windows are in the same block. Blocks are numbered in the
-    order of their first classes.
+    0. Entries of the table and labels may be `GAP`. In a congruence, all known labels in a block agree. If the parts of
+    two known windows are in the same blocks, the classes of both windows are in the same block. Blocks are numbered in
+    the order of their first classes.
 
-    A table without gaps has a unique coarsest congruence, which is returned, as by Moore's refinement. A table with
-    gaps may have several maximal congruences. Then pairs of classes are united greedily: first the `likely` pairs, then
-    all others in order.
+    A table without gaps has a unique coarsest congruence, which is returned. Moore's refinement gives the same result.
+    A table with gaps may have several maximal congruences. Then pairs of classes are united greedily: first the
+    `likely` pairs, then all other pairs in order.
 
     Example:
         >>> coarse_congruence(np.array([[0, 1, 2], [1, 2, 1], [2, 1, 2]]), np.array([0, 1, 0])).tolist()

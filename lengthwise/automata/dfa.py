@@ -99,7 +99,7 @@ class DFA:
         return DFA(self.semiautomaton, self.start, ~self.accepting)
 
     def _combined(self, other: "DFA", op: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> "DFA":
-        """Return the smallest automaton that accepts a string if `op` is True for both automata's answers to it.
+        """Return the smallest automaton that accepts exactly the strings for which `op` of the two answers is True.
 
         The two automata may list their symbols in different orders. Only reachable pairs of states are built.
         """
@@ -151,7 +151,8 @@ class DFA:
         symbol order is returned.
 
         Raises:
-            ValueError: one automaton reads a symbol that the other does not; or over 10,000,000 transitions are needed.
+            ValueError: one automaton reads a symbol that the other does not, or the automaton of the pairs of states
+                needs more than 10,000,000 transitions.
 
         Example:
             >>> from lengthwise.automata.regex import dfa_from_regex
@@ -207,7 +208,7 @@ class DFA:
         """
         if not isinstance(length, int | np.integer) or isinstance(length, bool) or length < 0:
             raise ValueError(
-                f"length: expected a number of symbols, 0 or more, got {length!r}; give a length of at least 0"
+                f"length: expected a whole number of symbols, at least 0, got {length!r}; give the length of a string"
             )
         counts = self.accepting.astype(object) * 1  # Python integers, because counts of long strings exceed 64 bits
         # The count for length r at a state is the sum, over all symbols, of the counts for r - 1 at the next states.
@@ -271,7 +272,7 @@ class DFA:
         for state in accepting:
             if isinstance(state, bool):
                 raise ValueError(
-                    f"accepting: expected numbers of states, got {state}; list the numbers of the accepting states"
+                    f"accepting: expected state numbers, got {state}; list the numbers of the accepting states"
                 )
             machine.check_state(state, "accepting")
         return cls(machine, start, np.isin(np.arange(machine.num_states), accepting))

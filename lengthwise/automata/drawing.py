@@ -46,8 +46,8 @@ def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool =
     """Draw a machine as an SVG: circles are states with their answers and names (q0, q1, ...), arrows are transitions.
 
     If the answers are accept and reject, accepting states have two circles. An arrow without a source points at the
-    start. All symbols that lead from one state to another share one arrow. If they do not fit on the arrow, its title
-    lists all of them. The title appears under the pointer.
+    start. All symbols that lead from one state to another share one arrow. If they do not all fit on its label, its
+    title still lists them. The title appears when the pointer is on the arrow.
 
     Each state is a group of class `state` with its number as `data-state`. Each transition is a group of class
     `transition` with `data-from` and `data-to`, so pages can highlight states and transitions. Colors are attributes,
@@ -115,9 +115,10 @@ def drawing_obstacle(machine: Drawable) -> str | None:
 
 
 def find_sinks(machine: Drawable, classes: Sequence[str]) -> list[int]:
-    """Return the states that a drawing may omit: rejecting or unanswered states that no string leaves.
+    """Return the sinks that a drawing may omit; every symbol leads from a sink back to the sink.
 
-    The list is empty if some symbol leads only to such states, because the drawing would not show this symbol.
+    The omitted sinks all reject, or all have no answer. The start is never omitted. The list is empty if some symbol
+    leads only to these sinks, because the drawing would not show this symbol.
 
     Example:
         >>> from lengthwise.automata.regex import dfa_from_regex
@@ -139,7 +140,7 @@ def find_sinks(machine: Drawable, classes: Sequence[str]) -> list[int]:
 
 
 def note_on_sinks(sinks: Sequence[int], answers: Sequence[str]) -> str:
-    """Return a note about the states that are not drawn, or an empty text if all are drawn."""
+    """Return a note about the states that are not drawn, or an empty string if all are drawn."""
     if not sinks:
         return ""
     names = ", ".join(f"q{sink} ({answers[sink] or 'no answer'})" for sink in sinks)
@@ -187,7 +188,7 @@ def label_lines(symbols: Sequence[str], alphabet: Sequence[str] = ()) -> list[st
 
 
 def _all_but(symbols: Sequence[str], alphabet: Sequence[str]) -> list[str]:
-    """Return the lines of a label that lists the missing symbols, or no lines if these do not fit either."""
+    """Return the lines of a label that lists the missing symbols; return no lines if they do not fit either."""
     known = frozenset(symbols)
     others = [symbol for symbol in alphabet if symbol not in known]
     if not alphabet or any(symbol.startswith("all") for symbol in alphabet):

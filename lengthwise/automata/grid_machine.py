@@ -26,8 +26,9 @@ class GridMachine:
 
         per_row n + sum over the last row of numbers[p'].
 
-    Dynamic programming has this form if only few differences between neighboring entries occur. The classes are these
-    differences. The answer then adds differences down the left border and along the last row.
+    Many dynamic programs on two strings, such as edit distance, have this form. It suffices that neighboring entries of
+    their table differ by few possible amounts. The classes are these amounts. The answer adds the amounts down the left
+    border and along the last row.
 
     Raises:
         ValueError: an array has the wrong shape, or contains a class that does not exist.
@@ -129,10 +130,10 @@ class GridMachine:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "GridMachine":
-        """Build a machine from the content that `to_json` returns; a ragged table is a ValueError."""
+        """Build a machine from the content that `to_json` returns; raise a ValueError if the table is ragged."""
         try:
             table = np.array(content["cells"], dtype=np.int64)
         except ValueError:
-            raise ValueError("table: expected lists of equal lengths, got ragged ones") from None
+            raise ValueError("table: expected lists of equal lengths, got lists of different lengths") from None
         borders = content["top"], content["left"]
         return cls(tuple(content["letters"]), table, *borders, np.array(content["numbers"]), content["per_row"])

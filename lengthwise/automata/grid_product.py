@@ -84,7 +84,7 @@ class Paths(NamedTuple):
 
     @property
     def num_pairs(self) -> tuple[int, int]:
-        """The number of different pairs of classes that are passed down, and to the right, regardless of letters."""
+        """The numbers of different pairs of classes that are passed down and to the right; letters are ignored."""
         below, upward = (len(np.unique(part[:, 1:], axis=0)) for part in self.edges[:2])
         return below, upward
 
@@ -101,7 +101,10 @@ class Difference(NamedTuple):
 
 
 def paths(one: GridMachine, other: GridMachine) -> Paths:
-    """Return the edges that paths can have, by pairs, or by triples if pairs prove nothing and machines are small.
+    """Return the edges that can occur in paths.
+
+    They are collected in pairs of neighboring edges. If the pairs prove nothing and the machines are small, triples of
+    edges are collected instead.
 
     Raises:
         ValueError: the machines read different letters, or have too many classes.
@@ -109,8 +112,8 @@ def paths(one: GridMachine, other: GridMachine) -> Paths:
     if one.symbols != other.symbols:
         raise ValueError(f"symbols: expected machines over the same letters, got {one.symbols!r}, {other.symbols!r}")
     reached = _pairs(_reached(_all_edges(one, other)))
-    # Triples exclude more edges than pairs. But their number is the cube of the number of edges, so only small machines
-    # use them.
+    # Triples exclude more edges than pairs do. But there are as many as the cube of the number of edges, so they are
+    # collected only for small machines.
     if not proves_alike(one, other, reached) and sum(map(len, reached.edges[:2])) <= MAX_EDGES_FOR_TRIPLES:
         return _triples(reached.edges)
     return reached
@@ -127,7 +130,10 @@ def _all_edges(one: GridMachine, other: GridMachine) -> Edges:
     size = len(one.symbols)
     shapes = [(size, one.table.shape[axis], other.table.shape[axis]) for axis in (0, 1)]
     if (count := math.prod(map(math.prod, shapes))) > MAX_CELLS:
-        raise ValueError(f"machine: expected up to {MAX_CELLS:,} cells of pairs, got {count:,}; use fewer classes")
+        raise ValueError(
+            f"machine: expected a product of two machines with at most {MAX_CELLS:,} cells, got {count:,}; use "
+            "machines with fewer classes"
+        )
     below, upward = (np.indices(shape).reshape(3, -1) for shape in shapes)
     (b, p, p2), (a, q, q2) = below[:, None, :], upward[:, :, None]
     made, made2 = one.table[p, q, a, b], other.table[p2, q2, a, b]
@@ -254,7 +260,8 @@ def _all_strings(num_letters: int) -> Iterator[tuple[Ids, Ids]]:
 def _some_strings(one: GridMachine, other: GridMachine) -> Iterator[tuple[Ids, Ids]]:
     """Yield the strings that a search in narrow grids finds, then random strings of several kinds and lengths."""
     size = len(one.symbols)
-    # A difference in a narrow grid may need a special long string. Random strings seldom contain it, but a search does.
+    # A difference in a narrow grid may need a special long string. Random strings seldom contain it, but a search can
+    # find it.
     for narrow in (1, 2):
         for letters in np.indices((size,) * narrow).reshape(narrow, -1).T:
             for is_first in (True, False):
@@ -267,7 +274,7 @@ def _some_strings(one: GridMachine, other: GridMachine) -> Iterator[tuple[Ids, I
 
 
 def _related_strings(num_letters: int, length: int, random: np.random.Generator) -> tuple[Ids, Ids]:
-    """Draw pairs of random strings; every other first string is periodic, and second strings copy parts of the first.
+    """Draw pairs of random strings; half of the first strings are periodic, and the second strings copy parts of them.
 
     The copied parts are shifted. Independent random strings would have few long matches, but many tasks on two strings,
     such as distances, depend on matches.

@@ -91,10 +91,10 @@ class PermutationGroup:
 
     @cached_property
     def table(self) -> Int64[np.ndarray, "M M"]:
-        """``table[a, b]`` is element a, then element b: ``elements[table[a, b], x] = elements[b, elements[a, x]]``.
+        """``table[a, b]`` is the product a b: ``elements[table[a, b], x] = elements[b, elements[a, x]]``.
 
-        Elements and products are ranked together by the images of more and more points, until all elements differ. So
-        the images of all M^2 products need not be in memory at once.
+        Elements and products are ranked together by the images of the first points. One more point is used at a time,
+        until all elements differ. So the images of all M^2 products need not be in memory at once.
         """
         elements = self.elements
         rank = np.zeros(self.order, dtype=np.int64)
@@ -225,7 +225,7 @@ def _rotation(first: int, size: int) -> Permutation:
 
 
 def _cyclic(size: int) -> tuple[Permutation, ...]:
-    # With the identity as a symbol, products of any larger length give the same element.
+    # With the identity as a generator, every product of T generators is also a product of T + 1 generators.
     return tuple(range(size)), _rotation(0, size)
 
 

@@ -35,11 +35,11 @@ class LabeledMachine:
 
     def __post_init__(self) -> None:
         if not all(self.classes) or len(set(self.classes)) < len(self.classes):
-            raise ValueError(f"classes: expected names that differ from one another, got {self.classes}; rename them")
+            raise ValueError(f"classes: expected distinct names that are not empty, got {self.classes}; rename them")
         outputs = self.machine.outputs
         if not ((outputs == IGNORE) | ((outputs >= 0) & (outputs < len(self.classes)))).all():
             raise ValueError(
-                f"outputs: expected numbers of the {len(self.classes)} answers or {IGNORE}, got "
+                f"outputs: expected answers in 0..{len(self.classes) - 1} or {IGNORE} (no answer), got "
                 f"{sorted(set(outputs.tolist()))}; name all answers"
             )
 
@@ -109,7 +109,7 @@ class LabeledMachine:
         The answers keep their order, unless an order is given.
 
         Raises:
-            ValueError: the machine does not have one of the answers to rename.
+            ValueError: `names` renames an answer that the machine does not have.
 
         Example:
             >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -131,11 +131,11 @@ class LabeledMachine:
             raise ValueError(f"answer: expected one of {', '.join(self.classes)}, got {answer!r}; choose one of these")
 
     def answer_names(self) -> list[str]:
-        """Return the name of the answer in each state, or an empty text if a state has no answer."""
+        """Return the name of each state's answer, or ``""`` if the state has no answer."""
         return ["" if output == IGNORE else self.classes[output] for output in self.machine.outputs.tolist()]
 
     def answer_to(self, string: Sequence[str]) -> str:
-        """Return the name of the answer to a string, or an empty text if the string has no answer."""
+        """Return the name of the answer to a string, or ``""`` if the string has no answer."""
         ids = np.array([[self.symbols.index(symbol) for symbol in string]], dtype=np.int64)
         state = int(self.machine.semiautomaton.final_states(ids, self.machine.start)[0])
         return self.answer_names()[state]
@@ -165,7 +165,7 @@ class LabeledMachine:
     def mealy(self) -> tuple[Semiautomaton, list[list[str]]]:
         """Return the smallest Mealy machine that answers all nonempty strings like this machine; its start is state 0.
 
-        The second value lists the names of the outputs by state and symbol. Outputs without an answer are empty texts.
+        The second value lists the names of the outputs by state and symbol. A missing answer has the name ``""``.
         """
         # A Moore machine is a Mealy machine in which the output of an edge is the output of the edge's end. States with
         # equal rows of outputs get one label, so partition refinement gives the smallest Mealy machine.
@@ -242,7 +242,7 @@ def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | No
     marks = tuple([IGNORE if label == IGNORE else mark for label in own] for mark, own in enumerate(labels))
     if semiautomaton.first_difference(renamed, starts, (marks[0], marks[1]), ignored=IGNORE) is None:
         raise ValueError(
-            "machine: expected machines that answer a common string, got machines without one; compare other machines"
+            "machine: expected a string that both machines answer, got no such string; compare other machines"
         )
     return None
 

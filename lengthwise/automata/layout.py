@@ -34,7 +34,7 @@ LOOP_ANGLES = (-90, 90, -55, -125, 55, 125, 0, 180)
 """The directions of a loop from its state, in degrees clockwise from the right, in order of preference."""
 
 MIN_LOOP_DISTANCE = 45
-"""The smallest angle, in degrees, between a loop and other curves at its state. Smaller angles have a cost."""
+"""The smallest angle, in degrees, between a loop and other curves at its state that has no additional cost."""
 
 LABEL_POSITIONS = (0.5, 0.4, 0.6, 0.3, 0.7)
 """The positions of a label on its curve, as fractions of the curve, in order of preference."""
@@ -114,10 +114,10 @@ def label_size(lines: Sequence[str]) -> tuple[float, float]:
 
 
 def layers(num_states: int, start: int, pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Return the states in layers by their distance from the start; layers are ordered from top to bottom.
+    """Return the states in layers by their distance from the start; each layer lists its states from top to bottom.
 
     The order gives few crossings. If some states are not reachable from the start, the first of them is an additional
-    start.
+    start, and so on. A sink with several predecessors is placed in the mean of their layers.
 
     Example:
         >>> layers(4, 0, [(0, 1), (1, 2), (2, 0), (1, 3), (3, 3)])
@@ -230,7 +230,7 @@ class _Router:
         return best
 
     def _curves(self, one: int, other: int) -> list[tuple[float, Points]]:
-        """Return quadratic curves of all bends between two circles, each with its cost if it were alone."""
+        """Return quadratic curves of all bends between two circles, each with the cost of its bend."""
         begin, end = self.centers[one], self.centers[other]
         along = end - begin
         normal = np.array([along[1], -along[0]]) / np.linalg.norm(along)

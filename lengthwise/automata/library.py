@@ -41,7 +41,7 @@ def cycle(size: int) -> Transducer:
         ValueError: `size` is below 1.
     """
     if size < 1:
-        raise ValueError(f"size: expected a cycle of length 1 or more, got {size}; choose 1 or more")
+        raise ValueError(f"size: expected at least 1, got {size}; a cycle has at least one position")
     index = np.arange(size)
     table = np.stack([index, (index + 1) % size, (index - 1) % size], axis=1)
     return Transducer(Semiautomaton(table, ("0", "1", "2")), 0, index)
@@ -54,7 +54,7 @@ def digit_sum(modulus: int) -> Transducer:
     The state is the answer.
 
     Raises:
-        ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
+        ValueError: `modulus` is not in 1 ... 10 (each digit is one character).
     """
     _check_digits("modulus", modulus)
     digits = np.arange(modulus)
@@ -69,7 +69,7 @@ def equal_ends(num_digits: int) -> Transducer:
     A state consists of the first digit and the answer. The start has no digit.
 
     Raises:
-        ValueError: `num_digits` is not in 1 ... 10 (digits are single symbols).
+        ValueError: `num_digits` is not in 1 ... 10 (each digit is one character).
     """
     _check_digits("num_digits", num_digits)
 
@@ -84,13 +84,13 @@ def equal_ends(num_digits: int) -> Transducer:
 def _check_digits(name: str, count: int) -> None:
     if not 1 <= count <= 10:
         raise ValueError(
-            f"{name}: expected 1 to 10, got {count}; choose 1 to 10 digits, because each digit is one symbol"
+            f"{name}: expected 1 to 10, got {count}; there are ten digits, because each digit is one character"
         )
 
 
 @cache
 def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
-    """Return the machine for the value of an expression modulo `modulus`, where * binds stronger than + and -.
+    """Return the machine for the value of an expression modulo `modulus`, where * binds more tightly than + and -.
 
     Expressions consist of digits below `modulus` and the operators + - *. After an operand, a state consists of two
     numbers: the total of the finished terms, and the signed product of the current term. The answer is the sum of both.
@@ -102,7 +102,7 @@ def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
     with a +, which needs one more state.
 
     Raises:
-        ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
+        ValueError: `modulus` is not in 1 ... 10 (each digit is one character).
     """
     _check_digits("modulus", modulus)
     digits = tuple("0123456789"[:modulus])
@@ -136,12 +136,12 @@ def modular_arithmetic_equals(modulus: int, leading_plus: bool = False) -> Trans
     leads to the sink.
 
     Raises:
-        ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
+        ValueError: `modulus` is not in 1 ... 10 (each digit is one character).
     """
     expression = modular_arithmetic(modulus, leading_plus)
     table = expression.semiautomaton.table
     num_states, num_symbols = expression.semiautomaton.table.shape
-    # The sink is the only state that no symbol leaves.
+    # The sink is the only state from which every symbol leads back to the state itself.
     (sink,) = np.flatnonzero((table == np.arange(num_states)[:, None]).all(1))
     ended = np.where(expression.outputs == IGNORE, sink, num_states + expression.outputs)
     grown = np.full((num_states + modulus, num_symbols + 1), sink)
@@ -158,7 +158,7 @@ def left_to_right_arithmetic(modulus: int, leading_plus: bool = False) -> Transd
     and the operator. Malformed expressions lead to a sink, as in `modular_arithmetic`.
 
     Raises:
-        ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).
+        ValueError: `modulus` is not in 1 ... 10 (each digit is one character).
     """
     _check_digits("modulus", modulus)
     digits = tuple("0123456789"[:modulus])
@@ -188,7 +188,7 @@ def bounded_dyck(depth: int) -> DFA:
         ValueError: `depth` is negative.
     """
     if depth < 0:
-        raise ValueError(f"depth: expected a nesting depth, 0 or more, got {depth}; choose a depth of at least 0")
+        raise ValueError(f"depth: expected a nesting depth of at least 0, got {depth}; 0 gives only the empty string")
 
     def step(height: int, symbol: str) -> int:
         new_height = height + (1 if symbol == "(" else -1)

@@ -1,7 +1,7 @@
 """Fast evaluation of finite machines: tables are small, and each look-up reads several symbols of many strings.
 
 Each method returns the same results as the machine's method of the same name, which defines them. Strings are read in
-slabs. A slab is a part of a batch that fits into a processor's cache: some strings over some positions.
+slabs. A slab contains some positions of some strings of a batch, and fits into a processor's cache.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ MAX_ROWS_PER_CHUNK = 4096
 """The largest number of strings in a slab."""
 
 MIN_LOOKUP_STRINGS = 256
-"""The smallest number of strings for which reading position by position is faster than composing elements."""
+"""The smallest number of strings for which reading position by position is faster than composing monoid elements."""
 
 MAX_ELEMENTS = 255
 """The size of the largest monoid whose elements are composed: an element is a byte, and the table fits into a cache."""
@@ -34,9 +34,9 @@ MAX_ELEMENTS = 255
 class TreeLookup:
     """Fast versions of `TreeMachine.final_classes` and `prefix_classes`.
 
-    At the leaves, a look-up reads a window of C^m leaves. Above, it reads C classes. Each look-up covers the nodes of
-    all strings in a slab. The tables have one more class for entries that the machine does not know, so unknown entries
-    are tested only at the end.
+    At the leaves, a look-up reads a window of C^m leaves. Above the leaves, it reads C classes. Each look-up covers the
+    nodes of all strings in a slab. The tables have one more class, for entries that the machine does not know. So only
+    the final classes are tested for unknown entries.
 
     Example:
         >>> from lengthwise.automata import library
@@ -54,7 +54,8 @@ class TreeLookup:
         table = np.full((self.base,) * self.chunk, self.unknown, dtype=kind)
         table[(slice(self.unknown),) * self.chunk] = np.where(machine.table < 0, self.unknown, machine.table)
         self.table = table.ravel()
-        # windows[m] contains the class of every window of C^m leaves. The oldest leaf is the index's highest digit.
+        # windows[m] contains the class of every window of C^m leaves. The digits of the index are the leaves, oldest
+        # leaf first.
         self.windows = [machine.leaves.astype(kind)]
         # With a single leaf, there is a single window at every level, so without `count > 1` the loop would not end.
         while (count := len(self.windows[-1])) ** self.chunk <= MAX_ENTRIES and count > 1:
@@ -71,7 +72,7 @@ class TreeLookup:
         return self.final_classes_of_checked(strings)
 
     def final_classes_of_checked(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, " B"]:
-        """Return `final_classes`; the strings are checked already, because a check reads all of them once more."""
+        """Return `final_classes` of strings that are already checked, because a check reads all symbols once more."""
         batch, length = strings.shape
         levels = self.machine.num_levels(length)
         low = min(levels, max(m for m in range(64) if self.chunk**m <= MAX_SYMBOLS_PER_CHUNK))
@@ -144,8 +145,8 @@ class TreeLookup:
 class StateLookup:
     """Fast versions of `Semiautomaton.run` and `final_states` from one start.
 
-    A look-up reads several symbols at once, for all strings of a slab. For a few long strings, if the transition monoid
-    is small, elements of the monoid are composed in a tree, in log T rounds.
+    A look-up reads several symbols at once, for all strings of a slab. If there are few strings and the transition
+    monoid is small, `final_states` composes elements of the monoid in a tree, in log T rounds.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -245,7 +246,7 @@ class StateLookup:
 def _codes(
     parts: Integer[np.ndarray, "C *N"] | Sequence[Integer[np.ndarray, "*N"]], base: int
 ) -> Integer[np.ndarray, "*N"]:
-    """Return the numbers with these digits, where the highest digit comes first."""
+    """Return the numbers with these digits, most significant digit first."""
     # The type can represent the largest number with these digits, so the products in place cannot overflow.
     codes: np.ndarray = parts[0].astype(np.min_scalar_type(base ** len(parts) - 1))
     for part in parts[1:]:

@@ -109,7 +109,7 @@ def _closed(
     rows: dict[String, tuple[Hashable, ...]],
     max_states: int | None,
 ) -> Hypothesis:
-    """Add access strings until every symbol leads from each of them to a state with an access string."""
+    """Add access strings until every symbol leads from each state to a state with an access string."""
 
     def row(string: String) -> tuple[Hashable, ...]:
         known = rows.get(string, ())
@@ -127,7 +127,7 @@ def _closed(
                 access.append((*string, symbol))
             if max_states is not None and len(access) > max_states:
                 raise ValueError(
-                    f"max_states: expected at least {len(access)}, because the answers show as many states or more, "
+                    f"max_states: expected at least {len(access)}, because the answers distinguish that many states, "
                     f"got {max_states}; allow more states, or hide parts of the outputs"
                 )
             table[-1].append(states[after])
@@ -141,14 +141,15 @@ def _last_answer(hypothesis: Hypothesis, string: String, num_read: int) -> Hasha
 
 
 def _new_suffix(hypothesis: Hypothesis, wrong: String, num_read: int, query: Callable[[String], Hashable]) -> String:
-    """Return a counterexample's suffix that separates a transition's true target from its target in the hypothesis."""
+    """Return a suffix of the counterexample that separates a transition's true target from its hypothetical target."""
 
     def answer(num_replaced: int) -> Hashable:
-        """Return the answer if the first symbols are replaced by the access string of the state to which they lead."""
+        """Return the answer after the first symbols are replaced by the access string of the state that they reach."""
         state = hypothesis.state_after(wrong[:num_replaced])
         return query(hypothesis.access[state] + wrong[num_replaced:])
 
-    # With no symbol replaced, the answer is right; with all replaced, it is the hypothesis's. So it changes between.
+    # With no symbol replaced, the answer is right. With all symbols replaced, it is the wrong answer of the hypothesis.
+    # So the answer changes at some number of replaced symbols, which a binary search finds.
     low, high = 0, len(wrong) - num_read
     expected = answer(high)
     while high - low > 1:

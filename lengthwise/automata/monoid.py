@@ -1,4 +1,4 @@
-"""Transition monoids: the finitely many maps from states to states that strings define."""
+"""Transition monoids: the finitely many maps on states that strings induce."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MAX_ENTRIES = 50_000_000
 """The largest number of entries in the maps of all elements: 0.4 GB, and another 0.4 GB for finding known maps."""
 
 MAX_TABLED = 4_000
-"""The largest number of elements whose products are kept in a table: 0.13 GB."""
+"""The largest size of a monoid whose products are stored in a table, which then takes 0.13 GB."""
 
 NUM_AT_ONCE = 256
 """The number of elements that a step of the search multiplies by all symbols."""
@@ -30,11 +30,11 @@ def max_elements(machine: Semiautomaton) -> int:
 
 @dataclass(frozen=True, eq=False)
 class TransitionMonoid:
-    """The maps from states to states that strings define; in a product, the first string acts first.
+    """The maps on states that strings induce; in a product, the left factor acts first.
 
     ``maps[m, q]`` is the state to which element m leads from state q. Element 0 is the identity, which belongs to the
     empty string. Elements are numbered in the order of their shortest strings. ``graph[m, v]`` is the product of
-    element m and symbol v. `transition_monoid` makes this object.
+    element m and symbol v. `transition_monoid` returns this object.
 
     For a minimal DFA, this is the syntactic monoid: two strings have the same element if and only if no context
     distinguishes them.
@@ -83,7 +83,7 @@ class TransitionMonoid:
         return columns.T
 
     def products(self, first: Int64[np.ndarray, "*N"], then: Int64[np.ndarray, "*N"]) -> Int64[np.ndarray, "*N"]:
-        """Return ``table[first, then]``; in a large monoid, shortest strings of `then` are read instead of a table."""
+        """Return ``table[first, then]``; a large monoid has no table, so it reads the shortest strings of `then`."""
         if self.size <= MAX_TABLED:
             return np.asarray(self.table[first, then])
         product = first
@@ -158,7 +158,7 @@ def transition_monoid(machine: Semiautomaton, maximum: int | None = None) -> Tra
     """Return the monoid of all products of the symbols' maps, found by breadth-first search.
 
     Raises:
-        ValueError: the monoid has over `maximum` elements, by default `max_elements`. With Q states, it may have Q^Q.
+        ValueError: the monoid has more than `maximum` elements (default: `max_elements`). It can have up to Q^Q.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -195,7 +195,7 @@ def transition_monoid(machine: Semiautomaton, maximum: int | None = None) -> Tra
 
 
 def _maps(keys: Sequence[bytes], identity: np.ndarray) -> np.ndarray:
-    """Return the maps of states with these bytes, one in a row, in the type of the identity."""
+    """Return the maps on states that are stored in these bytes, one per row, in the type of the identity."""
     return np.frombuffer(b"".join(keys), dtype=identity.dtype).reshape(-1, len(identity))
 
 

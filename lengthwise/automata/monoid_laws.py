@@ -11,9 +11,9 @@ from lengthwise.automata.tree_machine import TreeMachine
 class MonoidLaws(NamedTuple):
     """The result of testing whether known entries of a table are products in a monoid whose identity is the pad.
 
-    Let the product ``a b`` be the class of the window of pads, a and b.
+    Let the product ``a b`` be the class of the window that contains pads, then a, then b.
 
-    - `pad_is_identity`: each known window of pads and a single other class has this class.
+    - `pad_is_identity`: True if each known window of one class a among pads has class a.
     - `num_decided`: the number of triples for which ``(a b) c`` and ``a (b c)`` are both known. For C > 2, it also
       counts the windows ``k_1 ... k_C`` whose class and ``((k_1 k_2) ...) k_C`` are both known.
     - `num_violations`: the number of these triples and windows for which the two results differ.
@@ -41,7 +41,7 @@ def monoid_laws(machine: TreeMachine) -> MonoidLaws:
     merged = machine.merged(alone)
     product = machine.table[(pad,) * (chunk - 2)]
     num_decided, num_violations = 0, 0
-    # The triples of one a are checked at a time, because all triples at once would take K^3 numbers.
+    # Only the triples with the same a are checked at once, because all triples would take K^3 numbers.
     for a in every:
         left = _products(product, product[a][:, None], every)
         decided, violated = _compared(left, _products(product, a, product))

@@ -13,9 +13,10 @@ FEW_TRANSITIONS = 128
 
 
 def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
-    """Return each state's block in the coarsest partition in which a block's states agree in label and next blocks.
+    """Return the block of each state in the coarsest stable partition of the states.
 
-    This takes O(Q V log Q) steps. Most machines need only a few of Moore's rounds, which NumPy runs on all states at
+    All states of a block have the same label, and each symbol leads from all of them to the same block. The computation
+    takes O(Q V log Q) steps. Most machines need only a few of Moore's rounds, which NumPy runs on all states at
     once. If some states are distinguished only by long strings, Hopcroft's algorithm finishes the work.
 
     Example:
@@ -42,7 +43,7 @@ def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray
 def coarsest_partition_by_rounds(
     table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray, " Q"]
 ) -> Int64[np.ndarray, " Q"]:
-    """Define the result of `coarsest_partition`: run only Moore's rounds, in time quadratic in Q."""
+    """Define the result of `coarsest_partition`: run only Moore's rounds, in a time that is quadratic in Q."""
     blocks, num_blocks = numbered(labels), 0
     while num_blocks < blocks.max() + 1:
         num_blocks = int(blocks.max()) + 1
@@ -85,7 +86,8 @@ def _split_by_smaller_halves(
     `states` lists the states block by block, and `at` contains the index of each state in this list.
     """
     num_states, num_symbols = table.shape
-    # Hopcroft's bound on the time needs edges into the splitter only, so edges are looked up by their targets.
+    # Hopcroft's time bound holds only if no edges but those into the splitter are visited. So edges are looked up by
+    # their targets.
     by_target = np.argsort(table, axis=None, kind="stable")
     edges_into = np.searchsorted(table.ravel()[by_target], np.arange(num_states + 1)).tolist()
     sources, symbols = (by_target // num_symbols).tolist(), (by_target % num_symbols).tolist()
@@ -121,9 +123,9 @@ def _split_by_smaller_halves(
                 if middle == stop:
                     continue
                 # By Hopcroft, the smaller half becomes the new block, and only this block must be added to the waiting
-                # ones. If the old block is still waiting, both halves now wait. If it was used before, splitting by the
-                # whole block and by one half implies splitting by the other half. The new block of a state has at most
-                # half the size of its old block, so each state waits at most log2 Q times.
+                # blocks. If the old block is still waiting, both halves now wait. If the old block was already used,
+                # splitting by the whole block and by one half implies splitting by the other half. A block that is
+                # added has at most half the size of the old block, so each state is added at most log2 Q times.
                 new = len(first)
                 is_front_smaller = 2 * count <= stop - begin
                 halves = [(begin, middle), (middle, stop)]

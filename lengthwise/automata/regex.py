@@ -22,7 +22,7 @@ from lengthwise.automata.semiautomaton import MAX_TRANSITIONS, Semiautomaton, ch
 from lengthwise.validation import check_choice
 
 MAX_STATES = 50_000
-"""The largest number of sets of positions. Each set takes half a kilobyte."""
+"""The largest number of sets of positions in the subset construction. Each set takes half a kilobyte."""
 
 
 def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None, tokens: Tokens = "characters") -> DFA:
@@ -35,21 +35,21 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None, tokens: 
     - the repetitions ``*``, ``+``, ``?``, ``{m}``, ``{m,}`` and ``{m,n}``, at most one after each part.
 
     An empty pattern or part matches the empty string. ``\`` before one of these special characters, or before ``-``,
-    makes the character a symbol. Blanks are symbols. The whole string is matched, so anchors ``^`` and ``$`` do not
-    exist. Classes such as ``\d`` do not exist either. `alphabet` lists the symbols in the order of their ids. By
+    makes the character a symbol. Blanks are symbols. The whole string is matched, so anchors ``^`` and ``$`` are not
+    supported. Classes such as ``\d`` are not supported either. `alphabet` lists the symbols in the order of their ids. By
     default, it contains the symbols in the pattern, sorted.
 
     If `tokens` is "words", each run of characters other than blanks and special characters is one symbol, as in
     ``CONNECT (DATA ACK)* CLOSE``. An operator after a word repeats the whole word. Blanks end words and have no other
-    meaning. ``[DATA ACK]`` is one of two words, and ``-`` is a part of a word, so classes have no ranges.
+    meaning. ``[DATA ACK]`` matches one of two words. ``-`` is part of a word, so classes have no ranges.
 
     The construction is Glushkov's position automaton, which is determinized by sets of positions and then minimized.
 
     Raises:
-        ValueError: the pattern has a syntax error at a position that the message gives. Or it has more than 100,000
-            characters, or more than 2,000 symbols after repetitions are expanded. Or it needs more than 50,000 states
-            before minimization, or more than 10,000,000 transitions. Or the alphabet does not consist of distinct
-            single characters, or words without blanks, or lacks a symbol of the pattern.
+        ValueError: the pattern has a syntax error at a position that the message gives. It has more than 100,000
+            characters, or more than 2,000 symbols after repetitions are expanded. It needs more than 50,000 states
+            before minimization, or more than 10,000,000 transitions. The alphabet is empty, lacks a symbol of the
+            pattern, or does not consist of distinct single characters (or words without blanks).
 
     Example:
         >>> ends_in_abb = dfa_from_regex("(a|b)*abb")

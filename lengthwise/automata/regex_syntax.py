@@ -69,7 +69,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Repeat:
-    """Repetitions of a part, `minimum` to `maximum` times; None means any number of times from `minimum` on."""
+    """A node that matches its part `minimum` to `maximum` times in a row; None means any number from `minimum`."""
 
     inner: "Node"
     minimum: int
@@ -89,7 +89,10 @@ def quoted(pattern: str) -> str:
 
 
 class Parser:
-    """A recursive-descent parser of alternatives, sequences, repetitions and atoms; `named` collects the symbols."""
+    """A recursive-descent parser of alternatives, sequences, repetitions and atoms.
+
+    `named` collects the symbols that occur in the pattern.
+    """
 
     ways_out: ClassVar[Mapping[str, str]] = _WAYS_OUT
 
@@ -115,11 +118,11 @@ class Parser:
         return self.pattern[self.position : self.position + 1]
 
     def _next(self) -> str:
-        """Return the next character, apart from ignored blanks, or an empty text at the end."""
+        """Return the next character that is not an ignored blank, or an empty string at the end."""
         return self._here
 
     def _take(self, characters: str) -> str:
-        """Read and return the next character if it is one of these, else return an empty text."""
+        """Read and return the next character if it is one of `characters`, else return an empty string."""
         character = self._next()
         if not character or character not in characters:
             return ""
@@ -135,7 +138,8 @@ class Parser:
 
     def _alternatives(self) -> Node:
         options = [self._sequence()]
-        # One empty option suffices, because a|| and a| match the same strings. Many of them could make trees huge.
+        # One empty option suffices, because a|| and a| match the same strings. Many empty options could make the tree
+        # huge.
         has_empty = options == [EMPTY]
         while self._take("|"):
             option = self._sequence()

@@ -1,4 +1,4 @@
-"""Representing strings by vectors of zeros and ones. Products of entries give the vector of concatenated strings."""
+"""Representing strings by vectors of zeros and ones. Products of entries give the vector of a concatenation."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -32,7 +32,7 @@ class Products(NamedTuple):
 
 
 class ReadOut(NamedTuple):
-    """A linear read-out: if y answers vector a, entry y of ``weights @ a + offsets`` leads by at least 1."""
+    """A linear read-out: if y is the answer to a, entry y of ``weights @ a + offsets`` is larger by at least 1."""
 
     weights: Int64[np.ndarray, "Y E"]
     offsets: Int64[np.ndarray, " Y"]
@@ -145,7 +145,7 @@ def matrix_products(num_points: int, chunk_size: int) -> Products:
         [0, 1, 0, 1]
 
     Source: Chi et al. (2023), Lemma 1 and its example (appendix D.2), for C = 2.
-    Differs from the source: only for C > 2, which is ours.
+    Differs from the source: in nothing for C = 2; larger C are ours.
     """
     start, end, *between = np.indices((num_points,) * (chunk_size + 1)).reshape(chunk_size + 1, -1)
     stops = [start, *between, end]
@@ -156,12 +156,12 @@ def matrix_products(num_points: int, chunk_size: int) -> Products:
 def separating_weights(
     vectors: Int64[np.ndarray, "M E"], answers: Int64[np.ndarray, " M"], num_classes: int
 ) -> Int64[np.ndarray, "Y E"] | None:
-    """Return integers W such that if y answers a vector, entry y of ``W @ vector`` leads by at least 1.
+    """Return integers W such that entry y of ``W @ vector`` is larger by at least 1 if y is the vector's answer.
 
-    The search begins with the sum of the vectors of each class. For distinct permutations, this suffices. Each round
-    then corrects all mistakes at once. For each mistake, it adds the vector to the row of the right answer, and
-    subtracts it from the row with the largest other entry. The result is None if mistakes remain after
-    `MAX_CORRECTIONS` rounds.
+    Row y of W begins as the sum of the vectors with answer y. This suffices if all vectors are matrices of different
+    permutations, with different answers. Each round then corrects all mistakes at once. For each mistake, it adds the
+    vector to the row of the right answer, and subtracts it from the row with the largest other entry. The result is
+    None if mistakes remain after `MAX_CORRECTIONS` rounds.
 
     Source: the perceptron rule for several classes (Duda and Hart, "Pattern Classification and Scene Analysis", 1973).
     """

@@ -21,7 +21,7 @@ class StringSampler:
     ``weights[q, v] N_(r-1)(table[q, v]) / N_r(q)``.
 
     The sums are stored as mantissa and exponent for each state, so they do not overflow or vanish at any length.
-    Strings outside of `targets` are impossible, not only improbable. Probabilities are exact to double precision.
+    Strings that do not lead into `targets` are never drawn. Probabilities are exact to double precision.
 
     The probabilities for r symbols left are also used for all longer strings. Probabilities are computed when first
     needed, and stored. They take one float for each state and each symbol except the last, for every r up to the
@@ -51,7 +51,7 @@ class StringSampler:
         """Return for each start whether any string of this length leads from the start into the targets.
 
         Raises:
-            ValueError: the length needs more than 200,000,000 floats.
+            ValueError: the sampler would have to store more than 200,000,000 floats for this length.
         """
         longest = MAX_ELEMENTS // max(1, self.weights[:, 1:].size)
         if length > longest:
@@ -71,8 +71,9 @@ class StringSampler:
         shares = shares.cumsum(axis=1)
         total = shares[:, -1]
         alive = total > 0
-        # A symbol that leads to no string has equal thresholds on both sides (0 if it is the first, exactly 1 if it is
-        # the last). Draws in [0, 1) cannot fall between these, so this symbol is impossible despite rounding.
+        # A symbol from which no string leads into the targets has equal thresholds on both sides (0 if it is the first
+        # symbol, exactly 1 if it is the last). Draws in [0, 1) cannot fall between these, so this symbol is impossible
+        # despite rounding.
         self._thresholds.append(shares[:, :-1] / np.where(alive, total, 1.0)[:, None])
         self._possible.append(alive[self.starts])
         mantissas, exponents = np.frexp(total)

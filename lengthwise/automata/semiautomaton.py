@@ -96,7 +96,8 @@ class Semiautomaton:
         if not is_array or strings.ndim != 2 or (strings.size and not np.issubdtype(strings.dtype, np.integer)):
             got = f"shape {strings.shape} of {strings.dtype}" if is_array else repr(strings)
             raise ValueError(
-                f"strings: expected a [strings, length] array of integers, got {truncate(got)}; make it with np.array"
+                f"strings: expected a [strings, length] array of integers, got {truncate(got)}; give the symbol ids as "
+                "a NumPy array with two axes"
             )
         if strings.size and (strings.min() < 0 or strings.max() >= self.num_symbols):
             row, position = np.argwhere((strings < 0) | (strings >= self.num_symbols))[0].tolist()
@@ -144,7 +145,7 @@ class Semiautomaton:
         return row // self.num_symbols
 
     def _final_states_of_few(self, strings: Integer[np.ndarray, "B T"], start: int) -> Int64[np.ndarray, " B"]:
-        """Return the result of `final_states`, string by string."""
+        """Compute `final_states` one string at a time, in Python."""
         self.check_state(start)
         self.check_strings(strings)
         rows, states = self._rows, []
@@ -166,7 +167,8 @@ class Semiautomaton:
     ) -> tuple[Int64[np.ndarray, " N"], Integer[np.ndarray, "T B"], Int64[np.ndarray, " B"]]:
         """Check the input; return the flattened table, the strings with positions as the first axis, and the starts.
 
-        States are replaced by the start of their row in the flattened table, so a step is an addition and a look-up.
+        Each state is represented by the index at which its row begins in the flattened table. So a step is an addition
+        and a look-up.
         """
         self.check_state(start)
         self.check_strings(strings)
@@ -174,25 +176,26 @@ class Semiautomaton:
         return self.table.ravel() * self.num_symbols, np.ascontiguousarray(strings.T), row
 
     def transition_matrix(self, probabilities: Float[np.ndarray, " V"]) -> Float[np.ndarray, "Q Q"]:
-        """Return the transition matrix of the states if symbols are independent: ``matrix[q, r]`` = P(q goes to r)."""
+        """Return the transition matrix for independent random symbols: ``matrix[q, r]`` = P(q goes to r)."""
         matrix = np.zeros((self.num_states, self.num_states))
         # This is not `+=`, which would add only one probability if several symbols lead to the same state.
         np.add.at(matrix, (np.arange(self.num_states)[:, None], self.table), probabilities)
         return matrix
 
     def product(self, other: "Semiautomaton") -> "Semiautomaton":
-        """Return the machine that runs both machines on the same symbols; (p, q) is ``p * other.num_states + q``.
+        """Return the product automaton, which runs both machines on the same string.
+
+        The pair of states (p, q) has the number ``p * other.num_states + q``.
 
         Raises:
             ValueError: the machines read different symbols.
         """
         self.check_same_symbols(other)
-        # This is the product automaton: both machines read the same string at the same time.
         table = self.table[:, None] * other.num_states + other.table[None, :]
         return Semiautomaton(table.reshape(-1, self.num_symbols), self.symbols)
 
     def reordered(self, symbols: Sequence[str]) -> "Semiautomaton":
-        """Return the same machine with its symbols, which are matched by name, in the given order.
+        """Return the same machine with its symbols in the given order; symbols are matched by name.
 
         Raises:
             ValueError: the given symbols are not the symbols of this machine.
@@ -211,7 +214,7 @@ class Semiautomaton:
         return Semiautomaton(self.table[:, [ids[symbol] for symbol in symbols]], tuple(symbols))
 
     def shortest_string(self, start: int, targets: Bool[np.ndarray, " Q"]) -> tuple[str, ...] | None:
-        """Return a shortest string that leads from `start` into `targets`, or None if no string does.
+        """Return a shortest string that leads from `start` to a state in `targets`, or None if no string does.
 
         If there are several shortest strings, the first in symbol order is returned.
 
@@ -222,8 +225,8 @@ class Semiautomaton:
         """
         self.check_state(start)
         self.check_labels(targets, "targets")
-        # In breadth-first search, the first visit of a state is by a shortest string, and symbols are tried in their
-        # order. The search takes Q V steps.
+        # Breadth-first search first reaches each state by a shortest string. Symbols are tried in their order. The
+        # search takes Q V steps.
         came_from = {start: (start, -1)}
         for state in self._breadth_first(start, came_from):
             if targets[state]:
@@ -260,7 +263,7 @@ class Semiautomaton:
         return np.array(list(self._breadth_first(start, {start: (start, -1)})), dtype=np.int64)
 
     def _breadth_first(self, start: int, came_from: dict[int, tuple[int, int]]) -> Iterator[int]:
-        """Yield states by the length of shortest strings; `came_from` gets each state's previous (state, symbol)."""
+        """Yield states breadth first; `came_from` gets the previous state and the symbol that lead to each state."""
         order = [start]
         for state in order:
             yield state
@@ -290,36 +293,39 @@ class Semiautomaton:
 
 
 def array_of(argument: str, values: object) -> np.ndarray:
-    """Return a new array of rows that have the same length; raise a ValueError that names the argument for others."""
+    """Return the values as a new array; raise a ValueError that names the argument if rows differ in length."""
     try:
         return np.array(values)
     except ValueError:
-        raise ValueError(f"{argument}: expected rows of the same length, got rows of several; complete them") from None
+        raise ValueError(
+            f"{argument}: expected rows of the same length, got rows of different lengths; complete the short rows"
+        ) from None
 
 
 def whole_numbers(values: object) -> Int64[np.ndarray, "*N"]:
-    """Return numbers of states, classes or answers as a new array of int64; raise a ValueError for other types."""
+    """Return the ids of states, classes or answers as a new int64 array; raise a ValueError for other types."""
     array = array_of("table", values)
     if array.size and not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"table: expected whole numbers, got {array.dtype}; number classes and answers from 0 on")
+        raise ValueError(f"table: expected whole numbers, got {array.dtype}; number classes and answers from 0")
     return array.astype(np.int64)
 
 
 def check_symbols(alphabet: Sequence[str], *, are_words: bool | None = None) -> None:
-    """Raise a ValueError unless the symbols are distinct single characters or, if one is longer, distinct words.
+    """Raise a ValueError unless the symbols are distinct characters or, if any is longer, distinct words.
 
-    A text is then a string of symbols, in which blanks separate words. `are_words` requires one of the two kinds.
+    Words do not contain blanks, so a text is a string of words with blanks between them. `are_words` requires words
+    (True) or characters (False).
     """
     if are_words is None:
         are_words = any(len(symbol) > 1 for symbol in alphabet)
-    kind, noun = ("words without blanks", "word") if are_words else ("single characters", "symbol")
+    kind, noun = ("words without blanks", "word") if are_words else ("single characters", "character")
     seen: set[str] = set()
     for symbol in alphabet:
         fits = isinstance(symbol, str) and (symbol.split() == [symbol] if are_words else len(symbol) == 1)
         if not fits or symbol in seen:
             raise ValueError(
                 f"alphabet: expected distinct {kind}, got {truncate(repr(symbol))}"
-                f"{' twice' if symbol in seen else ''}; name each {noun} once"
+                f"{' twice' if symbol in seen else ''}; give each symbol one {noun} of its own"
             )
         seen.add(symbol)
 
@@ -327,7 +333,7 @@ def check_symbols(alphabet: Sequence[str], *, are_words: bool | None = None) -> 
 def explore(
     symbols: Sequence[str], start: State, step: Callable[[State, str], State]
 ) -> tuple[Semiautomaton, list[State]]:
-    """Return the machine that the function `step` describes, and the meaning of each state; state 0 is `start`.
+    """Return the machine that the function `step` describes, and the value of each state; state 0 is `start`.
 
     `step(state, symbol)` returns the next state. In `step`, states are any hashable values. In the machine, they are
     numbered breadth first.

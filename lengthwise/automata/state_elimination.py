@@ -42,8 +42,8 @@ def regex_from_dfa(dfa: DFA) -> str:
     compared with the automaton.
 
     Raises:
-        ValueError: one of several symbols has a blank; the language needs more than 200 states; the expression has more
-            than 2,000 symbols or over 50 nested groups, or is too large for `dfa_from_regex`.
+        ValueError: a symbol of several characters contains a blank; the language needs more than 200 states; the
+            expression has over 2,000 symbols, nests groups over 50 deep, or is too large for `dfa_from_regex`.
 
     Example:
         >>> regex_from_dfa(dfa_from_regex("(a|b)*abb"))
@@ -61,8 +61,8 @@ def regex_from_dfa(dfa: DFA) -> str:
     pattern = _pattern(dfa, tokens)
     if _depth(pattern) > MAX_GROUP_DEPTH:
         raise ValueError(
-            f"machine: expected a language whose expression nests at most {MAX_GROUP_DEPTH} groups, got a language "
-            "that needs more groups; write the machine in another format"
+            f"machine: expected an expression with at most {MAX_GROUP_DEPTH} nested groups, got deeper nesting; write "
+            "the machine in another format"
         )
     # A bug in a simplification would be hard to see in the expression. This comparison proves that the result is right.
     if not dfa_from_regex(pattern, dfa.symbols, tokens).equivalent(dfa):
@@ -80,8 +80,8 @@ def _pattern(dfa: DFA, tokens: Tokens) -> str:
     smallest = dfa.minimize()
     if smallest.num_states > MAX_STATES:
         raise ValueError(
-            f"machine: expected a language of at most {MAX_STATES} states, got {smallest.num_states:,}; write the "
-            "machine in another format"
+            f"machine: expected a language that needs at most {MAX_STATES} states, got {smallest.num_states:,}; write "
+            "the machine in another format"
         )
     edges = _edges(smallest)
     first, last = smallest.num_states, smallest.num_states + 1
@@ -158,8 +158,8 @@ def _eliminated(edges: Edges, state: int) -> Edges:
             # Each elimination can multiply the size of expressions, so the limit is checked at each step.
             if _size(others[p, q]) > MAX_POSITIONS:
                 raise ValueError(
-                    f"machine: expected a language whose expression has at most {MAX_POSITIONS:,} symbols, got a "
-                    "language that needs more symbols; write the machine in another format"
+                    f"machine: expected an expression with at most {MAX_POSITIONS:,} symbols, got a longer one; write "
+                    "the machine in another format"
                 )
     return others
 

@@ -23,7 +23,7 @@ class Transducer:
     and 1 in state 1 (odd). On the string b a b b, whose ids are 1 0 1 1, its answers are odd, odd, even, odd.
 
     Raises:
-        ValueError: `start` is not a state, or there is not exactly one output for each state.
+        ValueError: `start` is not a state, outputs are not whole numbers, or some state does not have one output.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))
@@ -38,7 +38,7 @@ class Transducer:
     def __post_init__(self) -> None:
         outputs = array_of("outputs", self.outputs)
         if outputs.dtype.kind not in "biu":
-            raise ValueError(f"outputs: expected numbers of answers, got {outputs.dtype}; number the answers from 0")
+            raise ValueError(f"outputs: expected ids of answers, got {outputs.dtype}; number the answers from 0")
         outputs = outputs.astype(np.int64)
         check_kind("semiautomaton", self.semiautomaton, Semiautomaton, "a Semiautomaton")
         self.semiautomaton.check_state(self.start)
@@ -89,9 +89,9 @@ class Transducer:
     def minimize_nonempty(self) -> "Transducer":
         """Return the smallest transducer that answers all nonempty strings like this transducer.
 
-        The start of the result may be any state that has the same next states as the old start. If there are several,
-        the start is the state with the smallest output. If none exists, the start is a separate state with output
-        `IGNORE`. So machines that answer nonempty strings alike give equal results.
+        The start of the result may be any state that has the same next states as the old start. If there are several
+        such states, the start is the state with the smallest output. If there is no such state, the start is a separate
+        state with output `IGNORE`. So machines that answer nonempty strings alike give equal results.
 
         Example:
             >>> last = Semiautomaton(np.array([[1, 2], [1, 2], [1, 2]]), ("a", "b"))
@@ -107,7 +107,7 @@ class Transducer:
         return Transducer(apart.semiautomaton, start, outputs).minimize()
 
     def with_empty_answer(self, output: int) -> "Transducer":
-        """Return the smallest transducer that answers the empty string with `output`, and all others like this one.
+        """Return the smallest transducer that answers the empty string with `output`, and other strings like this one.
 
         Example:
             >>> always = Transducer(Semiautomaton(np.array([[0]]), ("a",)), 0, np.array([1]))

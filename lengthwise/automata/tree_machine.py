@@ -21,9 +21,9 @@ class TreeMachine:
     """A bottom-up tree automaton over balanced C-ary trees; RegularGPT reads strings in such trees.
 
     Pads in front fill a string of T symbols up to C^L positions, for the smallest L >= 1 with C^L >= T. ``leaves[0]``
-    is the class of a pad, and ``leaves[1 + v]`` is the class of symbol v. At every level, ``table[k_1, ..., k_C]`` is
-    the class of a window whose C parts have these classes, oldest first; -1 means unknown. ``outputs`` gives the answer
-    for the class of the whole string.
+    is the class of a pad, and ``leaves[1 + v]`` is the class of symbol v. At every level, C neighboring parts form a
+    window, which is merged. ``table[k_1, ..., k_C]`` is the class of a window whose parts have these classes, oldest
+    first; -1 means unknown. ``outputs`` gives the answer for the class of the whole string.
 
     The machine of the example answers whether any symbol is 1, with C = 2. The string 0 1 0 0 1 of 5 symbols gets 3
     pads, which have class 0, like the symbol 0:
@@ -63,7 +63,8 @@ class TreeMachine:
             )
         if min(leaves.min(), table.min() + 1) < 0 or max(leaves.max(), table.max()) >= count:
             raise ValueError(
-                f"table: expected classes in 0..{count - 1}, or -1, got other numbers; fix leaves or table"
+                f"leaves, table: expected classes in 0..{count - 1}, or -1 for unknown entries of the table, got other "
+                "numbers; fix these entries"
             )
         for name, array in (("leaves", leaves), ("table", table), ("outputs", outputs)):
             array.setflags(write=False)
@@ -88,7 +89,7 @@ class TreeMachine:
         return levels
 
     def check_strings(self, strings: Int64[np.ndarray, "B T"]) -> None:
-        """Raise a ValueError unless each string has at least one symbol and only ids of symbols or `PAD`."""
+        """Raise a ValueError unless each string has at least one symbol and contains only symbol ids or `PAD`."""
         if not strings.shape[1] or (strings.size and not PAD <= strings.min() <= strings.max() < len(self.symbols)):
             raise ValueError(
                 f"strings: expected at least one symbol each, ids 0..{len(self.symbols) - 1} or the pad {PAD}, got "
@@ -164,11 +165,11 @@ class TreeMachine:
     def reduced(self) -> tuple["TreeMachine", Int64[np.ndarray, " K"]]:
         """Return a smaller machine with the same answers, and the new class for each class of this machine.
 
-        Classes that no context and no answer separates are united. Classes that then do not occur in any string (of
-        symbols, without pads inside) are left out and map to -1. If the table has gaps, several results may be equally
-        small. Then the classes that a string has at different levels are united first, because they are equal if the
-        pad is the identity. Classes are numbered in the order of their first strings, by level, length and symbols. On
-        each level, the pad comes first.
+        Two classes are united if neither their answers nor any context separates them. Then classes that occur in no
+        string are left out, and map to -1. Here a string contains only symbols, with pads only in front. If the table
+        has gaps, several results may be equally small. Then the classes that a string has at different levels are
+        united first, because they are equal if the pad is the identity. Classes are numbered in the order of their
+        first strings, by level, length and symbols. On each level, the pad comes first.
 
         Raises:
             ValueError: a string needs an entry that the table does not have; a level has over 20,000,000 merges.
@@ -187,9 +188,9 @@ class TreeMachine:
         order = self._closed(np.array(occurring))
         new = np.full(self.num_classes + 1, GAP)  # the last entry maps a gap, which is -1, to a gap
         new[order] = np.arange(len(order))
-        # Known entries suffice to answer every string. So classes may be united if all known entries agree with this.
-        # The union can fill gaps with values, but no string needs these. Outputs of classes that whole strings never
-        # have are not needed either.
+        # Known entries suffice to answer every string. So classes may be united if no known entry contradicts the
+        # union. The union can fill gaps of the table, but no string needs these entries. Outputs of classes that whole
+        # strings never have are not needed either.
         table = new[self.table[np.ix_(*[order] * self.chunk_size)]]
         answers, labels = np.unique(self.outputs, return_inverse=True)
         labels = np.where(supervised, labels, GAP)[order]
@@ -214,7 +215,7 @@ class TreeMachine:
         return np.concatenate(pairs)
 
     def _closed(self, classes: Int64[np.ndarray, " N"]) -> Int64[np.ndarray, " M"]:
-        """Return these classes, and then all other classes to which known windows of them lead."""
+        """Return these classes, and then all other classes that known merges of these classes produce."""
         while True:
             new_classes = np.setdiff1d(self.table[np.ix_(*[classes] * self.chunk_size)], np.append(classes, GAP))
             if not len(new_classes):
@@ -237,7 +238,8 @@ class TreeMachine:
     def from_json(cls, content: Mapping[str, Any]) -> "TreeMachine":
         """Build a machine from the content that `to_json` returns.
 
-        A class that does not exist, or two entries for a window, are a ValueError.
+        Raises:
+            ValueError: a class does not exist, a window has two entries, or an array has the wrong shape.
         """
         count, chunk_size = len(content["outputs"]), content["chunk_size"]
         entries = np.array(content["table"], dtype=np.int64).reshape(-1, chunk_size + 1)
@@ -297,7 +299,7 @@ class _Level(NamedTuple):
 
 
 class _Comparison:
-    """All pairs of class and element, level by level, and a comparison of answers for pairs that whole strings have."""
+    """A comparison of a machine with the answers of a monoid's elements: it visits all pairs (class, element)."""
 
     def __init__(self, machine: TreeMachine, monoid: TransitionMonoid, expected: Int64[np.ndarray, " M"]) -> None:
         self.machine = machine
@@ -382,7 +384,7 @@ class _Comparison:
         parts: Int64[np.ndarray, "N C"],
         pad: int,
     ) -> _Level:
-        """Return the first window for every pair; windows with pads and windows without pads are separate."""
+        """Return the first window of every pair; windows with pads and windows without pads are listed separately."""
         codes = classes * self.monoid.size + elements
         kept = [
             start + np.sort(np.unique(part, return_index=True)[1])
@@ -392,7 +394,7 @@ class _Comparison:
         return _Level(classes[rows], elements[rows], len(kept[0]), parts[rows], pad)
 
     def _string(self, parts: Int64[np.ndarray, " C"], below: int) -> list[int]:
-        """Return the symbols of a window, given its parts among the pairs of a level."""
+        """Return the symbols of a window, given its parts as indices into the pairs of level `below`."""
         if below < 0:
             return [int(parts[0])]
         known = [part for part in parts.tolist() if part >= 0]

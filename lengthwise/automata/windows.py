@@ -21,13 +21,14 @@ def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[
     """
     if (size := chunk_size * count_windows(num_mixed, num_full, chunk_size)) > MAX_PARTS:
         raise ValueError(
-            f"chunk_size: expected windows of at most {MAX_PARTS:,} parts at a level, got {size:,}, from "
+            f"chunk_size: expected at most {MAX_PARTS:,} parts in all windows of a level together, got {size:,}, from "
             f"{num_full:,} classes in chunks of {chunk_size}; use smaller chunks"
         )
     parts, full = np.arange(num_mixed + num_full), np.arange(num_mixed, num_mixed + num_full)
     blocks = []
     for behind in range(chunk_size):
-        # In the last of these blocks, no pad precedes the first part, so a first part of symbols only is left out here.
+        # In the last of these blocks, no part is a pad. If the first part had symbols only, the window would belong to
+        # the block of windows without pads, so such first parts are left out here.
         begins = parts if behind < chunk_size - 1 else parts[:num_mixed]
         grid = _grid([begins] + [full] * behind)
         blocks.append(np.column_stack([np.full((len(grid), chunk_size - grid.shape[1]), -1), grid]))
@@ -45,5 +46,5 @@ def _grid(axes: list[Int64[np.ndarray, " _"]]) -> Int64[np.ndarray, "M C"]:
     # The size is float64, because a product of int64 numbers could wrap around to a small number.
     size = int(np.prod([len(axis) for axis in axes], dtype=np.float64))
     if size > MAX_MERGES:
-        raise ValueError(f"table: a level has {size:,} merges, more than {MAX_MERGES:,}; reduce the machine first")
+        raise ValueError(f"table: a level has {size:,} merges, more than {MAX_MERGES:,}; use fewer classes")
     return np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=1)

@@ -187,7 +187,7 @@ def test_bad_input_is_refused() -> None:
         DFA(FLIP, 0, np.array([True, False, True]))
     with pytest.raises(ValueError, match=r"start: expected a state in 0\.\.1, got 7"):
         DFA(FLIP, 7, np.array([True, False]))
-    with pytest.raises(ValueError, match=r"length: expected a number of symbols, 0 or more, got -1"):
+    with pytest.raises(ValueError, match=r"length: expected a whole number of symbols, at least 0, got -1"):
         ODD.count(-1)
     with pytest.raises(ValueError, match=r"other: expected a machine over the symbols"):
         ODD.equivalent(DFA(Semiautomaton(FLIP.table, ("0", "1")), 0, np.array([False, True])))

@@ -179,7 +179,7 @@ def test_a_machine_counts_its_classes_and_cells() -> None:
     """Two classes go down and three to the right, and cells read two letters."""
     machine = GridMachine(A_AND_B, np.zeros((2, 3, 2, 2, 2), dtype=np.int64), 0, 0, np.array([0, 1]), 0)
     assert (machine.num_classes, machine.num_cells) == (2 + 3, 2 * 3 * 2 * 2)
-    with pytest.raises(ValueError, match=r"^table: expected lists of equal lengths, got ragged ones$"):
+    with pytest.raises(ValueError, match=r"^table: expected lists of equal lengths, got lists of different lengths$"):
         GridMachine.from_json({**machine.to_json(), "cells": [[0, 0], [0]]})
 
 
@@ -189,7 +189,7 @@ def test_too_many_cells_of_pairs_are_rejected(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(grid_product, "MAX_CELLS", 144)
     assert proves_alike(machine, machine, paths(machine, machine))
     monkeypatch.setattr(grid_product, "MAX_CELLS", 143)
-    with pytest.raises(ValueError, match=r"^machine: expected up to 143 cells of pairs, got 144; use fewer classes"):
+    with pytest.raises(ValueError, match=r"^machine: expected a product of two machines with at most 143 cells"):
         paths(machine, machine)
 
 

@@ -80,5 +80,5 @@ def test_no_subgroup_gives_fewer_points(permutations: list[list[int]]) -> None:
 
 
 def test_a_monoid_that_is_no_group_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"group: expected a monoid whose symbols all permute the states"):
+    with pytest.raises(ValueError, match=r"group: expected a monoid in which every symbol permutes the states"):
         smallest_transitive_action(transition_monoid(library.even_pairs().semiautomaton))

@@ -84,7 +84,7 @@ def test_the_shortest_string_is_the_one_that_running_finds(first: LabeledMachine
         shortest = difference(first, renamed)
     except ValueError as problem:
         assert expected is None
-        assert "expected machines that answer a common string, got machines without one" in str(problem)  # noqa: PT017
+        assert "expected a string that both machines answer, got no such string" in str(problem)  # noqa: PT017
         return
     if expected is not None or shortest is None or len(shortest.string) < 8:
         assert (shortest and ("".join(shortest.string), shortest.answers)) == expected
@@ -170,10 +170,10 @@ def test_the_empty_string_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("outputs", "classes", "message"),
     [
-        ([0], ("x", "x"), r"^classes: expected names that differ from one another, got \('x', 'x'\); rename them$"),
-        ([0], ("x", ""), r"^classes: expected names that differ from one another"),
-        ([1], ("x",), r"^outputs: expected numbers of the 1 answers or -100, got \[1\]; name all answers$"),
-        ([-1], ("x",), r"^outputs: expected numbers of the 1 answers or -100, got \[-1\]; name all answers$"),
+        ([0], ("x", "x"), r"^classes: expected distinct names that are not empty, got \('x', 'x'\); rename them$"),
+        ([0], ("x", ""), r"^classes: expected distinct names that are not empty"),
+        ([1], ("x",), r"^outputs: expected answers in 0\.\.0 or -100 \(no answer\), got \[1\]; name all answers$"),
+        ([-1], ("x",), r"^outputs: expected answers in 0\.\.0 or -100 \(no answer\), got \[-1\]; name all answers$"),
     ],
 )
 def test_names_are_checked(outputs: list[int], classes: tuple[str, ...], message: str) -> None:

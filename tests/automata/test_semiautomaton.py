@@ -91,7 +91,7 @@ def test_the_table_is_a_read_only_copy() -> None:
     ("table", "symbols", "message"),
     [
         (np.zeros((0, 2), dtype=np.int64), ("a", "b"), r"table: expected a non-empty .* got shape \(0, 2\)"),
-        ([[0, 1], [0]], ("a", "b"), "table: expected rows of the same length, got rows of several; complete them"),
+        ([[0, 1], [0]], ("a", "b"), "table: expected rows of the same length, got rows of different lengths; complete"),
         (np.array([[0, 2], [1, 0]]), ("a", "b"), r"next states in 0\.\.1, got 2 at state 0 and symbol 1"),
         (np.array([[0, 1], [1, -1]]), ("a", "b"), r"got -1 at state 1 and symbol 1"),
         (np.array([[0, 1], [1, 0]]), ("a",), r"symbols: expected 2 distinct non-empty strings, got \('a',\)"),

@@ -101,8 +101,11 @@ def test_errors_give_positions(pattern: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("alphabet", "message"),
     [
-        (["GET", "GET"], "expected distinct words without blanks, got 'GET' twice; name each word once"),
-        (["GET", "P T"], "expected distinct words without blanks, got 'P T'; name each word once"),
+        (
+            ["GET", "GET"],
+            "expected distinct words without blanks, got 'GET' twice; give each symbol one word",
+        ),
+        (["GET", "P T"], "expected distinct words without blanks, got 'P T'; give each symbol one word of its own"),
         (["PUT", "HEAD"], "expected the symbols of 'GET', got 'PUT HEAD', without 'GET'; add the missing symbols"),
     ],
 )

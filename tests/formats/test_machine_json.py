@@ -103,7 +103,10 @@ OURS: dict[str, Any] = {
         ),
         ({**OURS, "table": [[1], [2]]}, r"^table: expected next states in 0\.\.1, got 2"),
         ({**OURS, "outputs": [0]}, r"^outputs: expected one entry for each of the 2 states, got shape \(1,\)"),
-        ({**OURS, "outputs": [0, 2]}, r"^outputs: expected numbers of the 2 answers or -100, got \[0, 2\]; name"),
+        (
+            {**OURS, "outputs": [0, 2]},
+            r"^outputs: expected answers in 0\.\.1 or -100 \(no answer\), got \[0, 2\]; name",
+        ),
         (
             {**OURS, "start": True},
             r"^outputs: expected numbers of answers, and a state's number as start, got other values",
@@ -131,7 +134,7 @@ OURS: dict[str, Any] = {
         ({key: TRIPLES[key] for key in TRIPLES if key != "states"}, r"^expected the entry states, got alphabet, "),
         (
             {"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [True, False], "start": 0},
-            r"^accepting: expected numbers of states, got True; list the numbers of the accepting states$",
+            r"^accepting: expected state numbers, got True; list the numbers of the accepting states$",
         ),
         ({"alphabet": "ab", "transitions": [[0]], "accepting": [], "start": 0}, r"^transitions: expected a next state"),
     ],

@@ -163,10 +163,10 @@ def test_equal_languages_are_drawn_alike() -> None:
             {"pattern": "abc", "alphabet": "ab"},
             r"^task\.alphabet: .* 'abc', got 'ab', without 'c'; add the missing symbols$",
         ),
-        ({"alphabet": "aab"}, r"^task\.alphabet: expected distinct single characters, got 'a' twice; name each symbol"),
+        ({"alphabet": "aab"}, r"^task\.alphabet: expected distinct single characters, got 'a' twice; give each symbol"),
         (
             {"alphabet": ["a", "bc"]},
-            r"^task\.alphabet: expected distinct single characters, got 'bc'; name each symbol",
+            r"^task\.alphabet: expected distinct single characters, got 'bc'; give each symbol",
         ),
         ({"pattern": ""}, r"^task\.alphabet: expected a symbol, but pattern '' has no symbols; give the alphabet$"),
         (
@@ -214,11 +214,11 @@ def test_bad_patterns_are_refused(fields: dict[str, object], message: str) -> No
         ({"start": -1}, r"start: expected a state in 0\.\.2, got -1; number the states from 0$"),
         (
             {"alphabet": ["0", "0"]},
-            r"alphabet: expected distinct single characters, got '0' twice; name each symbol once$",
+            r"alphabet: expected distinct single characters, got '0' twice; give each symbol one character of its own$",
         ),
         (
             {"alphabet": ["0", "1 0"]},
-            r"alphabet: expected distinct words without blanks, got '1 0'; name each word once$",
+            r"alphabet: expected distinct words without blanks, got '1 0'; give each symbol one word of its own$",
         ),
         ({"alphabet": ""}, r"transitions: expected at least one state and one symbol, got 3 and 0; "),
         ({"alphabet": "012"}, r"transitions: expected a next state for each of the 3 symbols, got 2 for state 0; "),
