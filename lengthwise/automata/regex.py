@@ -36,8 +36,8 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None, tokens: 
 
     An empty pattern or part matches the empty string. ``\`` before one of these special characters, or before ``-``,
     makes the character a symbol. Blanks are symbols. The whole string is matched, so anchors ``^`` and ``$`` are not
-    supported. Classes such as ``\d`` are not supported either. `alphabet` lists the symbols in the order of their ids. By
-    default, it contains the symbols in the pattern, sorted.
+    supported. Classes such as ``\d`` are not supported either. `alphabet` lists the symbols in the order of their ids.
+    By default, it contains the symbols in the pattern, sorted.
 
     If `tokens` is "words", each run of characters other than blanks and special characters is one symbol, as in
     ``CONNECT (DATA ACK)* CLOSE``. An operator after a word repeats the whole word. Blanks end words and have no other

@@ -63,8 +63,7 @@ class TreeMachine:
             )
         if min(leaves.min(), table.min() + 1) < 0 or max(leaves.max(), table.max()) >= count:
             raise ValueError(
-                f"leaves, table: expected classes in 0..{count - 1}, or -1 for unknown entries of the table, got other "
-                "numbers; fix these entries"
+                f"leaves, table: expected classes in 0..{count - 1}, or -1 in the table, got other numbers; fix them"
             )
         for name, array in (("leaves", leaves), ("table", table), ("outputs", outputs)):
             array.setflags(write=False)
@@ -166,10 +165,10 @@ class TreeMachine:
         """Return a smaller machine with the same answers, and the new class for each class of this machine.
 
         Two classes are united if neither their answers nor any context separates them. Then classes that occur in no
-        string are left out, and map to -1. Here a string contains only symbols, with pads only in front. If the table
-        has gaps, several results may be equally small. Then the classes that a string has at different levels are
-        united first, because they are equal if the pad is the identity. Classes are numbered in the order of their
-        first strings, by level, length and symbols. On each level, the pad comes first.
+        string are left out, and map to -1. Strings have pads only in front. If the table has gaps, several results may
+        be equally small. Then the classes that a string has at different levels are united first, because they are
+        equal if the pad is the identity. Classes are numbered in the order of their first strings, by level, length and
+        symbols. On each level, the pad comes first.
 
         Raises:
             ValueError: a string needs an entry that the table does not have; a level has over 20,000,000 merges.
@@ -189,8 +188,8 @@ class TreeMachine:
         new = np.full(self.num_classes + 1, GAP)  # the last entry maps a gap, which is -1, to a gap
         new[order] = np.arange(len(order))
         # Known entries suffice to answer every string. So classes may be united if no known entry contradicts the
-        # union. The union can fill gaps of the table, but no string needs these entries. Outputs of classes that whole
-        # strings never have are not needed either.
+        # union. The union can fill gaps, but no string needs these. If no whole string has a class, its output is not
+        # needed either.
         table = new[self.table[np.ix_(*[order] * self.chunk_size)]]
         answers, labels = np.unique(self.outputs, return_inverse=True)
         labels = np.where(supervised, labels, GAP)[order]
