@@ -22,14 +22,14 @@ NUM_LAST_SYMBOLS = 3
 
 
 class Accuracy(NamedTuple):
-    """The number of correct labels and the number of labels."""
+    """The number of labels that were predicted correctly, and the number of all labels."""
 
     num_correct: int
     num_labels: int
 
     @property
     def share(self) -> float | None:
-        """The fraction of labels that are correct; None without labels."""
+        """The fraction of labels that were predicted correctly; None without a label."""
         return self.num_correct / self.num_labels if self.num_labels else None
 
 
@@ -40,7 +40,7 @@ def accuracy(answers: Answers, examples: Examples) -> Accuracy:
 
 
 def answers_of_machine(machine: Transducer) -> Answers:
-    """Return the answers of a machine."""
+    """Return a function that gives a machine's answers to examples."""
 
     def answers(examples: Examples) -> Int64[np.ndarray, " M"]:
         result = np.full(len(examples.ids), IGNORE)
@@ -62,7 +62,7 @@ def majority_answer(examples: Examples) -> Answers:
 def last_symbols(examples: Examples) -> Answers:
     """Return the baseline that answers each prefix with the most frequent label after the prefix's last three symbols.
 
-    If these three never occur together in the examples, it uses fewer symbols.
+    If these three symbols never precede a label in the examples, fewer symbols are used.
 
     Source: Shannon, "A mathematical theory of communication" (1948), n-grams; here they predict the label, not the next
         symbol.
@@ -101,9 +101,9 @@ MAX_SYMBOLS = 10_000_000
 def merged_states(examples: Examples) -> Transducer | None:
     """Return the machine of RPNI, which merges states of the prefix tree of all examples in a fixed order.
 
-    Return None without AALpy, or if the labeled prefixes have more than `MAX_SYMBOLS` symbols together: AALpy stores
-    each prefix separately, which would fill memory. If the machine has no transition for a prefix, its answer is the
-    most frequent label.
+    The result is None if AALpy is not installed, or if the labeled prefixes have more than `MAX_SYMBOLS` symbols
+    together. AALpy stores each prefix separately, which would fill memory. If the machine has no transition for a
+    prefix, its answer is the most frequent label.
 
     Source: Oncina and Garcia, "Inferring regular languages in polynomial updated time" (1992), as AALpy implements it.
     """
@@ -120,7 +120,7 @@ def merged_states(examples: Examples) -> Transducer | None:
 
 
 def labeled_prefixes(examples: Examples) -> dict[tuple[int, ...], int]:
-    """Return one label for each labeled prefix, as AALpy needs; if a prefix has several labels, it is the first."""
+    """Return one label for each labeled prefix, as AALpy needs; if a prefix has several labels, use the first."""
     labels: dict[tuple[int, ...], int] = {}
     ids, targets = examples.ids.tolist(), examples.targets.tolist()
     for start, end in zip(examples.starts[:-1].tolist(), examples.starts[1:].tolist(), strict=True):
@@ -148,7 +148,7 @@ def completed_moore(moore: Any, symbols: tuple[str, ...], labels: dict[tuple[int
 def are_longest(examples: Examples, share: float) -> Bool[np.ndarray, " N"]:
     """Return a mask of the longest strings, which are at most the fraction `share` of all strings.
 
-    Strings of one length are all included or all left out, so the fraction may be 0.
+    Strings of the same length are all included or all left out, so the fraction may be 0.
     """
     ordered = np.sort(examples.lengths)
     max_kept = ordered[max(0, math.ceil((1 - share) * len(ordered)) - 1)]

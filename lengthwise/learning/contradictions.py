@@ -19,7 +19,7 @@ class Contradiction(NamedTuple):
 
 
 def contradictions_of(machine: Transducer, examples: Examples, separator: str) -> list[Contradiction]:
-    """Return the labeled prefixes that the machine contradicts, each once, shortest first."""
+    """Return the labeled prefixes whose labels the machine contradicts, each prefix once, shortest first."""
     answers = answers_of_machine(machine)(examples)
     wrong = np.flatnonzero((answers != examples.targets) & (examples.targets != IGNORE))
     wrong = wrong[np.unique(examples.prefixes[wrong], return_index=True)[1]]

@@ -1,6 +1,7 @@
 r"""The total description length of a machine and of the labels that it gets wrong, in bits.
 
-A receiver knows the strings, the symbols and the classes. A message names the machine and then the labels:
+A message describes the machine and then the labels. The receiver knows the strings, the symbols and the classes. The
+message has this length:
 
     total = machine + labels
     machine = 2 log2(n + 1) + n log2 Y + targets - log2((n - 1)!)
@@ -8,13 +9,13 @@ A receiver knows the strings, the symbols and the classes. A message names the m
 
 for n states, Y classes, N labels and e labels that the machine gets wrong.
 
-- Only transitions that the examples take have a target in the message. The receiver can infer these transitions,
-  because each target is named when a string first needs it. Other transitions cost nothing, because no label depends on
-  them.
-- The targets are named one after another by the adaptive code of Krichevsky and Trofimov: a target that was named m of
-  k times before costs -log2((m + 1/2) / (k + n / 2)) bits. States to which many transitions lead are therefore cheap,
-  such as the rejecting state of a protocol.
-- The states other than the start can be numbered in (n - 1)! ways, and all of these name the same machine.
+- The message contains targets only for transitions that the examples take. The receiver can infer which transitions
+  these are, because each target is named when a string first needs it. Other transitions cost nothing, because no label
+  depends on them.
+- The targets are named one after another by the adaptive code of Krichevsky and Trofimov. If a target was m of the k
+  targets named before, it costs -log2((m + 1/2) / (k + n / 2)) bits. So a state to which many transitions lead is cheap to name.
+  An example is the rejecting state of a protocol.
+- The states other than the start can be numbered in (n - 1)! ways, and all of these describe the same machine.
 - With the noise rate p = e / N, log2(N choose e) is about N h(p) bits, where h is the binary entropy. The number e
   itself costs log2(N + 1) bits.
 
@@ -37,7 +38,7 @@ LOG_2 = math.log(2)
 
 
 def machine_bits(num_states: int, num_classes: int, in_degrees: Int64[np.ndarray, " S"]) -> float:
-    """Return how many bits send a machine, given how many of its used transitions lead to each state."""
+    """Return the number of bits that describe a machine, given its `in_degrees`."""
     total, n = int(in_degrees.sum()), num_states
     targets = math.lgamma(total + n / 2) - math.lgamma(n / 2)
     targets -= sum(math.lgamma(count + 0.5) - math.lgamma(0.5) for count in in_degrees.tolist() if count)
@@ -45,7 +46,7 @@ def machine_bits(num_states: int, num_classes: int, in_degrees: Int64[np.ndarray
 
 
 def label_bits(num_errors: int, num_labels: int, num_classes: int) -> float:
-    """Return how many bits send the labels to a receiver whose machine gets `num_errors` of them wrong."""
+    """Return the number of bits that describe the labels, given a machine that gets `num_errors` of them wrong."""
     if num_errors >= num_labels * (1 - 1 / num_classes):
         return num_labels * math.log2(num_classes)
     which = math.lgamma(num_labels + 1) - math.lgamma(num_errors + 1) - math.lgamma(num_labels - num_errors + 1)
@@ -55,7 +56,7 @@ def label_bits(num_errors: int, num_labels: int, num_classes: int) -> float:
 def in_degrees(
     table: Int64[np.ndarray, "S V"], used: Bool[np.ndarray, "S V"], num_states: int
 ) -> Int64[np.ndarray, " S"]:
-    """Return how many of the used transitions lead to each state."""
+    """Return the number of used transitions that lead to each state."""
     return np.bincount(table[used], minlength=num_states)
 
 

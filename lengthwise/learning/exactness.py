@@ -1,4 +1,4 @@
-"""Tests whether a learned machine is the right one, as far as the examples can show."""
+"""Tests whether a learned machine is the right machine, as far as the examples can show."""
 
 from typing import Literal
 
@@ -23,7 +23,7 @@ def agree_where_seen(machine: Transducer, target: Transducer, examples: Examples
     Source: Hopcroft and Karp, "A linear algorithm for testing equivalence of finite automata" (1971); here without
         union of classes, because only some of the transitions count.
 
-    Example: the two machines differ only after "b", which no example has.
+    Example: the two machines differ only after "b", which only the third string contains.
         >>> from lengthwise.automata.semiautomaton import Semiautomaton
         >>> from lengthwise.tasks.given.examples import Row, examples_from
         >>> one, other = (Semiautomaton(np.array([[1, b], [0, b]]), ("a", "b")) for b in (0, 1))

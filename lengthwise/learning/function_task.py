@@ -28,9 +28,9 @@ MAX_ANSWER_LENGTH = 100
 """The largest number of characters of an answer, as a text."""
 
 DEFAULT_SYMBOLS, MAX_SYMBOLS = 500_000, 15_000_000
-"""The largest numbers of symbols in the strings of a conformance test, with the default and a given bound on states.
+"""The largest total numbers of symbols in a conformance test: with the default bound on states, and with a given bound.
 
-A simple function reads a million symbols in a second.
+Calls of a simple function on strings with a million symbols in total take about a second.
 """
 
 MAX_CALLS = 10_000_000
@@ -58,20 +58,20 @@ def task_from_function(
 
     If `alphabet` is a text, its characters are the symbols, and `f` gets each string as a text. If it is a list of
     symbols, which may be words, `f` gets a tuple of symbols. `f` is never called on the empty string, which nets do not
-    read. It returns True or False, whole numbers, or texts; None means no answer. If all answers are True or False, the
-    task is `dfa`, and otherwise `machine`. A run stores the machine, never the function.
+    read. `f` returns True or False, whole numbers, or texts; None means no answer. If all answers are True or False,
+    the task is `dfa`, and otherwise `machine`. A run stores the machine, never the function.
 
     The machine is found by L* and the W-method. It equals `f` on all strings if a machine of at most `max_states`
     states computes `f`, counting the states that strings of one symbol or more reach. The task's `note` states this
     bound and the number of calls. The default bound is the largest bound whose test strings have at most 500,000
     symbols in all. Each further state multiplies the number of test strings by the number of symbols, so a smaller
-    `max_states` also means fewer calls of a slow `f`. `f` is also called on the given `strings`, in case an answer is
-    rare. `title` names the task; the default is the name of the function.
+    `max_states` also means fewer calls of a slow `f`. `f` is also called on the given `strings`, which should include
+    strings with rare answers. `title` names the task; the default is the name of the function.
 
     Raises:
         ValueError: more than `max_states` (by default 100) states are needed, so `f` may have no finite machine; the
-            bound needs too many calls; `f` raises an error, answers a string in two ways, or returns other values; all
-            answers are equal; or the alphabet has a symbol twice.
+            bound needs too many calls; `f` raises an error, gives two answers to one string, or returns other values;
+            all answers are equal; the alphabet is empty or has a symbol twice; or `strings` contain other symbols.
 
     Example:
         >>> task = task_from_function(lambda text: text.endswith("abb"), "ab", title="ends in abb")
@@ -119,7 +119,7 @@ class _Teacher:
         self.tried: list[tuple[String, int]] = []
 
     def try_strings(self, strings: Iterable[str | Sequence[str]]) -> None:
-        """Call the function on given and random strings, which every machine must answer like the function."""
+        """Call the function on given and random strings; every hypothesis is compared with these answers."""
         ids = {symbol: v for v, symbol in enumerate(self.symbols)}
         if not isinstance(strings, Iterable):
             raise ValueError(f"strings: expected several strings, got {truncate(repr(strings))}; give a list of them")
@@ -151,7 +151,7 @@ class _Teacher:
             names = {number: repr(label) for label, number in self.labels.items()} | {IGNORE: "None"}
             raise ValueError(
                 f"f: expected the same answer to {self.quoted(string)} at each call, got {names[known]} and "
-                f"{names[answer]}; make it depend on the string alone"
+                f"{names[answer]}; make the answer depend on the string alone"
             )
 
     def call(self, string: String) -> int:
@@ -213,8 +213,8 @@ class _Teacher:
             for symbol in string:
                 state = rows[state][symbol]
             if outputs[state] != answer:
-                # L* makes progress only if its query of this string returns an answer other than the machine's, so this
-                # one is kept.
+                # L* makes progress only if its query of this string returns an answer other than the machine's, so the
+                # function's answer is kept.
                 self.known.setdefault(string, answer)
                 for again in (answer, self.call(string)):
                     self._check_repeats(string, again)
@@ -235,8 +235,8 @@ class _Teacher:
         second = min(1, test.max_level(MAX_SYMBOLS))
         default = max(test.max_level(DEFAULT_SYMBOLS), second)
         last = default if self.max_states is None else max(limit - num_states, second)
-        # Small levels are tested before the limit is checked: they may reveal more states, and then fewer levels are
-        # needed.
+        # Small levels are tested before the limit is checked, because they may reveal more states. Then fewer levels
+        # are needed.
         for levels in (range(min(2, last + 1)), *([level] for level in range(2, min(default, last) + 1))):
             for string in test.strings(levels):
                 yield string, self.call(string)
@@ -250,7 +250,7 @@ class _Teacher:
         self.bound = self.max_states or num_states + last
 
     def task(self, machine: Transducer, *, title: str, note: str) -> RegularTask:
-        """Return the task of a machine, whose outputs are numbers of answers."""
+        """Return the task of a machine whose outputs are the numbers that `call` returned."""
         if len(self.labels) < 2:
             answers = [*map(repr, self.labels), *(["None"] if IGNORE in self.known.values() else [])]
             raise ValueError(

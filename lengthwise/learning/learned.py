@@ -1,4 +1,4 @@
-"""The result of learning from examples: a machine, a net proved to be it, and accuracies on held-out strings."""
+"""The result of learning from examples: a machine, a net that computes it, and accuracies on held-out strings."""
 
 import math
 from collections.abc import Callable
@@ -55,10 +55,8 @@ from lengthwise.validation import check_function, check_kind
 MAX_CONTRADICTING = 20
 """The largest number of contradicted examples in `learned.json` and on the page, shortest first."""
 
-
 MIN_HELD_OUT = 10
-"""The smallest number of held-out labels that can confirm a machine. If it is right on 9 of 9, 28 % may still be wrong.
-"""
+"""The smallest number of held-out labels that can confirm a machine: with 9 of 9 right, 28 % may still be wrong."""
 
 SHALLOW = ("majority answer", "last 3 symbols")
 """The shallow baselines, which a machine has to exceed on held-out labels."""
@@ -67,21 +65,21 @@ SHALLOW = ("majority answer", "last 3 symbols")
 class Learned(NamedTuple):
     """A machine learned from examples.
 
-    The net answers strings of one symbol or more. The machine gives the empty string the label that it has in the
-    examples. Without such a label, the empty string gets the answer of a state with the same future as the start, if
-    there is such a state.
+    The net answers strings of one symbol or more. If the empty string has a label in the examples, the machine gives
+    this label. Otherwise, the empty string gets the answer of a state with the same next states as the start, if there
+    is such a state.
 
-    `accuracies` has an accuracy for each part ("trained on", "longest", "at random") and each method ("machine",
+    `accuracies` contains an accuracy for each part ("trained on", "longest", "at random") and each method ("machine",
     "majority answer", "last 3 symbols", "RPNI"). The two held-out parts did not influence any choice. Labels of
     prefixes that were also trained on do not count in these parts; if no label is left, `num_labels` is 0.
 
     `search` contains the attempts, and its `best` is the attempt that found the machine. `share_wrong` is the share of
     training labels that the machine contradicts, which estimates the share of wrong labels. `unseen` contains the state
     and the symbol of each transition that no training example takes. The target of such a transition is a guess. If
-    states were merged, the guess is the state to which the symbol leads from most other states.
+    states were merged, the guess is the state to which the symbol leads most often.
 
-    The certificate is about the net and this machine: it proves that the net answers like the machine, and nothing
-    about the world.
+    The certificate is only about the net and this machine. At level `proved`, it proves that the net answers like the
+    machine. It proves nothing about the world.
     """
 
     machine: Transducer
@@ -98,7 +96,7 @@ class Learned(NamedTuple):
 
     @property
     def model(self) -> BlockLinearRNN:
-        """The net that the certificate proves to be the machine."""
+        """The net that the certificate compares with the machine."""
         return self.search.model
 
     @property
@@ -124,9 +122,9 @@ class Learned(NamedTuple):
         if ours == total or wilson_interval(ours, total)[0] > correct[best] / total:
             return None
         return (
-            f"on {total:,} held-out labels the machine is right on {percent(ours / total)}, no more than chance "
-            f"above the baseline {best!r} ({percent(correct[best] / total)}); give more examples, or check separator "
-            "and labels"
+            f"on {total:,} held-out labels the machine is right on {percent(ours / total)}, which is not clearly above "
+            f"the baseline {best!r} ({percent(correct[best] / total)}); give more examples, or check separator and "
+            "labels"
         )
 
     def held_out(self, method: str = "machine") -> Accuracy:
@@ -172,7 +170,7 @@ class Learned(NamedTuple):
         """Return a regular expression for the strings to which the machine gives this answer.
 
         Raises:
-            ValueError: no such answer; the expression gets too long (`regex_from_dfa`).
+            ValueError: the machine does not have this answer, or the expression is too large (`regex_from_dfa`).
 
         Example:
             >>> strings = [f"{number:b}" for number in range(1, 400)]
@@ -186,7 +184,9 @@ class Learned(NamedTuple):
         return regex_from_dfa(DFA(self.machine.semiautomaton, self.machine.start, accepting))
 
     def save(self, folder: str | Path) -> None:
-        """Write the machine (JSON, DOT and, if it is small, a picture), net, certificate, numbers, contradicted labels.
+        """Write the machine, its net and certificate, the statistics, and any contradicted labels to a folder.
+
+        The machine is written as JSON and DOT, and also as a picture if it is small.
 
         `load_compiled` reads the net back, and commands accept the folder like the folder of a compiled model.
         """
@@ -200,7 +200,7 @@ class Learned(NamedTuple):
         return csv_text([("string", "label", "machine"), *self.contradictions])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the numbers as plain lists."""
+        """Return the statistics as plain data."""
         result = self.search
         return {
             "num_states": self.machine.num_states,
@@ -244,10 +244,11 @@ def learn(
     report: Callable[[Attempt], None] = lambda attempt: None,
     keep: Callable[[Construction], None] = lambda best: None,
 ) -> Learned:
-    """Learn the machine behind labeled strings, and prove that a net is that machine at every length.
+    """Learn the machine behind labeled strings, and prove that a net answers like it at every length.
 
-    The longest examples (up to a fifth; none if all have one length) and a tenth of the others are held out. The search
-    uses the remaining examples: it merges states, and trains models only if no merged machine is trusted (`search`).
+    Some examples are held out: the longest ones (up to a fifth; none if all have the same length), and about a tenth of
+    the others. The search uses the remaining examples. It merges states, and trains models only if no merged machine is
+    trusted (`search`).
     The result is the machine with the shortest description, wrong labels included. A net is compiled from this machine
     unless training gave such a net. RPNI's machine is also a candidate. With `exact` labels, machines without a
     contradicted label come first.
@@ -256,7 +257,8 @@ def learn(
     that is better than all before it. `source` and the arguments up to `supervision` are passed to `read_examples`.
 
     Raises:
-        ValueError: no examples, fewer than eight left for training, no machine, or a `budget` or `seed` out of range.
+        ValueError: fewer than eight examples are left for training; a symbol or label cannot be printed; no machine was
+            found; or `budget` or `seed` is out of range.
 
     Example:
         >>> strings = [f"{number:b}" for number in range(1, 400)]
@@ -343,8 +345,9 @@ def _check_names(examples: Examples) -> None:
         for name in names:
             if not name.isprintable() or (what == "symbol" and are_words and name.split() != [name]):
                 raise ValueError(
-                    f"examples: expected {what}s that can be printed, and words without blanks in them, got {name!r}; "
-                    "correct the rows that have it, or the separator"
+                    f"examples: expected {what}s that can be printed"
+                    f"{', without blanks' * (what == 'symbol' and are_words)}, got {name!r}; correct the rows that "
+                    "contain it, or the separator"
                 )
 
 
@@ -371,16 +374,16 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
     if " " in trained_on.symbols and are_characters(trained_on):
         notes.append("symbols are characters, including spaces; if they are words, give a separator")
     if separator and all((examples.lengths == 1).all() for examples in parts.values()):
-        notes.append(f"no string contains the separator {separator!r}, so each string is one symbol: leave it out")
+        notes.append(f"no string contains {separator!r}, so each string is one symbol: leave the separator out")
     if trained_on.empty_label and trained_on.empty_label not in trained_on.classes:
         notes.append(f"only the empty string has the label {trained_on.empty_label}, which the machine leaves out")
     if result.best.num_bits >= constant_description_length(trained_on):
         notes.append("nothing was learned: the most frequent answer describes the labels in as few bits")
     if result.num_alike == 0:
-        lack = "without errors" if exact and min(attempt.num_errors for attempt in result.attempts) else "as short"
+        lack = "without errors" if exact and min(attempt.num_errors for attempt in result.attempts) else "so short"
         theirs = min(attempt.num_bits for attempt in result.attempts)
-        bits = f"{result.best.num_bits:,.0f} bits, the others' at best {theirs:,.0f}"
-        notes.append(f"no attempt found a machine {lack}: this is RPNI's (AALpy), converted to a net ({bits})")
+        bits = f"{result.best.num_bits:,.0f} bits; the best attempt has {theirs:,.0f}"
+        notes.append(f"no attempt found a machine {lack}, so this is RPNI's machine (AALpy) with a net ({bits})")
     is_sure = result.best.method not in (NET, RPNI) and not result.best.num_errors
     if result.num_alike == 1 and not is_sure:
         notes.append("no other attempt found this machine: give a larger budget, or more examples")

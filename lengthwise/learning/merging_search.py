@@ -1,4 +1,4 @@
-"""Machines by state merging and repair under several settings, until one is trusted."""
+"""Machines that state merging and repair find, one for each of several settings."""
 
 import time
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ from lengthwise.learning.state_merging import SymbolBits, completed, machine_fro
 from lengthwise.tasks.given.examples import Examples
 
 MAX_STATES = 40
-"""The largest number of states of a machine that merging makes. Repair can split states and so exceed this number."""
+"""The largest number of states after merging. Repair can split states, and so exceed this number."""
 
 MAX_ENTRIES = 50_000_000
-"""The largest product of the numbers of prefixes and of symbols; the table then has 400 MB."""
+"""The largest product of the total length of the strings and the size of the alphabet; tables take up to 400 MB."""
 
 MAX_LEVELS = 2_000
-"""The longest string to merge, in symbols: each level of the prefix tree costs time, however few strings reach it."""
+"""The largest length of a string, in symbols. Each level of the prefix tree costs time, even with few strings."""
 
 MIN_SECONDS = 20.0
 """The CPU seconds for merging under the first setting, and for repair under each setting, whatever the budget."""
@@ -48,7 +48,7 @@ WITH_SYMBOLS = (
     Setting(0.1, True),
     Setting(0.02, False),
 )
-"""Settings for strings such as the traces of a protocol, in which few symbols follow each state."""
+"""Settings for strings such as the traces of a protocol, in which only a few different symbols follow each state."""
 
 
 class Merged(NamedTuple):
@@ -62,7 +62,8 @@ class Merged(NamedTuple):
 def merged_machines(examples: Examples, *, budget: float) -> Iterator[Merged]:
     """Yield a machine for each setting until the budget is used up; the first setting is tried whatever the budget.
 
-    Nothing is yielded if the prefixes or the strings are too large for merging. The budget is in CPU seconds.
+    Nothing is yielded if a string is too long (`MAX_LEVELS`), or if the table would be too large (`MAX_ENTRIES`). The
+    budget is in CPU seconds.
     """
     if int(examples.lengths.max()) > MAX_LEVELS or len(examples.ids) * len(examples.symbols) > MAX_ENTRIES:
         return

@@ -1,4 +1,4 @@
-"""The prefix tree of examples as arrays, level by level, and the states in which a machine reads its prefixes."""
+"""The prefix tree of examples as arrays, level by level, and the states that a machine reaches by the prefixes."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,8 +17,8 @@ Table = Int64[np.ndarray, "S V"]
 class PrefixTree:
     """All prefixes of the examples. Node 0 is the empty prefix; longer prefixes follow, and siblings are neighbors.
 
-    `parents` and `symbols` are -1 for node 0. `visits` counts the strings that begin with a prefix. `labeled` has the
-    nodes with a label, and `labels` one label for each of them. The nodes of level d, the prefixes of d symbols, are
+    `parents` and `symbols` are -1 for node 0. `visits` counts the strings that begin with a prefix. `labeled` lists the
+    nodes with a label, and `labels` their labels. The nodes of level d, the prefixes of d symbols, are
     numbered from `bounds[d]` to `bounds[d + 1] - 1`.
     """
 
@@ -33,7 +33,7 @@ class PrefixTree:
 
     @property
     def num_nodes(self) -> int:
-        """The number of different prefixes, the empty one included."""
+        """The number of different prefixes, including the empty prefix."""
         return len(self.parents)
 
     @property
@@ -42,7 +42,7 @@ class PrefixTree:
         return [slice(*ends) for ends in zip(self.bounds[1:-1], self.bounds[2:], strict=True)]
 
     def states(self, table: Table, start: int = 0) -> Nodes:
-        """Return the state in which a machine is after each prefix."""
+        """Return the state that a machine reaches by each prefix."""
         states = np.full(self.num_nodes, start)
         for level in self.levels:
             states[level] = table[states[self.parents[level]], self.symbols[level]]

@@ -97,10 +97,10 @@ class Program:
         self._process.wait()
 
     def _check_nothing_is_left(self) -> None:
-        """Raise a ValueError if there is more output than input.
+        """Raise a ValueError if the program printed more lines than it read.
 
-        A program may print an extra line before its first answer. This line is then taken for the first answer. All
-        answers are then shifted by one line, and the last one is still unread.
+        A program may print an extra line before its first answer. This line is then mistaken for the first answer. All
+        answers are shifted by one line, and the last answer is still unread.
         """
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -111,7 +111,7 @@ class Program:
             raise self._surplus()
 
     def _answer_to(self, line: str) -> str:
-        # A surplus line, printed before the next symbol is sent, would be taken for the answer to that symbol.
+        # A surplus line, printed before the next symbol is sent, would be mistaken for the answer to that symbol.
         if self._unread or (self._selector.select(0) and self._read()):
             raise self._surplus()
         self._sent = [] if line == RESET else [*self._sent, line]

@@ -11,8 +11,8 @@ computed from the longest prefixes back. Moving transition (q, v) from r to r' c
 
     sum over x of w[x, r'] - w[x, r]
 
-where x are the prefixes whose last transition is the first use of (q, v) on the way to them. This is exact unless the
-transition is used again further on. A merge of state q into r is rated in the same way, by the first visits of q. A
+where x are the prefixes whose last transition is their first use of (q, v). This is exact unless a string uses the
+transition again later. A merge of state q into r is rated in the same way, by the first visits of q. A
 split copies a state for the strings that enter it by one transition. It is rated by the best other answer and the best
 other targets of the copy. The moves with the best rates are then tried, and kept only if the description length falls.
 
@@ -83,7 +83,7 @@ class Repair:
             self._siblings.append((level, firsts, parents[firsts]))
 
     def fit(self, table: Table) -> Fitted:
-        """Return the machine with this table, in which the answer of each state is the state's most frequent label."""
+        """Return the machine with this table; the answer of each state is the most frequent label in this state."""
         tree, num_states = self.tree, len(table)
         states = tree.states(table)
         counts = tree.label_counts(states, num_states)
@@ -107,7 +107,7 @@ class Repair:
         )
 
     def run(self, fitted: Fitted, deadline: float) -> Fitted:
-        """Return a machine that no move of any kind improves, or the machine that is reached at the deadline."""
+        """Return a machine that no tried move improves, or the best machine so far if the deadline passes."""
         fitted = self.without_unused(fitted)
         while time.process_time() < deadline:
             before = fitted.bits
@@ -129,7 +129,7 @@ class Repair:
         return min((fitted.num_errors + 1) / (self.num_labels + 2), 0.5)
 
     def label_bits_from(self, fitted: Fitted) -> Float[np.ndarray, "M S"]:
-        """Return w[x, r]: how many bits send the labels of prefix x and of its extensions, if the state at x is r."""
+        """Return w[x, r]: the bits of the labels of prefix x and of its extensions, if x leads to state r."""
         tree, table = self.tree, fitted.table
         noise = self._noise(fitted)
         costs = np.full((tree.num_classes, len(table)), -math.log2(noise / max(1, tree.num_classes - 1)), np.float32)
@@ -143,7 +143,7 @@ class Repair:
         return bits
 
     def _are_first(self, keys: Nodes, num_keys: int) -> np.ndarray:
-        """Return a mask of the nodes whose key no earlier node on the way from the root has."""
+        """Return a mask of the nodes whose key does not occur earlier on the path from the root."""
         tree, words = self.tree, keys // 64
         masks = np.uint64(1) << (keys % 64).astype(np.uint64)
         seen = np.zeros((tree.num_nodes, (num_keys + 63) // 64), np.uint64)
@@ -157,7 +157,7 @@ class Repair:
         return first
 
     def rates(self, fitted: Fitted) -> tuple[Rates, Float[np.ndarray, "S S"]]:
-        """Return the approximate label bits added by each new target of a transition, and by each merge of q into r."""
+        """Return the approximate label bits that each new target of a transition adds, and each merge of q into r."""
         tree, table = self.tree, fitted.table
         num_states = len(table)
         bits = self.label_bits_from(fitted)
@@ -168,7 +168,7 @@ class Repair:
         return moves, visits - np.diag(visits)[:, None]
 
     def moved(self, fitted: Fitted, rates: Rates) -> Fitted:
-        """Return the machine after the moves of single transitions that shorten the message, the best rate first."""
+        """Try moves of single transitions, best rate first; keep moves that shorten the message."""
         num_states, targets = len(fitted.table), fitted.table.ravel()
         used = self.tree.are_used(fitted.states, num_states)
         degrees = in_degrees(fitted.table, used, num_states)
@@ -189,7 +189,7 @@ class Repair:
         return fitted
 
     def merged(self, fitted: Fitted, rates: Float[np.ndarray, "S S"]) -> Fitted:
-        """Return the machine after the merges that shorten the message, the best rate first."""
+        """Try merges of two states, best rate first; keep merges that shorten the message."""
         num_states, failures = len(rates), 0
         gone: set[int] = set()
         saved = self.weight * self.num_symbols * math.log2(max(2, num_states)) + SLACK_BITS
@@ -209,14 +209,14 @@ class Repair:
         return fitted
 
     def split(self, fitted: Fitted) -> Fitted:
-        """Return the machine after the first split that shortens the message, if there is one."""
+        """Try splits of states, best rate first; return the machine after the first split that shortens the message."""
         for table in self._splits(fitted):
             if (other := self.fit(table)).bits < fitted.bits:
                 return other
         return fitted
 
     def _splits(self, fitted: Fitted) -> Iterator[Table]:
-        """Yield tables with a copy of a state for one of the transitions that lead to it, the best rate first."""
+        """Yield tables in which one transition to a state leads to a new copy of this state, best rate first."""
         tree, num_symbols = self.tree, self.num_symbols
         table = fitted.table
         num_edges, noise = table.size, self._noise(fitted)

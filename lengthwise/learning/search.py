@@ -1,4 +1,4 @@
-"""The search for a machine: merge states first, then train small machine models of growing size."""
+"""The search for a machine: first merge states, then train small models with more and more states."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -27,13 +27,19 @@ SIZES = (8, 16, 32, 64)
 """The numbers of states of the models, which may exceed the number of states of the machine that is learned."""
 
 MIN_ALIKE = {True: 2, False: 4}
-"""The number of seeds whose models must learn the best machine; the key is True if this machine makes no errors."""
+"""The number of attempts that must find the best machine; the key is True if this machine makes no errors."""
 
 MIN_MERGED_ALIKE = {True: 1, False: 2}
-"""The number of merging settings that must give a trusted machine; the key is True if this machine makes no errors."""
+"""The number of merging settings that must give the best machine if its description is short (`MAX_TRUSTED_SHARE`).
+
+The key is True if this machine makes no errors.
+"""
 
 MAX_TRUSTED_SHARE = 0.9
-"""The largest description length of a trusted machine, as a share of the most frequent answer's description length."""
+"""The largest description length of a machine that is trusted after merging alone.
+
+It is a fraction of the description length of the machine that always gives the most frequent answer.
+"""
 
 MAX_ROUNDS = 8
 """The number of times that all sizes are tried, each time with other seeds."""
@@ -43,11 +49,11 @@ NET, RPNI = "net", "RPNI"
 
 
 class Attempt(NamedTuple):
-    """An attempt that found a machine, with the machine's number of states and of labels that it gets wrong.
+    """An attempt that found a machine with `num_states` states, which gets `num_errors` labels wrong.
 
     If a net was trained, `size` is the number of its states and `seed` its seed. `num_bits` is the description length
-    of the machine and its wrong labels (`lengthwise.learning.description_length`). The machine with the shorter
-    description is preferred.
+    of the machine and its wrong labels (`lengthwise.learning.description_length`). Machines with a shorter description
+    are preferred.
 
     Source: Rissanen, "Modeling by shortest data description" (Automatica, 1978).
     """
@@ -62,10 +68,10 @@ class Attempt(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """The best model of a search with its machine and attempt, all attempts, and how many found the same machine.
+    """The best model of a search with its machine and attempt, and all attempts.
 
-    `runner_up` is the best attempt with another machine; without one, it is the machine that always gives the most
-    frequent answer.
+    `num_alike` attempts found this machine. `runner_up` is the best attempt with another machine. The machine that
+    always gives the most frequent answer also counts as such an attempt.
     """
 
     model: BlockLinearRNN
@@ -115,12 +121,12 @@ def search(
     CPU seconds.
 
     A merged machine is trusted if its description is clearly shorter than the description of the most frequent answer.
-    It must also make no error, or be the result of two settings. If no machine is trusted, models are trained until
-    several with different initial weights have learned the best machine. `keep` is called with each model and machine
-    that is better than all before, so that a search can be interrupted.
+    It must also make no error, or be the result of two settings. If no machine is trusted, models with different
+    initial weights are trained until several attempts have found the best machine. `keep` is called with each model
+    and machine that is better than all before, so that a search can be interrupted.
 
     Raises:
-        ValueError: no model became a machine; a string is longer than training allows.
+        ValueError: no attempt found a machine, or a string is longer than training allows.
     """
     started = time.process_time()
     if (longest := int(examples.lengths.max())) > MAX_LENGTH:
@@ -136,8 +142,8 @@ def search(
             break
     if not candidates:
         raise ValueError(
-            f"examples: no model became a machine of at most {MAX_TABLE:,} transitions; raise the budget, or check the "
-            "labels"
+            f"examples: no attempt found a machine of at most {MAX_TABLE:,} transitions; raise the budget, or check "
+            "the labels"
         )
     return _result(candidates, examples, exact)
 
@@ -196,7 +202,7 @@ def _fits(machine: Transducer) -> bool:
 
 
 def compiled_model(machine: Transducer, examples: Examples) -> BlockLinearRNN:
-    """Return a net that is this machine.
+    """Return a net that computes this machine.
 
     Raises:
         ValueError: the machine has too many states and symbols for a net.
@@ -220,14 +226,14 @@ def _is_trusted(candidates: list[_Candidate], best: _Candidate, examples: Exampl
 
 
 def _cells(seed: int) -> Iterator[tuple[int, int]]:
-    """Yield the size and the seed of each model to train, round by round; the smallest size is tried once."""
+    """Yield the size and the seed of each model to train, round by round; the smallest size is tried only once."""
     for number in range(MAX_ROUNDS):
         for size in SIZES if number == 0 else SIZES[1:]:
             yield size, MAX_ROUNDS * seed + number
 
 
 def rank(attempt: Attempt, exact: bool) -> tuple[bool, float]:
-    """Return a key, smallest for the shortest description; with exact labels, machines without errors come first."""
+    """Return a key that sorts by description length; with exact labels, machines without errors come first."""
     return exact and attempt.num_errors > 0, attempt.num_bits
 
 
@@ -259,7 +265,7 @@ def _train_model(task: Sample, size: int, seed: int, longest: int) -> BlockLinea
 
 
 def _machine_of(model: BlockLinearRNN, symbols: tuple[str, ...]) -> Transducer | None:
-    """Return the machine that the model has become; None if a column is not a one-hot vector."""
+    """Return the machine that the model computes; None if a column is not a one-hot vector."""
     with eval_mode(model):
         columns = one_hot_columns(model)
         if columns is None:

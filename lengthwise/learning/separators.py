@@ -16,7 +16,7 @@ MIN_SHARE = 0.5
 
 
 MIN_REPEATS = 10
-"""The smallest average count of a word: a log has few different events, but other strings have many different parts."""
+"""The smallest average number of times that a word occurs: a log has few different events, and they repeat."""
 
 
 def are_characters(examples: Examples) -> bool:
@@ -39,8 +39,8 @@ def warn_of_likely_separator(examples: Examples) -> None:
 def likely_separator(examples: Examples) -> tuple[str, str] | None:
     """Return the separator that strings of characters seem to have, and such a string; None if they have none.
 
-    A blank in a string is enough. Any other character has to be in half of the strings. Most words between its
-    occurrences must have several characters, and the words must repeat, because most words of a log also occur in other
+    A blank in a string is enough. Any other separator must be in at least half of the longer strings. Most words between
+    separators must have several characters. The words must also repeat, because most words of a log occur in several
     rows.
     """
     if not are_characters(examples):

@@ -2,13 +2,14 @@ r"""State merging under wrong labels: a prefix tree is folded into a machine, th
 
 Red states form the machine so far. Blue states are their children in the tree. Each blue state is either
 merged into a red state, which folds its whole subtree into the machine, or becomes red itself. A merge is judged by
-the bits that it saves in naming the labels. A state with label counts c_1 ... c_Y costs
+the bits that it saves in the description of the labels. A state with label counts c_1 ... c_Y costs
 
     bits(c) = -log2 sum_k p_k (1 - e)^(c_k) (e / (Y - 1))^(c_1 + ... + c_Y - c_k)
 
-for the noise rate e and the shares p_k of the labels: the state has one answer, and each label differs from it with
-probability e. The gain of a merge is the sum of bits over all states that the fold touches, before the fold minus after
-it. Therefore a few contradictions cost little, agreement of many labels pays, and a state of mixed labels is expensive.
+for the noise rate e and the relative frequencies p_k of the labels. Here the state has one answer, and each label
+differs from it with probability e. The gain of a merge is the sum of bits over all states that the fold touches, before
+the fold minus after it. So a few contradictions cost little, agreement of many labels saves bits, and a state of mixed
+labels is expensive.
 
 The decision with the largest margin comes first. The margin of a merge is its gain minus the gain with the second best
 red state, or its gain alone if that second gain is negative. The margin of a new red state is the number of bits that
@@ -16,7 +17,7 @@ the best merge would lose.
 
 Merges are judged without folding. Instead, the nodes below all blue states are traced through the machine at once,
 level by level, for all red states (`Hypothesis.gains`). A merge that was judged before the last fold is judged again
-only when it comes first.
+only if it would be the next decision.
 
 Source: Lang, Pearlmutter and Price, "Results of the Abbadingo One DFA learning competition and a new evidence-driven
     state merging algorithm" (1998), for red and blue states.
@@ -42,14 +43,14 @@ MIXER = np.uint64(0x9E3779B97F4A7C15)
 """An odd constant that spreads the bits of a hash: 2^64 over the golden ratio."""
 
 AT_ONCE = 4
-"""The number of blue states, those with the largest margins, whose merges are judged again together."""
+"""The number of blue states whose merges are judged again together: the states with the largest margins."""
 
 MIN_VISITS = 2
-"""The next symbols of a node count only if at least this many strings pass through the node."""
+"""The smallest number of strings through a node for which the next symbols after the node count."""
 
 
 class LabelBits:
-    """A function that returns the bits of label counts under a noise rate: bits(c) of the module's formula."""
+    """A function that returns the bits of label counts under a noise rate, by the formula for bits(c) above."""
 
     def __init__(self, shares: Float[np.ndarray, " Y"], noise: float) -> None:
         self.log_shares = np.log2(shares)
@@ -83,7 +84,7 @@ def _log_gammas(most: int, first: float) -> Float[np.ndarray, " N"]:
 
 
 class Hypothesis:
-    """A machine of the red states `red` with the trees below it: one `table`, and the label `counts` of all states."""
+    """The red states `red` and the trees below them, as one `table` of transitions and the label `counts` of states."""
 
     def __init__(self, tree: PrefixTree, noise: float, with_symbols: bool = False) -> None:
         self.num_symbols = tree.num_symbols
@@ -132,7 +133,7 @@ class Hypothesis:
         table, counts = self.table, self.counts
         touched = set()
         table[source, symbol] = red
-        # The nodes below a blue state form a tree, so each node is visited once and no classes have to be kept.
+        # The nodes below a blue state form a tree, so each node is visited once, and no union-find structure is needed.
         stack = [(red, blue, NONE)]
         while stack:
             image, node, tree = stack.pop()
@@ -162,7 +163,7 @@ class Hypothesis:
             return np.zeros((num_blue, num_red))
         counts = self.counts[nodes]
         own = np.bincount(groups, self.bits(counts), num_blue)
-        # Images of different blue states get different keys, by an offset or by other hashes.
+        # Images of different blue states get different keys, by an offset or by different hashes.
         other = (groups + 1) * np.int64(0x2545F4914F6CDD1D) & np.int64(0x7FFFFFFFFFFFFFFF)
         keys = np.where(images >= 0, images + groups * len(self.table), images ^ other)
         order = np.argsort(keys, 1)
@@ -236,7 +237,7 @@ def gain_by_definition(hypothesis: Hypothesis, blue: int, red: int) -> float:
 
 
 class _Margins:
-    """The best and the second best merge of each judged blue state, and whether these are still exact."""
+    """The best and the second best merge of each judged blue state, and whether their gains are still exact."""
 
     def __init__(self, hypothesis: Hypothesis) -> None:
         self.hypothesis = hypothesis
@@ -255,7 +256,7 @@ class _Margins:
             self.fresh.add(blue)
 
     def compare(self, blues: Sequence[int], red: int) -> None:
-        """Update the best merges of these blue states after a state became red, which may be a better partner."""
+        """Update the best merges of these blue states after state `red` became red; it may give a better merge."""
         if blues:
             for blue, gain in zip(
                 blues, self.hypothesis.gains(np.array(blues), np.array([red]))[:, 0].tolist(), strict=True
@@ -340,5 +341,5 @@ def completed(table: Int64[np.ndarray, "S V"]) -> Int64[np.ndarray, "S V"]:
 def machine_from(
     table: Int64[np.ndarray, "S V"], outputs: Int64[np.ndarray, " S"], symbols: tuple[str, ...]
 ) -> Transducer:
-    """Return the machine with this table, its missing transitions completed, whose start is state 0."""
+    """Return the machine with this table and start state 0; missing transitions are filled in by `completed`."""
     return Transducer(Semiautomaton(completed(table), symbols), 0, outputs)

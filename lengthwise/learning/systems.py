@@ -62,7 +62,7 @@ class LearnedSystem:
     the same answers, which may have more states.
 
     The outputs prove that the system has at least `counts.num_states` states. The machine is exact if the system has at
-    most `max_states` states. This bound is lower than requested if the allowed steps did not suffice.
+    most `max_states` states. This bound is lower than the requested bound if the allowed steps did not suffice.
     """
 
     machine: Transducer
@@ -97,7 +97,7 @@ class LearnedSystem:
         return machine_task(self.labeled)
 
     def compile(self) -> tuple[Construction, Certificate]:
-        """Return a net that is this machine, and the certificate that proves it.
+        """Return a net that computes this machine, and the certificate that proves this.
 
         Raises:
             ValueError: the machine has too many states and symbols for a net.
@@ -108,9 +108,10 @@ class LearnedSystem:
         return compiled, certify(compiled.model, self.task)
 
     def save(self, folder: str | Path) -> Certificate | None:
-        """Write the machine (JSON, a Mealy machine in DOT and, if it is small, a picture), net, certificate, numbers.
+        """Write the machine, its net and certificate, and the counts to a folder; return the certificate.
 
-        Returns the certificate of the net. If the machine is too large for a net, net and certificate are not written.
+        The machine is written as JSON, as a Mealy machine in DOT and, if it is small, as a picture. If the machine is
+        too large for a net, no net and no certificate are written, and the result is None.
         """
         try:
             net = self.compile()
@@ -132,7 +133,7 @@ def learn_system(
 
     `system` is a `System`: an object with `reset()` and `step(symbol)`, or with `pre()`, `step(symbol)` and `post()`.
     Every query is a string that the system reads from its start. Answers are cached, so a string is sent again only as
-    a prefix of another. `report` is called with each hypothesis before its test.
+    a prefix of a longer string. `report` is called with each hypothesis before its test.
 
     The machine is exact if the system has at most `max_states` states. With V symbols and a machine of n states, the
     number of test strings grows with V^(`max_states` - n). If more than `max_steps` symbols are needed, the test ends
@@ -183,7 +184,7 @@ def _check_symbols(names: tuple[str, ...]) -> None:
 
 
 class _NoStepsLeft(Exception):
-    """An exception if a query needs more steps than are left."""
+    """An exception that is raised if a query needs more steps than are left."""
 
 
 class _Queries:
@@ -250,7 +251,7 @@ class _Queries:
         try:
             return self._step(self._symbols[string[-1]])
         except Exception as error:
-            if self._is_program:  # the errors of a program are already sentences
+            if self._is_program:  # the errors of a `Program` already explain the problem
                 raise
             names = [self._symbols[symbol] for symbol in string]
             raise ValueError(

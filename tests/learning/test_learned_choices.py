@@ -119,7 +119,7 @@ def test_with_exact_labels_merged_states_stand_in_for_nets_that_err(monkeypatch)
         > trained_on["majority answer"].num_correct
     )
     assert (learned.certificate.level, learned.search.num_alike) == ("proved", 0)
-    assert any("this is RPNI's (AALpy), converted to a net" in note for note in learned.notes)
+    assert any("this is RPNI's machine (AALpy) with a net" in note for note in learned.notes)
 
     def too_large(*_: object) -> None:
         raise ValueError("machine: more weights than fit")
@@ -144,9 +144,9 @@ def test_merged_states_stand_in_for_nets_where_their_message_is_shorter(share_wr
     learned = learn(pairs_of(machine, 2_000, 20, 0, share_wrong))
     assert same(learned, other if share_wrong else machine)
     assert learned.certificate.level == "proved"
-    named = [note for note in learned.notes if "no attempt found a machine as short: this is RPNI's (AALpy)" in note]
+    named = [note for note in learned.notes if "found a machine so short, so this is RPNI's machine" in note]
     assert len(named) == (share_wrong == 0.0)
-    assert all(re.search(r"\(\d+ bits, the others' at best [\d,]+\)$", note) for note in named)
+    assert all(re.search(r"\(\d+ bits; the best attempt has [\d,]+\)$", note) for note in named)
 
 
 def test_with_exact_labels_a_class_may_be_held_out_alone(monkeypatch) -> None:
@@ -164,7 +164,7 @@ def test_machines_that_no_task_can_have_are_passed_over(monkeypatch) -> None:
     """Of many symbols: a machine that training ends in, and nobody can use, is no result."""
     monkeypatch.setattr(search_module, "MAX_TABLE", 3)
     rows = [(f"{number:b}", str(number % 2)) for number in range(1, 64)]
-    with pytest.raises(ValueError, match=r"^examples: no model became a machine of at most 3 transitions; raise the"):
+    with pytest.raises(ValueError, match=r"^examples: no attempt found a machine of at most 3 transitions; raise the"):
         learn(rows, budget=0.0)
 
 
