@@ -13,8 +13,8 @@ for n states, Y classes, N labels and e labels that the machine gets wrong.
   these are, because each target is named when a string first needs it. Other transitions cost nothing, because no label
   depends on them.
 - The targets are named one after another by the adaptive code of Krichevsky and Trofimov. If a target was m of the k
-  targets named before, it costs -log2((m + 1/2) / (k + n / 2)) bits. So a state to which many transitions lead is cheap to name.
-  An example is the rejecting state of a protocol.
+  targets named before, it costs -log2((m + 1/2) / (k + n / 2)) bits. So a state to which many transitions lead is cheap
+  to name. An example is the rejecting state of a protocol.
 - The states other than the start can be numbered in (n - 1)! ways, and all of these describe the same machine.
 - With the noise rate p = e / N, log2(N choose e) is about N h(p) bits, where h is the binary entropy. The number e
   itself costs log2(N + 1) bits.

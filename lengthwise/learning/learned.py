@@ -248,10 +248,9 @@ def learn(
 
     Some examples are held out: the longest ones (up to a fifth; none if all have the same length), and about a tenth of
     the others. The search uses the remaining examples. It merges states, and trains models only if no merged machine is
-    trusted (`search`).
-    The result is the machine with the shortest description, wrong labels included. A net is compiled from this machine
-    unless training gave such a net. RPNI's machine is also a candidate. With `exact` labels, machines without a
-    contradicted label come first.
+    trusted (`search`). The result is the machine with the shortest description, wrong labels included. A net is
+    compiled from this machine unless training gave such a net. RPNI's machine is also a candidate. With `exact` labels,
+    machines without a contradicted label come first.
 
     The `budget` is in CPU seconds. `report` is called with each attempt that gave a machine, and `keep` with each net
     that is better than all before it. `source` and the arguments up to `supervision` are passed to `read_examples`.
@@ -380,10 +379,11 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
     if result.best.num_bits >= constant_description_length(trained_on):
         notes.append("nothing was learned: the most frequent answer describes the labels in as few bits")
     if result.num_alike == 0:
-        lack = "without errors" if exact and min(attempt.num_errors for attempt in result.attempts) else "so short"
+        has_errors = exact and min(attempt.num_errors for attempt in result.attempts)
+        lack = "a machine without errors" if has_errors else "such a short machine"
         theirs = min(attempt.num_bits for attempt in result.attempts)
         bits = f"{result.best.num_bits:,.0f} bits; the best attempt has {theirs:,.0f}"
-        notes.append(f"no attempt found a machine {lack}, so this is RPNI's machine (AALpy) with a net ({bits})")
+        notes.append(f"no attempt found {lack}, so this is RPNI's machine (AALpy) with a net ({bits})")
     is_sure = result.best.method not in (NET, RPNI) and not result.best.num_errors
     if result.num_alike == 1 and not is_sure:
         notes.append("no other attempt found this machine: give a larger budget, or more examples")

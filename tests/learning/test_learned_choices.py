@@ -144,7 +144,7 @@ def test_merged_states_stand_in_for_nets_where_their_message_is_shorter(share_wr
     learned = learn(pairs_of(machine, 2_000, 20, 0, share_wrong))
     assert same(learned, other if share_wrong else machine)
     assert learned.certificate.level == "proved"
-    named = [note for note in learned.notes if "found a machine so short, so this is RPNI's machine" in note]
+    named = [note for note in learned.notes if "found such a short machine, so this is RPNI's machine" in note]
     assert len(named) == (share_wrong == 0.0)
     assert all(re.search(r"\(\d+ bits; the best attempt has [\d,]+\)$", note) for note in named)
 
