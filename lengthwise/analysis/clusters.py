@@ -11,7 +11,7 @@ from lengthwise.analysis.states import BlockStates
 
 
 class PrincipalComponents(NamedTuple):
-    """Coordinates on the axes of largest variance, and the fraction of the total variance along each."""
+    """Coordinates on the axes of largest variance, and the fraction of the total variance along each axis."""
 
     points: Float[Tensor, "N P"]
     shares: Float[Tensor, " P"]
@@ -34,7 +34,7 @@ def principal_components(states: Float[Tensor, "N D"], num_components: int = 2) 
     if not 1 <= num_components <= min(states.shape):
         raise ValueError(
             f"num_components: expected 1 to {min(states.shape)} for states of shape {tuple(states.shape)}, got "
-            f"{num_components}; ask for fewer components"
+            f"{num_components}; choose a number in this range"
         )
     centered = states.double() - states.double().mean(0)
     _, sizes, axes = torch.linalg.svd(centered, full_matrices=False)

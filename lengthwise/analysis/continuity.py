@@ -80,13 +80,13 @@ def continuity_modulus(
     num_steps: int = 60,
     p: float = 2.0,
 ) -> list[ModulusPoint]:
-    """Return the largest difference found at each distance, in order of distance: lower bounds of the modulus.
+    """Return the largest difference found at each distance, in order of distance: lower bounds on the modulus.
 
     The distances are searched from the largest to the smallest. Gradient ascent improves two kinds of starting pairs:
     random pairs, and the best pieces of the pairs that were found at larger distances. The pieces of a pair divide the
     line between its inputs into k equal parts. If the function has no gradient, pairs stay as they are. Because of the
-    pieces, the estimates share two properties with the modulus on a convex domain. They grow with t, and w(k t) <= k
-    w(t) for all t and k t among the distances.
+    pieces, the estimates share two properties with the modulus on a convex domain. They do not fall as t grows, and
+    w(k t) <= k w(t) for every whole number k and all t and k t among the distances.
 
     Raises:
         ValueError: the kind is unknown, or is `contextual` for a single token, which has no context. `distances` is
@@ -208,7 +208,10 @@ class _Search(NamedTuple):
         return _Pairs(chain[best, rows], chain[best + 1, rows], pairs.tokens, values[best, rows])
 
     def climb(self, starts: _Pairs, distance: float, num_steps: int) -> _Pairs:
-        """Improve pairs by gradient ascent of the difference, with decreasing steps, and return the best pairs."""
+        """Improve pairs by gradient ascent on the difference, with decreasing step sizes.
+
+        Return the best version of each pair.
+        """
         (low, high), best = self.domain, starts
         current, may_differ = starts, self._may_differ(starts.tokens)[..., None]
         reach = float((high - low).norm())
@@ -227,7 +230,7 @@ class _Search(NamedTuple):
         return best
 
     def _gradients(self, pairs: _Pairs) -> tuple[Tensor, Tensor] | None:
-        """Return the gradients of the difference with respect to first input and offset; None without gradients."""
+        """Return the gradients of the difference in the first input and the offset; None without gradients."""
         first = pairs.first.detach().requires_grad_()
         offset = (pairs.second - pairs.first).detach().requires_grad_()
         values = self._differences(first, first + offset, pairs.tokens)

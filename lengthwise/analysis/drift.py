@@ -17,8 +17,9 @@ from lengthwise.tasks.regular.sum import Sum
 class DriftPoint(NamedTuple):
     """The states at one length, compared with the states at the reference length.
 
-    `shifts` are the fractions of strings whose answer is the remainder plus 0, 1, ..., m-1. `kept` has the norm of each
-    harmonic relative to the reference. `turns` has the angle of each harmonic from the reference, in remainders.
+    `shifts` are the fractions of strings whose answer is the remainder plus 0, 1, ..., m-1. For each harmonic
+    (`remainder_drift`), `kept` contains its norm relative to the reference. `turns` contains its angle from the
+    reference, in remainders.
     """
 
     length: int
@@ -49,7 +50,7 @@ def remainder_drift(
     """
     read = [*lengths, reference]
     if min(read) < 1:
-        raise ValueError(f"lengths: expected lengths of at least 1, got {min(read)}; leave this length out")
+        raise ValueError(f"lengths: expected lengths of at least 1, got {min(read)}; choose positive lengths")
     inputs = task.sample(num_strings, max(read), generator_for(0, "drift")).inputs
     targets = task.solve(inputs)
     with eval_mode(model):

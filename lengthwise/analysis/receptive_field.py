@@ -44,7 +44,7 @@ def gradient_norms(
     """Return ``|| d m_b / d e_bt ||`` with the log-odds m of the target y: ``m = z_y - log sum_{k != y} exp z_k``.
 
     The loss ``-log p_y`` has the gradient ``-(1 - p_y) dm``, which differs from dm by one factor for each string. This
-    factor cancels in `cumulative_field`, but for a confident model it rounds to 0.
+    factor would cancel in `cumulative_field`, but it may round to 0 if the model is confident.
 
     Raises:
         ValueError: there is only one class.
@@ -98,7 +98,7 @@ def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
 
 
 def receptive_window(cumulative: Float[Tensor, "B T"], share: float = 0.99) -> Int64[Tensor, " B"]:
-    """Return the empirical receptive field: how many newest symbols it takes for more than `share` of the gradient.
+    """Return the empirical receptive field: the smallest number of newest symbols with over `share` of the gradient.
 
     Example:
         >>> receptive_window(torch.tensor([[1.0, 0.995, 0.75, 0.5]])).tolist()
@@ -147,9 +147,9 @@ def flip_test(
 ) -> list[FlipPoint]:
     """Replace one symbol by another, drawn uniformly, and test whether the answer to the whole string changes.
 
-    If the task's monoid is a group, replacing a symbol by one with another group element changes the element of the
-    whole string, at any distance. Gradients need not show this. Only pairs of strings that both have an answer count.
-    Distances without such a pair are left out.
+    If the task's monoid is a group, replacing a symbol by a symbol with another group element changes the element of
+    the whole string, at any distance. Gradients need not show this. Only pairs of strings that both have an answer
+    count. Distances without such a pair are left out.
 
     Raises:
         ValueError: a distance is outside 0 ... T-1, or the task has a single symbol.

@@ -18,7 +18,7 @@ from lengthwise.tasks.base import RegularTask
 class BlockStates(NamedTuple):
     """States of windows in rows; each row has the window's state, its level, and its element in `monoid`.
 
-    A window of level l has C^l symbols, C = `chunk_size`, or fewer after pads; level 1 is the lowest.
+    With C = `chunk_size`, a window of level l has C^l symbols, or fewer symbols after pads. Level 1 is the lowest.
     """
 
     states: Float[Tensor, "N D"]
@@ -48,7 +48,7 @@ class BlockStates(NamedTuple):
             ValueError: `max_states` is below 1.
         """
         if max_states < 1:
-            raise ValueError(f"max_states: expected at least 1 state of each level, got {max_states}; take 1 or more")
+            raise ValueError(f"max_states: expected at least 1 state of each level, got {max_states}; raise it")
         kept = []
         for level in range(1, self.num_levels + 1):
             rows = (self.levels == level).nonzero()[:, 0]
@@ -67,8 +67,8 @@ def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B 
     necessary, windows with the same element have equal states.
 
     Raises:
-        ValueError: the model's thickness is above 1; a state then depends on more than its window. Chunk sizes differ
-            between levels. A symbol id is outside the task's alphabet. The monoid is too large (`transition_monoid`).
+        ValueError: the model's thickness is above 1, so a state depends on more than its window; chunk sizes differ
+            between levels; a symbol id is outside the task's alphabet; or the monoid is too large.
 
     Example:
         >>> from lengthwise.models import make_model

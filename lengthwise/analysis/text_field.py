@@ -19,7 +19,7 @@ from lengthwise.text.language import LanguageTask
 
 
 class TextField(NamedTuple):
-    """The fraction of the gradient from each position on, in chunks of `length` tokens; the last token is predicted."""
+    """The fraction of the gradient at each position or later, in chunks of `length` tokens; the last is predicted."""
 
     length: int
     cumulative: Float[Tensor, "B T"]
@@ -35,10 +35,10 @@ def text_fields(
     of the log-odds of the last token.
 
     Raises:
-        ValueError: the model does not look up its symbols in one table, or the text does not have one of the lengths.
+        ValueError: the model does not look up its symbols in one table, or the text is too short for a length.
 
     Source: Chi et al. (2023), section 7.4 and Figure 4b.
-    Differs from the source: all lengths and models predict the same tokens; log-odds of a token replace its loss.
+    Differs from the source: all lengths and models predict the same tokens; the log-odds of a token replace its loss.
     """
     tokens = task.tokens("test")
     ends = chunk_ends(len(tokens), max(lengths), num_chunks, seed=0)

@@ -13,9 +13,10 @@ from lengthwise.ops.answers import finite_answers_of
 
 @torch.no_grad()
 def machine_of_answers(model: SequenceModel, symbols: tuple[str, ...], max_length: int) -> Transducer:
-    """Return a machine whose states are sets of prefixes that no suffix distinguishes, in strings of bounded length.
+    """Return a machine that is built from a model's answers to all strings of at most `max_length` symbols.
 
-    Prefixes and suffixes have about half of `max_length` symbols. The model may answer longer strings differently. The
+    Its states are sets of prefixes that no suffix distinguishes. Prefixes and suffixes each have up to about half of
+    `max_length` symbols. The model may answer longer strings differently. The
     answer to the empty string is not known, so the start can be any state from which all nonempty strings have the
     right answers.
 
@@ -30,7 +31,7 @@ def machine_of_answers(model: SequenceModel, symbols: tuple[str, ...], max_lengt
         4
 
     Source: the table of observations of Angluin, "Learning regular sets from queries and counterexamples" (1987).
-    Differs from the source: all prefixes and suffixes of bounded length are used, and no counterexamples.
+    Differs from the source: all prefixes and suffixes of bounded length are used, instead of counterexamples.
     """
     size, suffix_length = len(symbols), max_length // 2
     prefix_length = max_length - suffix_length
@@ -49,7 +50,8 @@ def machine_of_answers(model: SequenceModel, symbols: tuple[str, ...], max_lengt
     successors = first[:, None] * size + 1 + np.arange(size)
     if successors.max() >= len(states):
         raise NotFinite(
-            f"model: its answers to strings of up to {max_length} symbols do not show a finite machine; use its states"
+            f"model: its answers to strings of up to {max_length} symbols do not show a finite machine; extract the "
+            "machine from its states"
         )
     machine = Semiautomaton(states[successors], symbols)
     return Transducer(machine, int(states[0]), distinct[:, 0]).minimize_nonempty()

@@ -167,14 +167,14 @@ class Reader(ABC, Generic[Kind]):
         """Return the model's states along these strings."""
 
     def power_traces(self) -> Traces | None:
-        """Return the states along powers of words, far longer than drawn strings; None if the model lacks them."""
+        """Return the states along powers of words, which are far longer than sampled strings; None if unsupported."""
         return None
 
 
 READERS: Registry[type[Reader[Any]]] = Registry(
     "reader", "lengthwise.extraction", "lengthwise.certification.methods.*.reader"
 )
-"""The readers in `extraction`, and readers in the folder of the only method of proof that uses them."""
+"""All readers. A reader that only one method of proof uses is in the folder of this method."""
 
 
 def reader_of(model: SequenceModel, symbols: tuple[str, ...]) -> Reader[Any] | None:

@@ -13,14 +13,14 @@ from lengthwise.ops.answers import answers_of
 
 
 class NotFinite(ValueError):
-    """The states did not close into classes within the limits."""
+    """An error that is raised if states are not finite, or do not close into classes within the limits."""
 
 
 class Prototypes:
     """A growing set of states that represent classes.
 
-    A state founds a class if no prototype within the radius has the same answer. Each of the `given` states founds a
-    class that no other state joins.
+    A state becomes the prototype of a new class if no prototype within the radius has the same answer. Each of the
+    `given` states is a class that no other state joins.
     """
 
     def __init__(self, model: SequenceModel, given: Float[Tensor, "G D"], *, radius: float, maximum: int) -> None:
@@ -35,7 +35,7 @@ class Prototypes:
         self._max = maximum
 
     def join(self, states: Float[Tensor, "N D"]) -> Int64[Tensor, " N"]:
-        """Return the class of each state: the nearest prototype within the radius with the same answer, or a new class.
+        """Return the class of each state: the nearest prototype with its answer within the radius, or a new class.
 
         Raises:
             NotFinite: there are more classes than allowed, or a state or one of its logits is not finite.
@@ -46,7 +46,8 @@ class Prototypes:
             raise NotFinite("model: a logit of a state is not finite")
         nearest, distances = nearest_prototypes(self.model, states, self.states[self.num_given :])
         classes = torch.where(distances <= self._radius, nearest + self.num_given, -1)
-        # A founder changes which states are still without a class, so founders come one by one, in a fixed order.
+        # A new prototype (`founder`) changes which states are still without a class. So new prototypes are added one by
+        # one, in a fixed order.
         while bool((classes < 0).any()):
             founder = int((classes < 0).int().argmax())
             if len(self.states) - self.num_given == self._max:
@@ -67,7 +68,7 @@ class Prototypes:
         return outputs
 
     def gap(self, classes: Int64[np.ndarray, " K"]) -> float:
-        """Return the smallest distance between computed prototypes of two classes; infinite without such a pair."""
+        """Return the smallest distance between computed prototypes of two classes, or infinity without such a pair."""
         computed = self.states[self.num_given :]
         their_classes = torch.from_numpy(classes[self.num_given :])
         exact = "donot_use_mm_for_euclid_dist"  # the mode with matrix products has errors of thousandths
@@ -99,7 +100,7 @@ def nearest_prototypes(
 
     In two cases, the index is the number of prototypes, and the distance is infinite. Either no prototype gives the
     state's answer, or the state or one of its logits is not finite. If two prototypes are about equally near, either
-    may be returned. The distance is computed from differences, so only rounding changes it.
+    may be returned. The distance is computed from differences, so its only error is rounding.
     """
     answers, their_answers = (answers_of(model.readout(points)) for points in (states, prototypes))
     # The extra row stands for "no prototype": its answer -1 is never a state's.

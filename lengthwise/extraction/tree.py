@@ -47,9 +47,9 @@ def extract_tree(model: TreeModel, symbols: tuple[str, ...], *, radius: float, m
 
     Levels are closed in turn, from the leaves up. At each level, the model merges all windows that strings can contain:
     windows of symbols, windows that begin with pads, and the window of pads. Each part is replaced by the prototype of
-    its class. A merged state joins the class of the nearest prototype within `radius` that gives the same answer.
-    Otherwise the state founds a class, as the prototype of this class. Once a level has the classes of an earlier
-    level, nothing new can follow. Each leaf is a class that no other state joins.
+    its class. A merged state joins the class of the nearest prototype within `radius` that gives the same answer. If
+    none exists, the state becomes the prototype of a new class. Once a level has the same classes as an
+    earlier level, no new class can follow. Each leaf is a class that no other state joins.
 
     Example: the tree over the string ababa, in chunks of 2. Pads (.) fill the front of each level:
 
@@ -72,8 +72,8 @@ def extract_tree(model: TreeModel, symbols: tuple[str, ...], *, radius: float, m
     Differs from the source: states are merged level by level, and classes are balls around states, not cells of a grid.
 
     Raises:
-        NotFinite: more than `max_classes` classes are founded, a level has more than 2,000,000 windows, or the table
-            has more than 20,000,000 entries.
+        NotFinite: more than `max_classes` classes are needed, a level has more than 2,000,000 windows, or the table has
+            more than 20,000,000 entries. Or a state, a logit or the radius is infinite or NaN.
         ValueError: the model's tree has more than one layer per level (thickness above 1), several chunk sizes, or
             pads that are not merged.
     """
@@ -83,8 +83,8 @@ def extract_tree(model: TreeModel, symbols: tuple[str, ...], *, radius: float, m
     padded_classes: list[int] = []
     seen: set[tuple[int, ...]] = set()
     num_levels = 0
-    # The classes of one level decide all later levels, so the search ends once a level repeats an earlier one. -1
-    # separates the two lists.
+    # The classes of one level decide all later levels, so the search ends once a level repeats an earlier level. In
+    # `known`, -1 separates the two lists.
     while (known := (pad, -1, *padded_classes, -1, *symbol_classes)) not in seen:
         seen.add(known)
         num_levels += 1
@@ -126,7 +126,7 @@ class _Windows:
         prototypes, chunk = self.prototypes, self.tree.chunk_size
         count = len(prototypes.states)
         if count**chunk > MAX_MERGES:
-            raise NotFinite(f"model: a table of {count} classes has {count**chunk:,} entries")
+            raise NotFinite(f"model: a table of {count} classes has {count**chunk:,} entries, over {MAX_MERGES:,}")
         table = np.full((count,) * chunk, -1)
         table[tuple(np.array(list(self.table)).T)] = list(self.table.values())
         fine = TreeMachine(symbols, np.arange(prototypes.num_given), table, prototypes.outputs)

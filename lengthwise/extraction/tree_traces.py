@@ -35,8 +35,8 @@ class TreeLevel(NamedTuple):
     """The merged nodes of one level of some trees; the first node is over pads only.
 
     A row of `windows` lists the parts of a window, oldest first, as indices into the states of the level below. Equal
-    windows are stored once if few are distinct. `counts` is the number of nodes with each window, and `rows` the index
-    of the window's state in `states`. Equal states are also stored once if few are distinct.
+    windows are stored once if few are distinct. `counts` is the number of nodes with each window, and `rows` is the
+    index of the window's state in `states`. Equal states are also stored once if few are distinct.
     """
 
     windows: Int64[Tensor, "W C"]
@@ -87,7 +87,7 @@ class KnownMerges:
             return torch.cat(chunks), torch.arange(len(windows))
         indices, rows = merged.unique(return_inverse=True)
         first = torch.full_like(indices, len(rows)).scatter_reduce(0, rows, torch.arange(len(rows)), "amin")
-        order = first.argsort()  # the order of the windows, in which the pads' state is the first
+        order = first.argsort()  # the order of the windows, in which the state of the pads comes first
         return self._states[indices[order]], order.argsort()[rows]
 
     def _indices_of_merged(
@@ -120,7 +120,9 @@ class KnownMerges:
 
 @torch.no_grad()
 def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"], known: KnownMerges | None = None) -> Trees:
-    """Return all nodes of the trees over some strings: about 25 MB for a million symbols of two kinds, at width 64.
+    """Return all nodes of the trees over some strings.
+
+    For strings of a million symbols in all, over an alphabet of two, the nodes take about 25 MB at width 64.
 
     Example: the three levels over ababa, in chunks of 2. Each begins with a window of pads. The leaves are 0 for the
     pad, 1 for a and 2 for b. At level 1, (. a) has the same state as pads, so it is row 0; (b a) is row 1.
@@ -153,11 +155,11 @@ def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"], known: KnownMer
 
 @torch.no_grad()
 def power_trees(model: TreeModel, num_symbols: int) -> Trees:
-    """Return the trees over powers of words, w^(C^k) for w of C or C^2 symbols and k up to 60, with one merge a level.
+    """Return the trees over powers of words, w^(C^k) for w of C or C^2 symbols, and k up to 60.
 
-    Each length has at most 1,024 words, evenly spread over all words. If there are too many words to count, the words
-    are drawn at random. These trees show errors that grow slowly with the depth, at lengths for which no string could
-    be stored.
+    A power needs only one merge at each level. For each length of words, at most 1,024 words are used, evenly spread
+    over all words. If there are too many words to count, the words are drawn at random. These trees show errors that
+    grow slowly with the depth, at lengths for which no string could be stored.
 
     Raises:
         ValueError: the model's tree has several layers per level, several chunk sizes, or pads that are not merged.
@@ -183,7 +185,7 @@ def _spread_digits(base: int, count: int) -> Int64[Tensor, "W _"]:
         >>> _spread_digits(2, 2).tolist()
         [[0, 0], [0, 1], [1, 0], [1, 1]]
     """
-    if base**count > 1 << 53:  # float64, which `linspace` computes in, has no larger odd integers
+    if base**count > 1 << 53:  # `linspace` computes in float64, which cannot represent all larger integers
         return torch.randint(base, (MAX_WORDS, count), generator=generator_for(0, "powers"))
     numbers = torch.linspace(0, base**count - 1, min(base**count, MAX_WORDS), dtype=torch.float64).long()
     return numbers[:, None] // base ** torch.arange(count - 1, -1, -1) % base
@@ -197,10 +199,10 @@ def root_answers(model: TreeModel, trees: Iterable[Trees]) -> Int64[Tensor, " B"
 
 @torch.no_grad()
 def compare_traces(model: TreeModel, extraction: Extraction, trees: Iterable[Trees]) -> TraceCount:
-    """Compare two classes of each merged node of a model's trees: from its state, and from the extracted table.
+    """Compare two classes of each merged node of a model's trees: one from its state, one from the extracted table.
 
     The class of a state is the class of the nearest prototype that gives the same answer (`Extraction.classes_of`). It
-    depends only on the state and the model. The table names the node's class from the classes of its parts.
+    depends only on the state and the model. The table gives the class of a node from the classes of the node's parts.
     """
     machine, count = extraction.machine, TraceCount(0, 0, 0, 0.0)
     assert isinstance(machine, TreeMachine)
@@ -223,7 +225,7 @@ def compare_traces(model: TreeModel, extraction: Extraction, trees: Iterable[Tre
 def _distinct_windows(
     codes: Int64[Tensor, "B N"], num_rows: int, chunk_size: int
 ) -> tuple[Int64[Tensor, "R C"], Int64[Tensor, "B M"]]:
-    """Return windows of C codes, oldest first, and for each place in the strings the row of its window.
+    """Return windows of C codes, oldest first, and the row of the window at each position of the strings.
 
     Equal windows are listed once if few windows are possible. The first window contains only pads (code 0). Pads also
     fill the front of the first chunk.

@@ -31,19 +31,19 @@ class WindowMachine(NamedTuple):
 
 
 def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMachine:
-    """Run the model on all windows in which strings can end, and return them as a machine.
+    """Run the model on all windows in which strings can end, and return a machine with these windows as states.
 
     With receptive field k, a window has up to k positions. The model's answer to a string is its answer to the string's
-    last k positions. With own answers (`OwnAnswers`), these positions include the model's answers to earlier windows,
-    and each window still leads to one next window for each symbol. The machine answers every string as the model does
-    if rounding changes no logit by half of `margin` or more.
+    last k positions. If a model reads its own answers (`OwnAnswers`), these positions include its answers to earlier
+    windows, and each window still leads to one next window for each symbol. The machine answers every string as the
+    model does if rounding changes no logit by half of `margin` or more.
 
     Raises:
         ValueError: the model's receptive field is not bounded, a logit is not finite, or there are more than
             `MAX_WINDOWS` windows.
 
-    Source: ours. Without own answers, the machine is definite: Perles, Rabin and Shamir, "The theory of definite
-        automata" (1963).
+    Source: ours. If the model does not read its own answers, the machine is definite: Perles, Rabin and Shamir, "The
+        theory of definite automata" (1963).
     """
     inner = model.model if isinstance(model, OwnAnswers) else model
     size = inner.receptive_field if isinstance(inner, BoundedReceptiveField) else None
@@ -67,7 +67,9 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
             table.append(successors)
         frontier = list(next_windows)
         if len(numbers) + len(frontier) > MAX_WINDOWS:
-            raise ValueError(f"model: expected at most {MAX_WINDOWS:,} windows, got more; choose a smaller window")
+            raise ValueError(
+                f"model: expected at most {MAX_WINDOWS:,} windows, got more; choose a model with a smaller window"
+            )
         if frontier:
             numbers |= {window: len(numbers) + index for index, window in enumerate(frontier)}
             with eval_mode(inner):

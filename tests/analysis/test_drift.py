@@ -44,7 +44,7 @@ def test_each_remainder_needs_a_string() -> None:
         ValueError, match=r"strings: .* all 5 remainders, got no strings for some remainders; draw more"
     ):
         remainder_drift(turning(0.0, 1.0), Sum(modulus=MODULUS), [3], 3, num_strings=2)
-    with pytest.raises(ValueError, match=r"lengths: expected lengths of at least 1, got 0; leave this length out"):
+    with pytest.raises(ValueError, match=r"lengths: expected lengths of at least 1, got 0; choose positive lengths"):
         remainder_drift(turning(0.0, 1.0), Sum(modulus=MODULUS), [0, 3], 3)
 
 

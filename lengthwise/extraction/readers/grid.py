@@ -57,7 +57,7 @@ def kept_classes(cell: CategoricalCell, machine: GridMachine) -> tuple[Int64[Ten
 
 
 class GridTraces(Traces):
-    """The messages of a net over the grids of some problems, which all have the same shape."""
+    """The messages of a net over the grids of some pairs of strings; all grids have the same shape."""
 
     def __init__(self, model: GridRecurrence, strings: Int64[Tensor, "B T"]) -> None:
         self.model = model

@@ -23,13 +23,13 @@ MAX_STATES = 200_000
 """The largest number of enumerated states."""
 
 MAX_COMPUTED = 50_000
-"""The largest number of symbols, over all strings, along which states are computed as products.
+"""The largest number of symbols, in all strings together, for which states are computed as products.
 
-Along more symbols, only the index of the 1 in each block is computed, which gives the same states to the last bit.
+For more symbols, only the index of the 1 in each block is computed, which gives the same states to the last bit.
 """
 
 MAX_POSITIONS_PER_CHUNK = 1 << 20
-"""The largest number of indices, each of the 1 in a block of a state, that are computed at once."""
+"""The largest number of indices that are computed at once: the index of the 1 in each block of each state."""
 
 
 class Columns(NamedTuple):
@@ -63,7 +63,7 @@ def enumerate_states(model: BlockLinearRNN, symbols: tuple[str, ...], columns: C
     prototypes, and `machine` has the states that answers distinguish.
 
     Raises:
-        ValueError: there are more than 200,000 states.
+        ValueError: there are more than 200,000 reachable states, or more than 2^62 combinations of blocks.
 
     Example:
         >>> from lengthwise.automata import library
@@ -168,7 +168,11 @@ class _Closed(NamedTuple):
 
 
 def _closed(maps: Int64[Tensor, "V N S"], start: Int64[Tensor, " N"]) -> _Closed:
-    """Return the states that are reachable from the start, in a breadth-first search over all symbols at once."""
+    """Return the reachable states, the table of their steps, and the number of levels of the breadth-first search.
+
+    Raises:
+        ValueError: there are more than 200,000 reachable states, or more than 2^62 combinations of blocks.
+    """
     size = maps.shape[-1]
     if len(start) * math.log2(size) > 62:
         raise ValueError(f"model: expected no more than 2^62 states of all blocks together, got {size}^{len(start)}")

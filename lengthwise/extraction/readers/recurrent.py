@@ -43,11 +43,11 @@ def extract_recurrent(
 
     The search ends when no new class appears. It does not use the task. `extract_tree` does the same for trees.
 
-    The search starts at the first state, which is a class that no other state joins. From the prototype of each class,
-    the model steps with each symbol. The state after the step joins a class or founds one.
+    The search starts at the first state, which is a class that no other state joins. The model reads each symbol from
+    the prototype of each class. The next state joins a class, or becomes the prototype of a new class.
 
     Raises:
-        NotFinite: more than `max_classes` classes are founded.
+        NotFinite: more than `max_classes` classes are needed, or a state, a logit or the radius is infinite or NaN.
     """
     # The first state is given, so that no other state joins its class. It answers the empty string, which is not
     # supervised: its answer may be wrong.
@@ -106,7 +106,7 @@ def compare_recurrent_traces(
 ) -> TraceCount:
     """Run the model and the extracted machine on the same strings, and compare the classes of all states.
 
-    The model reads whole strings, because these states may round differently than the states of single steps.
+    The model reads whole strings, because states in whole strings may round differently from states after single steps.
     `states_read` contains these states if they were computed before.
     """
     count = TraceCount(len(strings), 0, 0, 0.0)
