@@ -11,7 +11,8 @@ from torch import Tensor, nn
 def looking_up(embedding: nn.Embedding, embedded: Float[Tensor, "B T D"]) -> Iterator[None]:
     """Make an embedding return these vectors inside the `with` block.
 
-    Each call returns the vectors of the next positions. The symbols are ignored. Some models read a string in parts, and so call their embedding several times.
+    Each call returns the vectors of the next positions. The symbols are ignored. Some models read a string in parts,
+    and so call their embedding several times.
     """
     start = 0
 

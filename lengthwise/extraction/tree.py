@@ -48,8 +48,8 @@ def extract_tree(model: TreeModel, symbols: tuple[str, ...], *, radius: float, m
     Levels are closed in turn, from the leaves up. At each level, the model merges all windows that strings can contain:
     windows of symbols, windows that begin with pads, and the window of pads. Each part is replaced by the prototype of
     its class. A merged state joins the class of the nearest prototype within `radius` that gives the same answer. If
-    none exists, the state becomes the prototype of a new class. Once a level has the same classes as an
-    earlier level, no new class can follow. Each leaf is a class that no other state joins.
+    none exists, the state becomes the prototype of a new class. Once a level has the same classes as an earlier level,
+    no new class can follow. Each leaf is a class that no other state joins.
 
     Example: the tree over the string ababa, in chunks of 2. Pads (.) fill the front of each level:
 
