@@ -36,8 +36,8 @@ def probabilities(targets: list) -> torch.Tensor:
     [
         (lambda: dfa_from_regex(5), "^pattern: expected a text, got 5; give one$"),
         (lambda: dfa_from_regex("a", tokens="letters"), "^tokens: expected 'characters' or 'words', got 'letters'; "),
-        (lambda: MACHINE.count("3"), "^length: expected a number of symbols, 0 or more, got '3'; give a length"),
-        (lambda: MACHINE.count(1.5), "^length: expected a number of symbols, 0 or more, got 1.5; give a length"),
+        (lambda: MACHINE.count("3"), "^length: expected a whole number of symbols, at least 0, got '3'; give"),
+        (lambda: MACHINE.count(1.5), "^length: expected a whole number of symbols, at least 0, got 1.5; give"),
         (lambda: MACHINE.accepts([[0]]), STRINGS + r"\[\[0\]\]; give the symbol ids as a NumPy array"),
         (lambda: MACHINE.accepts(None), STRINGS + "None; "),
         (lambda: MACHINE.accepts(np.array([0, 1])), STRINGS + r"shape \(2,\) of int64; "),

@@ -112,8 +112,8 @@ def paths(one: GridMachine, other: GridMachine) -> Paths:
     if one.symbols != other.symbols:
         raise ValueError(f"symbols: expected machines over the same letters, got {one.symbols!r}, {other.symbols!r}")
     reached = _pairs(_reached(_all_edges(one, other)))
-    # Triples exclude more edges than pairs do. But there are as many as the cube of the number of edges, so they are
-    # collected only for small machines.
+    # Triples exclude more edges than pairs do. But there can be as many as the cube of the number of edges, so they
+    # are collected only for small machines.
     if not proves_alike(one, other, reached) and sum(map(len, reached.edges[:2])) <= MAX_EDGES_FOR_TRIPLES:
         return _triples(reached.edges)
     return reached
@@ -241,9 +241,10 @@ def difference(one: GridMachine, other: GridMachine) -> Difference | None:
     for strings in _some_strings(one, other):
         if longer := _first_difference(one, other, *strings):
             return Difference(*_shrunk(one, other, *longer), is_shortest=False)
+    # Some classes that may meet on an edge have different numbers, but no strings show that they do meet.
     raise ValueError(
-        "machine: no proof that it answers as the task does: some classes that may meet on an edge have different "
-        "numbers, but no strings with different answers were found; use a machine with fewer classes"
+        "machine: expected a proof that it answers like the task, or strings that the two answer differently, got "
+        "neither; use a machine with fewer classes"
     )
 
 

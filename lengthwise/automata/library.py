@@ -84,7 +84,7 @@ def equal_ends(num_digits: int) -> Transducer:
 def _check_digits(name: str, count: int) -> None:
     if not 1 <= count <= 10:
         raise ValueError(
-            f"{name}: expected 1 to 10, got {count}; there are ten digits, because each digit is one character"
+            f"{name}: expected 1 to 10, got {count}; choose a number in this range, because each digit is one character"
         )
 
 

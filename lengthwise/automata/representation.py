@@ -32,7 +32,10 @@ class Products(NamedTuple):
 
 
 class ReadOut(NamedTuple):
-    """A linear read-out: if y is the answer to a, entry y of ``weights @ a + offsets`` is larger by at least 1."""
+    """A linear read-out of answers from vectors.
+
+    If y is the answer to vector a, entry y of ``weights @ a + offsets`` exceeds all other entries by at least 1.
+    """
 
     weights: Int64[np.ndarray, "Y E"]
     offsets: Int64[np.ndarray, " Y"]
@@ -156,12 +159,13 @@ def matrix_products(num_points: int, chunk_size: int) -> Products:
 def separating_weights(
     vectors: Int64[np.ndarray, "M E"], answers: Int64[np.ndarray, " M"], num_classes: int
 ) -> Int64[np.ndarray, "Y E"] | None:
-    """Return integers W such that entry y of ``W @ vector`` is larger by at least 1 if y is the vector's answer.
+    """Return integers W that separate the answers, or None if the search fails.
 
-    Row y of W begins as the sum of the vectors with answer y. This suffices if all vectors are matrices of different
-    permutations, with different answers. Each round then corrects all mistakes at once. For each mistake, it adds the
-    vector to the row of the right answer, and subtracts it from the row with the largest other entry. The result is
-    None if mistakes remain after `MAX_CORRECTIONS` rounds.
+    If y is the answer to a vector, entry y of ``W @ vector`` exceeds all other entries by at least 1. Row y of W begins
+    as the sum of the vectors with answer y. This suffices if all vectors are matrices of different permutations, with
+    different answers. Each round then corrects all mistakes at once. For each mistake, it adds the vector to the row of
+    the right answer, and subtracts it from the row with the largest other entry. The search fails if mistakes remain
+    after `MAX_CORRECTIONS` rounds.
 
     Source: the perceptron rule for several classes (Duda and Hart, "Pattern Classification and Scene Analysis", 1973).
     """

@@ -42,7 +42,7 @@ def regex_from_dfa(dfa: DFA) -> str:
     compared with the automaton.
 
     Raises:
-        ValueError: a symbol of several characters contains a blank; the language needs more than 200 states; the
+        ValueError: symbols are words, and one of them contains a blank; the language needs more than 200 states; the
             expression has over 2,000 symbols, nests groups over 50 deep, or is too large for `dfa_from_regex`.
 
     Example:

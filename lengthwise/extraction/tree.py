@@ -126,7 +126,7 @@ class _Windows:
         prototypes, chunk = self.prototypes, self.tree.chunk_size
         count = len(prototypes.states)
         if count**chunk > MAX_MERGES:
-            raise NotFinite(f"model: a table of {count} classes has {count**chunk:,} entries, over {MAX_MERGES:,}")
+            raise NotFinite(f"model: a table of {count} classes has {count**chunk:,} entries, more than {MAX_MERGES:,}")
         table = np.full((count,) * chunk, -1)
         table[tuple(np.array(list(self.table)).T)] = list(self.table.values())
         fine = TreeMachine(symbols, np.arange(prototypes.num_given), table, prototypes.outputs)

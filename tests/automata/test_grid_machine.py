@@ -197,7 +197,7 @@ def test_an_unproved_equality_is_not_called_a_difference(monkeypatch: pytest.Mon
     machine = rule("longest-common-subsequence")
     monkeypatch.setattr(grid_product, "proves_alike", lambda *_: False)
     monkeypatch.setattr(grid_product, "STRINGS_PER_LENGTH", 10)
-    with pytest.raises(ValueError, match=r"^machine: no proof that it answers as the task does"):
+    with pytest.raises(ValueError, match=r"^machine: expected a proof that it answers like the task"):
         difference(machine, machine)
 
 

@@ -103,7 +103,7 @@ def test_errors_give_positions(pattern: str, message: str) -> None:
     [
         (
             ["GET", "GET"],
-            "expected distinct words without blanks, got 'GET' twice; give each symbol one word",
+            "expected distinct words without blanks, got 'GET' twice; give each symbol one word of its own",
         ),
         (["GET", "P T"], "expected distinct words without blanks, got 'P T'; give each symbol one word of its own"),
         (["PUT", "HEAD"], "expected the symbols of 'GET', got 'PUT HEAD', without 'GET'; add the missing symbols"),

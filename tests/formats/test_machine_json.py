@@ -113,7 +113,7 @@ OURS: dict[str, Any] = {
         ),
         ({**OURS, "start": 7}, r"^start: expected a state in 0\.\.1, got 7"),
         ({**OURS, "symbols": [1]}, r"^symbols: expected a list of names, got \[1\]; write strings$"),
-        ({**OURS, "classes": ["no", "no"]}, r"^classes: expected names that differ from one another, got"),
+        ({**OURS, "classes": ["no", "no"]}, r"^classes: expected distinct names that are not empty, got"),
         ({**TRIPLES, "initial_state": ["s0", "s7"]}, r"^state 's7' is used and nowhere declared; declare it$"),
         ({**TRIPLES, "initial_state": []}, r"^initial: expected an initial state, got none; name one$"),
         ({**TRIPLES, "initial_state": "s7"}, r"^state 's7' is used and nowhere declared; declare it$"),

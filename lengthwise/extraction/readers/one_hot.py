@@ -63,7 +63,7 @@ def enumerate_states(model: BlockLinearRNN, symbols: tuple[str, ...], columns: C
     prototypes, and `machine` has the states that answers distinguish.
 
     Raises:
-        ValueError: there are more than 200,000 reachable states, or more than 2^62 combinations of blocks.
+        ValueError: there are more than 200,000 reachable states, or more than 2^62 possible states.
 
     Example:
         >>> from lengthwise.automata import library
@@ -171,7 +171,7 @@ def _closed(maps: Int64[Tensor, "V N S"], start: Int64[Tensor, " N"]) -> _Closed
     """Return the reachable states, the table of their steps, and the number of levels of the breadth-first search.
 
     Raises:
-        ValueError: there are more than 200,000 reachable states, or more than 2^62 combinations of blocks.
+        ValueError: there are more than 200,000 reachable states, or more than 2^62 possible states.
     """
     size = maps.shape[-1]
     if len(start) * math.log2(size) > 62:
