@@ -324,7 +324,9 @@ def test_windows_are_counted_before_they_are_made(num_mixed: int, num_full: int,
 
 
 def test_more_windows_than_memory_holds_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"at most 80,000,000 parts at a level, got .*; use smaller chunks"):
+    with pytest.raises(
+        ValueError, match=r"at most 80,000,000 parts in all windows of a level together, got .*; use smaller chunks"
+    ):
         window_blocks(2, 2, 48)
 
 
