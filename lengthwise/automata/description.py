@@ -108,7 +108,7 @@ class Description:
         return self.labeled.dfa().count(COUNTED_LENGTH)
 
     def _shortest(self) -> dict[str, list[str]]:
-        """Return a shortest string for each answer that some string has."""
+        """Return a shortest string for each answer that occurs."""
         answering = self.labeled if self.answers_empty else self.labeled.without_empty_string()
         machine, strings = answering.machine, {}
         for index, name in enumerate(self.labeled.classes):

@@ -68,7 +68,7 @@ def flare(problem: Problem) -> DFA:
 
 
 def _then_answer(machine: Transducer, names: Mapping[str, str], marker: str) -> DFA:
-    """Return the automaton of the strings with an answer, each extended by the marker and the digit of its answer.
+    """Return the automaton of all strings that have an answer, each followed by the marker and the answer's digit.
 
     `names` renames symbols of the machine. Without a marker, digits must not be symbols of the renamed machine.
     """

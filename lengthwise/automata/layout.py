@@ -2,8 +2,8 @@
 
 States are placed in layers by their distance from the start, which is on the left. The order within a layer reduces
 crossings: each state is near the middle of its neighbors. A state without exits is placed below the others, near the
-middle of its predecessors. Then each transition gets the curve, out of several, with the lowest cost: curves cost more
-near other states, curves and labels. After all curves exist, each transition chooses again.
+middle of its predecessors. Then each transition gets the cheapest of several curves. A curve costs more near other
+states, curves and labels. After all transitions have curves, each transition chooses again.
 
 Source: Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system structures" (1981), for
 layers and barycenters. Differs from the source: layers are found breadth first. Edges across several layers are curves

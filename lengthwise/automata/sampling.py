@@ -80,7 +80,9 @@ class StringSampler:
         self._sums[:] = mantissas, np.where(alive, exponents + scale[:, 0], 0)
 
     def sample(self, uniforms: Float64[np.ndarray, "B T"], choice: Int64[np.ndarray, " B"]) -> Int64[np.ndarray, "B T"]:
-        """Return a string of length T for each row of `uniforms`, from ``starts[choice]``; nothing else is random.
+        """Return a string of length T for each row of `uniforms`; row b begins in state ``starts[choice[b]]``.
+
+        The `uniforms` are numbers in [0, 1), and the only source of randomness.
 
         Raises:
             ValueError: no string of length T leads from a chosen start into the targets.

@@ -11,13 +11,13 @@ MAX_PARTS = 4 * MAX_MERGES
 
 
 def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[np.ndarray, "N C"]]:
-    """Return all windows that occur in strings, with the ids 0 ... num_mixed + num_full - 1 of parts, and -1 for pads.
+    """Return all windows that occur in strings, in blocks; a window lists the ids of its parts, and -1 for pads.
 
-    The oldest part comes first. The first `num_mixed` ids are parts that begin with pads, and the others are parts of
-    symbols only. Block j < C contains windows of pads, then one part with symbols, then j parts of symbols only. The
-    last block contains windows whose parts all consist of symbols only. In each block, the oldest part varies slowest.
-    Suppose that parts are in the order of length and symbols. Then all windows before the last block are also in this
-    order, and so are the windows of the last block.
+    The oldest part comes first. Ids below `num_mixed` are parts that begin with pads, and the next `num_full` ids are
+    parts of symbols only. Block j < C contains windows of pads, then one part with symbols, then j parts of symbols
+    only. The last block contains windows whose parts all consist of symbols only. In each block, the oldest part varies
+    slowest. Suppose that parts are in the order of length and symbols. Then all windows before the last block are also
+    in this order, and so are the windows of the last block.
     """
     if (size := chunk_size * count_windows(num_mixed, num_full, chunk_size)) > MAX_PARTS:
         raise ValueError(

@@ -28,8 +28,8 @@ class Extraction(NamedTuple):
     The first `num_given` of `prototypes` are given: the leaves of a tree (pad, then symbols), or the first state of a
     recurrent model. No other state joins the classes of given prototypes. The later prototypes were computed from the
     given ones. `fine` is the machine with one class for each prototype. `machine` is the reduction of `fine`:
-    prototypes that no context and no answer distinguishes are in one class. Prototype k has class ``classes[k]`` of
-    `machine`, or -1 if no string leads to it.
+    prototypes are in one class if neither their answers nor any context distinguishes them. Prototype k has class
+    ``classes[k]`` of `machine`, or -1 if no string leads to it.
 
     `radius` is the largest distance between a computed state and the prototype of its class. `gap` is the smallest
     distance between two computed prototypes of different classes. `num_levels` is the number of levels of a tree, or of

@@ -62,11 +62,11 @@ def task_from_function(
     the task is `dfa`, and otherwise `machine`. A run stores the machine, never the function.
 
     The machine is found by L* and the W-method. It equals `f` on all strings if a machine of at most `max_states`
-    states computes `f`, counting the states that strings of one symbol or more reach. The task's `note` states this
-    bound and the number of calls. The default bound is the largest bound whose test strings have at most 500,000
-    symbols in all. Each further state multiplies the number of test strings by the number of symbols, so a smaller
-    `max_states` also means fewer calls of a slow `f`. `f` is also called on the given `strings`, which should include
-    strings with rare answers. `title` names the task; the default is the name of the function.
+    states computes `f`, counting only states that nonempty strings reach. The task's `note` states this bound and the
+    number of calls. The default bound is the largest bound whose test strings have at most 500,000 symbols in all. Each
+    further state multiplies the number of test strings by the number of symbols, so a smaller `max_states` also means
+    fewer calls of a slow `f`. `f` is also called on the given `strings`, which should include strings with rare
+    answers. `title` names the task; the default is the name of the function.
 
     Raises:
         ValueError: more than `max_states` (by default 100) states are needed, so `f` may have no finite machine; the

@@ -134,7 +134,7 @@ class Learned(NamedTuple):
 
     @property
     def tested(self) -> str:
-        """The number of held-out labels that are right, and how many labels may be wrong (`error_bound`), in words.
+        """The number of correctly predicted held-out labels, and a bound on the error rate (`error_bound`), in words.
 
         The bound is about strings that are drawn like the held-out strings. It assumes that labels are independent.
         """

@@ -34,7 +34,10 @@ from lengthwise.learning.description_length import in_degrees, label_bits, machi
 from lengthwise.learning.prefix_tree import Nodes, PrefixTree, Table
 
 MACHINE_WEIGHTS = ((3.0, 1.0), (1.5, 1.0), (1.0,))
-"""Sequences of weights of the machine's bits. A large first weight merges states that state merging left separate."""
+"""The weights of the machine's bits in successive searches; each sequence begins with the machine of state merging.
+
+A large first weight merges states that state merging left separate.
+"""
 
 MAX_MOVES = 40
 """The largest number of moves of one kind that a round of the search tries."""
@@ -43,7 +46,7 @@ MAX_FAILURES = 12
 """The largest number of moves of one kind that may fail in a round of the search."""
 
 SLACK_BITS = 20.0
-"""The largest number of bits by which a tried merge's rate may exceed its savings, because rates are approximate."""
+"""A merge is tried if its rate exceeds its savings by at most this number of bits, because rates are approximate."""
 
 MIN_SPLIT_BITS = 3.0
 """The smallest number of label bits that a split has to save according to its rate."""
