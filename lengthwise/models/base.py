@@ -28,12 +28,12 @@ Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
 MAX_WIDTH = 1 << 18
 MAX_LAYERS = 128
 MAX_CONVOLUTION = 64
-"""The largest width of a short convolution. The state of a convolution is all inputs in its window except the newest
-input."""
+"""The largest width of a short convolution. The state of a convolution consists of all inputs in its window except the
+newest one."""
 
 MAX_PARAMETERS = 200_000_000
-"""The largest number of parameters of a model. For each parameter, training keeps five numbers (such as moments): 4 GB
-in float32."""
+"""The largest number of parameters of a model. Training keeps five numbers for each parameter, for example moments. In
+float32, they take 4 GB."""
 
 Width = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
 """The type of settings that are a number of units, for example in a state or in a hidden layer."""
@@ -46,7 +46,7 @@ class ModelConfig(Description):
     """A frozen, validated description of a model. It rejects unknown fields and fields without an effect.
 
     `used_with` (`Description`) names the fields that have an effect only for some values of another field. Some fields
-    do not change any number of a new net. `other_effects` describes the effect of such a field.
+    change neither the parameters nor the outputs of a new net. `other_effects` describes what these fields do.
     """
 
     other_effects: ClassVar[Mapping[str, str]] = {}
@@ -255,7 +255,7 @@ class Vectors(Protocol):
 def make_model(name: str, task: Alphabet | Vectors, *, seed: int = 0, **config: Any) -> SequenceModel:
     """Make the model registered under `name` for a task's symbols and answers.
 
-    Parameters are drawn from `seed`, as in a run with this seed. All problems are reported in one ValueError.
+    Parameters are drawn from `seed`, as in a run with this seed. A single ValueError lists all invalid settings.
 
     Example:
         >>> from lengthwise.tasks import make_task
@@ -271,22 +271,23 @@ def make_model(name: str, task: Alphabet | Vectors, *, seed: int = 0, **config: 
 
 def build_model(name: str, config: ModelConfig, task: Alphabet | Vectors, seed: int) -> SequenceModel:
     """Make a model as `make_model` does, from a configuration that is already validated."""
-    # The outline has no numbers, so a model that is too large is rejected before it takes memory.
+    # The outline has only shapes, so a model that is too large is rejected before it takes memory.
     outline(name, config, task)
     model: type[Any] = MODELS[name]
     # Torch's modules first draw from torch's global generator, and then our models draw again. Forking the global
-    # generator keeps the user's later draws the same. Models of other packages may rely on its draws, so for them it is
-    # not forked.
+    # generator keeps the user's later draws the same. Models of other packages may rely on draws from the global
+    # generator, so it is not forked for them.
     with torch.random.fork_rng(devices=[], enabled=is_of_package(model)):
         made: SequenceModel = model(config, **_sizes(model, task), generator=generator_for(seed, "parameters"))
     return made
 
 
 def outline(name: str, config: ModelConfig, task: Alphabet | Vectors) -> SequenceModel:
-    """Return the model without numbers: its parameters have only shapes, on torch's device "meta".
+    """Return the model on torch's device "meta", where its parameters have shapes but no values.
 
     Raises:
-        ValueError: there are more than `MAX_PARAMETERS` parameters, or the model cannot read the task's inputs.
+        ValueError: there are more than `MAX_PARAMETERS` parameters, the model cannot read the task's inputs, or its
+            constructor lacks an argument that all models take.
     """
     model = MODELS[name]
     return _outline(model, config, **_sizes(model, task))
@@ -298,8 +299,8 @@ def _outline(model: type[Any], config: ModelConfig, **sizes: int) -> SequenceMod
     # The instance is made without `__init__`, so that `reset_parameters` can be replaced before `__init__` calls it.
     made: SequenceModel = object.__new__(model)
     with torch.device("meta"), _NoDraws():
-        # In our models, `reset_parameters` only draws numbers, so it is skipped: tensors on "meta" have none. In other
-        # packages, the method may do more.
+        # In our models, `reset_parameters` only draws values, so it is skipped: tensors on "meta" have no values. In
+        # other packages, the method may do more.
         if is_of_package(model.reset_parameters):
             made.__dict__["reset_parameters"] = lambda generator: None
         made.__init__(config, **sizes, generator=None)  # type: ignore[misc]

@@ -27,7 +27,8 @@ from lengthwise.ops.in_range import Steps, states_in_range, steps_by_position, s
 from lengthwise.ops.symbol_recurrence import symbol_final_state
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
-"""The largest number of elements, in states and in transitions above the first layer, that are in memory at once."""
+"""The largest number of elements in memory at once. They are elements of states in a net of one layer, and elements of
+transitions in a deeper net."""
 
 MAX_TABLED_SYMBOLS = 256
 """The largest vocabulary for which tables have a row for every symbol. For a larger vocabulary, only the symbols of the
@@ -43,17 +44,19 @@ class SymbolTables(NamedTuple):
 
 
 class BlockLinearRNNConfig(ModelConfig):
-    """The settings of a `BlockLinearRNN`: width D, block dimension S (a divisor of D), layers, columns of transitions.
+    """The settings of a `BlockLinearRNN`: width D, block dimension S (a divisor of D), number of layers, and more.
 
     - `columns`, `p`, `input_map`, `first_state`: as in `BlockLinearLayer`, for all layers.
     - `hidden`: the number of hidden units between a symbol's embedding and its transition. With 0 units, the embedding
-      itself contains the logits of the symbol's matrix.
-    - `read`: a hidden layer reads the states of all layers (`"all"`) or of the last layer (`"last"`). In a net of one
-      block in one layer, `"mixture"` reads a mixture over the states of the block (`MixtureReadout`).
+      itself contains the numbers that determine the symbol's matrix. With `"unit"` columns, it also contains the
+      symbol's input.
+    - `read`: a hidden layer reads the states of all layers (`"all"`) or of the last layer (`"last"`). In a net with one
+      layer of one block, `"mixture"` gives each state its own distribution over answers, and mixes these distributions
+      (`MixtureReadout`).
     - `alignment`: in a mixture, this number is added to the initial logit of class s mod Y in state s, for Y classes.
-      Each state then begins with an answer of its own, so states do not compete for answers.
+      Each state then begins with one preferred answer, so states do not compete for answers.
     - `end_temperature`: with `"stochastic"` or `"reflected"` columns, the temperature is 1 in the first 40 % of
-      training. Until 90 %, it falls to this value, by the same factor at each step. In the last 10 %, it is 0.
+      training. From 40 % to 90 %, it falls to this value by the same factor at each step. In the last 10 %, it is 0.
 
     At temperature 0, stochastic columns are one-hot vectors, and the net is a finite machine. The transitions of its
     first layer then stop learning. Blocks of reflected columns become the identity or a reflection, and both preserve
@@ -61,8 +64,9 @@ class BlockLinearRNNConfig(ModelConfig):
 
     Eq. (5) and (6) of Fan et al. (2024), taken literally, are `"clamped"` columns with a `"linear"` input map and a
     first state of `"zero"`. SD-SSM (preset `sd2025`) has `"unit"` columns without hidden units, so each symbol learns
-    its own matrix and input directly. States with unit columns may grow without limit. So the largest number in a
-    layer's state is limited to 2^30 (`lengthwise.ops.in_range`). Later layers and the read-out see only directions.
+    its own matrix and input directly. States with unit columns may grow without limit. So a state is scaled down if its
+    largest number exceeds 2^30 (`lengthwise.ops.in_range`). The norms before later layers and the read-out pass on only
+    the direction of a state.
     """
 
     used_with = MappingProxyType(
@@ -100,8 +104,8 @@ class BlockLinearRNNConfig(ModelConfig):
             )
         if not self.hidden and self.columns == "unit" and self.input_map != "linear":
             raise ValueError(
-                "input_map: expected 'linear' without hidden units, because each symbol's input is learned directly, "
-                f"got {self.input_map!r}; choose 'linear'"
+                f"input_map: expected 'linear' with columns 'unit' and hidden=0, got {self.input_map!r}; choose "
+                "'linear', because each symbol's input is then learned directly"
             )
         if self.columns in HARDENED and (self.input_map, self.first_state) != ("two-layer", "learned"):
             name = "input_map" if self.input_map == "linear" else "first_state"
@@ -131,11 +135,11 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
     (`lengthwise.ops.symbol_recurrence`). For a large vocabulary, they are computed only for the symbols of the input.
     The state of a string consists of the states of all layers, one after another.
 
-    Source: Fan et al. (2024), eq. (1), (5), (6). The published code defines what the paper does not: generators of
-        transitions, normalization, residuals (around all layers but the last), read-out.
+    Source: Fan et al. (2024), eq. (1), (5), (6). The published code defines what the paper leaves open: the nets that
+        compute transitions, the normalization, the residuals (around all layers but the last) and the read-out.
     Differs from the source: by default, columns are distributions that end as one-hot vectors, and answers are read
-        from all layers instead of the last. The variants of the paper and of its code are settings. Matrices without
-        hidden units, and answers as a mixture, are ours.
+        from all layers instead of the last. The variants of the paper and of its code are settings. Two settings are
+        ours: matrices that are learned without hidden units, and answers from a mixture.
     """
 
     Config = BlockLinearRNNConfig
@@ -177,7 +181,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw embeddings from N(0, 1), and matrices and biases uniformly up to 1 / sqrt(inputs).
+        """Draw embeddings from N(0, 1), and maps of n inputs uniformly within 1 / sqrt(n) of 0.
 
         Weights of norms become 1, and their biases 0. If embeddings contain unit columns, they are drawn from
         N(0, 1 / S), so that the 2-norms of columns are about 1.
@@ -245,7 +249,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
             yield torch.cat([states.flatten(2) for states in layers], 2)
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
-        # The fast path needs a single layer, so that inputs are symbols, and columns with which states cannot grow.
+        # The fast path needs a single layer, which reads only symbols, and columns with which states cannot grow.
         if self.config.num_layers > 1 or self.config.columns == "unit":
             return super().last_state(inputs)
         (state,) = self._split(self.initial_state(len(inputs)))
@@ -268,7 +272,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
         tokens: Int64[Tensor, "B T"],
         before: Sequence[Float[Tensor, "B N S"]],
     ) -> list[Float[Tensor, "B T N S"]]:
-        """Return the states of all layers at positions with rows `tokens` in the tables, given the states before."""
+        """Return the states of all layers, given each layer's previous state; `tokens` are rows of the tables."""
         lowest, *others = before
         steps = steps_by_symbol(tables.transitions, tables.values, tokens)
         layers = [self._all_states(steps, tokens.shape[1], lowest)]

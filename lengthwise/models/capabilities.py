@@ -26,7 +26,7 @@ Random = TypeVar("Random", bound="DrawsInTraining")
 
 
 class AcceptsPads:
-    """Inputs may contain the pad `PAD`, which means "no symbol", anywhere in a string."""
+    """A model whose inputs may contain the pad `PAD`, which means "no symbol", anywhere in a string."""
 
     @property
     def pad_block(self) -> int:
@@ -39,7 +39,10 @@ class AcceptsPads:
 
 
 class AcceptsNoise:
-    """Training may change the model's hidden states by `self.perturb`, for example add noise; None means no change."""
+    """A model whose hidden states may be changed in training, for example by added noise.
+
+    The model applies `self.perturb` to its hidden states, unless this is None.
+    """
 
     perturb: Perturbation | None = None
 
@@ -51,7 +54,10 @@ class AcceptsNoise:
 
 
 class ShowsNodes:
-    """Training may observe the states of tree nodes: `last_states` passes them to `self.observe` if it is set."""
+    """A model whose tree nodes can be observed in training.
+
+    `last_states` passes the states of the nodes to `self.observe`, unless this is None.
+    """
 
     observe: Observer | None = None
 
@@ -63,7 +69,7 @@ class ShowsNodes:
 
 
 class DrawsInTraining:
-    """The model may draw random numbers in training from `self.generator`; None means that it draws nothing."""
+    """A model that may draw random numbers in training, from `self.generator`; with None, it draws nothing."""
 
     generator: Generator | None = None
 
@@ -75,7 +81,7 @@ class DrawsInTraining:
 
 
 class AcceptsVectors:
-    """The model can be made with `input_dim` instead of `vocab_size`, for inputs [B, T, input_dim] of real numbers."""
+    """A model that also reads vectors: made with `input_dim` instead of `vocab_size`, it reads [B, T, input_dim]."""
 
     def check_vectors(self, inputs: Float[Tensor, "B T V"], input_dim: int) -> None:
         """Raise a ValueError unless the inputs are sequences of vectors of `input_dim` finite numbers."""
@@ -133,13 +139,13 @@ class HoldsParts(ABC):
 
 
 class ReadsContinuations(ABC):
-    """The model can answer each prefix of a string followed by other symbols, without reading the prefix again."""
+    """A model that reads a string once, and then answers each prefix of it continued by other symbols."""
 
     @abstractmethod
     def continued_logits(self, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]) -> Float[Tensor, "B P W S Y"]:
-        """Return the logits at each symbol of each tail after each prefix of 1 ... P = T - S symbols.
+        """Return the logits at each symbol of each tail, appended to each prefix of 1 ... P = T - S symbols.
 
-        The answers equal ``forward`` of the prefix and the tail, up to rounding
+        The logits equal the logits of ``forward`` for the prefix followed by the tail, up to rounding
         (`lengthwise.evaluation.continuations`).
         """
 
@@ -153,7 +159,7 @@ class AnswersUpTo(ABC):
 
 
 class HasHiddenMatrices(ABC):
-    """A model that lists its weight matrices between hidden states, which are the matrices that `"muon"` updates."""
+    """A model that lists its weight matrices between hidden states; the optimizer `"muon"` updates these matrices."""
 
     @property
     @abstractmethod
@@ -169,14 +175,14 @@ class FollowsTraining(ABC):
 
 
 class HasPenalty(ABC):
-    """A model with a `penalty`, which is a number, computed only from the weights, that training adds to the loss."""
+    """A model with a `penalty` that training adds to the loss: a number that depends only on the weights."""
 
     @abstractmethod
     def penalty(self) -> Float[Tensor, ""]: ...
 
 
 class Distributions(NamedTuple):
-    """A parameter with logits of distributions. As a table of shape `shape`, its probabilities sum to 1 along `dim`."""
+    """Logits of distributions in one parameter. Reshaped to `shape`, the probabilities sum to 1 along `dim`."""
 
     logits: Tensor
     shape: tuple[int, ...]
@@ -198,7 +204,9 @@ class HoldsDistributions(ABC):
     def answer_log_probabilities(
         self, inputs: Int64[Tensor, "B T"], targets: Int64[Tensor, "B T"]
     ) -> Float[Tensor, "B T"]:
-        """Return the log probability of each answer, given all symbols and answers before it; 0 without a target.
+        """Return the log probability of each answer, given all symbols and answers before it.
+
+        Positions without a target have 0.
 
         The tables are exp(logits), and the logits have to be normalized. The gradients with respect to the logits are
         then expected counts.
@@ -223,7 +231,7 @@ class AnswersNumbers(ABC):
 
 
 class QuantizesStates(ABC):
-    """A model that quantizes its states to codes in `codebook`; training searches for codes after `quantize_after`."""
+    """A model that quantizes its states to codes in `codebook`; see `quantize_after`."""
 
     codebook: Codebook
 
@@ -245,7 +253,7 @@ def check_ids(inputs: object) -> None:
     if inputs.ndim != 2 or inputs.dtype != torch.int64:
         raise ValueError(
             f"inputs: expected ids of symbols [B, T], torch.int64, got {list(inputs.shape)} of {inputs.dtype}; "
-            "ids[None] is a batch of one string, and ids.long() has whole numbers of that type"
+            "ids[None] is a batch of one string, and ids.long() converts whole numbers to torch.int64"
         )
     if not len(inputs):
         raise ValueError("inputs: expected at least 1 string, got none")
@@ -256,7 +264,7 @@ def check_ids(inputs: object) -> None:
 def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pads: bool) -> None:
     """Raise a ValueError unless the inputs are strings of symbols 0 ... num_symbols - 1 and, if accepted, pads.
 
-    While a graph is exported, nothing is checked, because its tensors have no numbers yet.
+    While a graph is exported, nothing is checked, because its tensors have no values yet.
     """
     if torch.compiler.is_exporting():
         return

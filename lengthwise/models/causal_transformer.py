@@ -29,12 +29,13 @@ from lengthwise.validation import truncate
 DEFAULT_RANGE = 2048
 
 IMPLIED = ("sinusoidal", "learned")
-"""Encodings whose names are left out of settings, because `learned_positions` identifies the encoding: 0 means
+"""Encodings whose names are omitted from stored settings. `learned_positions` distinguishes the two: it is 0 for
 `"sinusoidal"`."""
 
 
 class EncodingsOfSize(Sequence[str]):
-    """The names of registered encodings whose size is a setting, including encodings that are registered later."""
+    """The names of all registered encodings whose size is the given setting. Encodings registered later are
+    included."""
 
     def __init__(self, setting: Literal["learned_positions", "position_range"]) -> None:
         self.setting = setting
@@ -55,10 +56,11 @@ class CausalTransformerConfig(ModelConfig):
     - `positions`: an encoding of `lengthwise.layers.positions`.
     - `learned_positions`: the size of the table of `"learned"`, which is also the largest length of an input. If a size
       is set without `positions`, the encoding is `"learned"`.
-    - `position_range`: the number of positions from which `"randomized"` draws, or which a layer with `"local"` sees.
-    - `initialization`: `"torch"` is uniform up to 1 / sqrt(inputs). `"gpt2"` is N(0, 0.02^2) with biases of 0. With
-      `"gpt2"`, maps into the residual are divided by the square root of the number of such maps. Position encodings
-      start as in their sources.
+    - `position_range`: with `"randomized"`, the number of positions to draw from; with `"local"`, the number of
+      positions that a layer sees.
+    - `initialization`: `"torch"` draws maps of n inputs uniformly within 1 / sqrt(n) of 0. `"gpt2"` draws weights from
+      N(0, 0.02^2), with biases of 0. It divides maps into the residual by the square root of the number of such maps.
+      Position encodings are initialized as in their sources.
     - `read_in`: embeddings with their positions are normalized (`"normed"`) or left unchanged (`"plain"`, as in GPT-2).
       If the inputs are vectors, it must be `"normed"`, the default.
     - `readout`: logits come from a separate linear map (`"linear"`) or from the embedding (`"tied"`, `TiedReadout`).
@@ -194,7 +196,7 @@ class CausalTransformer(
         norm, linear = self.readout
         norm.reset_parameters()  # type: ignore[operator]  # Sequential forgets the type of its modules
         draw_linears(linear, generator)
-        # This must come last, because it overwrites all other draws except those for position encodings.
+        # This must come last, because it overwrites all other draws except the draws for position encodings.
         if self.config.initialization == "gpt2":
             self._draw_gpt2_weights(generator)
 

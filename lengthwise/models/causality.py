@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from lengthwise.randomness import generator_for
 
 ROUNDING = 64.0
-"""The largest difference that counts as rounding, in units in the last place of the largest number of the outputs."""
+"""The largest difference that counts as rounding, in units in the last place of the largest output."""
 
 Outputs = Callable[[Int64[Tensor, "B T"]], Float[Tensor, "B T D"]]
 """A function that returns a net's hidden states or logits at every position."""
@@ -55,7 +55,7 @@ def _by_gradients(outputs: Outputs, strings: Int64[Tensor, "B T"], slack: float)
                 ):
                     return LATER
             of_first = torch.autograd.grad(along[0].sum(), leaves, allow_unused=True)
-    except RuntimeError:  # an operation without a gradient, or tensors that were made without any
+    except RuntimeError:  # an operation without a gradient, or tensors that have no gradients
         return None
     return OTHERS if any(_reaches(one, one[1:], slack) for one in of_first if one is not None) else None
 
@@ -69,7 +69,7 @@ def _reaches(gradient: Tensor, part: Tensor, slack: float) -> bool:
 class _EmbeddedStrings(TorchFunctionMode):
     """A mode that replaces embedded strings by new leaf tensors, because gradients are computed for leaves.
 
-    A mode also sees the tables of plain functions, which have no modules that could have hooks.
+    Unlike hooks of modules, a mode also sees the tables that plain functions index.
     """
 
     def __init__(self, strings: Int64[Tensor, "B T"]) -> None:

@@ -1,4 +1,4 @@
-"""A RegularGPT whose states are moved to finitely many codes, so its merges are a finite table."""
+"""A RegularGPT whose states are rounded to finitely many codes, so its merges form a finite table."""
 
 from types import MappingProxyType
 from typing import Any, Literal
@@ -19,7 +19,7 @@ MAX_ENTRIES = 300_000
 class CodebookGPTConfig(RegularGPTConfig):
     """The settings of a `CodebookGPT`: a RegularGPT of variant merge and thickness 1, and its search for codes.
 
-    The first search for codes is after the fraction `quantize_after` of all training steps. Further searches follow
+    The first search for codes comes after the fraction `quantize_after` of all training steps. Further searches follow
     every 100 steps until the states close, which means that all merged states belong to known classes. The net must
     have settled by then, because the codes of a net that still changes are soon wrong.
     """
@@ -28,7 +28,7 @@ class CodebookGPTConfig(RegularGPTConfig):
     used_with = MappingProxyType({})
     other_effects = MappingProxyType(
         {
-            "quantize_after": "decides when training closes states",
+            "quantize_after": "decides when training begins to search for codes",
             "max_codes": "limits the codes that training may find",
         }
     )

@@ -48,8 +48,8 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
     package's tests check them.
 
     Raises:
-        ValueError: the model has no `readout`, a method raises an error, or its logits or states have a wrong shape or
-            wrong numbers.
+        ValueError: the model has no `readout`; a method fails, or returns wrong shapes or numbers; an answer depends on
+            more than its prefix; or the parts of a wrapped net do not fit.
     """
     if isinstance(model, HoldsParts):
         try:

@@ -1,14 +1,15 @@
-"""Modules that torch puts around other modules, or that replace them, and hints about how to get the plain module."""
+"""Modules that torch wraps around other modules or puts in their place, and hints on how to get the plain module."""
 
 from torch import nn
 from torch.nn.utils import parametrize
 
 INNER = ("_orig_mod", "module")
-"""The attribute that contains the inner module: in results of `torch.compile`, and in parallel or averaged modules."""
+"""The attributes that contain the inner module: the first in results of `torch.compile`, the second in parallel or
+averaged modules."""
 
 
 def unwrap_hint(name: str, part: object) -> str:
-    """Return a hint about how to get the plain module from the variable `name`, or "" if it is already plain."""
+    """Return a hint on how to get the plain module from the variable `name`, or "" if it is already plain."""
     if not isinstance(part, nn.Module):
         return ""
     inner = next((attribute for attribute in INNER if isinstance(getattr(part, attribute, None), nn.Module)), None)
@@ -22,7 +23,7 @@ def unwrap_hint(name: str, part: object) -> str:
 
 
 def check_bare(name: str, part: object) -> None:
-    """Raise a ValueError for a module around another module, because a certificate names a net by its parts."""
+    """Raise a ValueError for a module around another module, because a certificate identifies a net by its parts."""
     way_out = unwrap_hint(name, part)
     if way_out.startswith("give"):
         raise ValueError(f"{name}: expected the plain module, got a {type(part).__name__} around it; {way_out}")

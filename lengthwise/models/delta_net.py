@@ -33,23 +33,23 @@ class DeltaNetConfig(StackedConfig):
         d_key = self.d_model // self.num_heads
         if self.householders > d_key:
             raise ValueError(
-                f"householders: expected at most {d_key}, the dimension of a key (d_model / num_heads), which suffice "
-                f"for every orthogonal matrix, got {self.householders}; lower householders, or choose fewer heads"
+                f"householders: expected at most {d_key}, the dimension of a key (d_model / num_heads), because that "
+                f"many give every orthogonal matrix, got {self.householders}; lower householders, or choose fewer heads"
             )
         return self
 
 
 @MODELS.register("delta-net")
 class DeltaNet(StackedRNN):
-    """A memory of values stored by keys. Each symbol erases or reflects the values along its keys (`DeltaNetLayer`).
+    """An associative memory. Each symbol erases or reflects the stored values along its keys (`DeltaNetLayer`).
 
     A `FeedForwardLayer` may follow each recurrence. With one layer and no convolution, the update of the state depends
     only on the symbol.
 
     Source: Yang et al. (NeurIPS 2024), Grazzi et al. (ICLR 2025), Yang, Kautz and Hatamizadeh (ICLR 2025), Siems et al.
         (2025): see the layer.
-    Differs from the source: see the layer; embedding and read-out are as in `StackedRNN`. Its norms are LayerNorms, but
-        the published blocks have RMSNorms.
+    Differs from the source: see the layer; embedding and read-out are as in `StackedRNN`. The norms of this model are
+        LayerNorms, but the published blocks have RMSNorms.
     """
 
     Config = DeltaNetConfig

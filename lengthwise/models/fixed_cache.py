@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lengthwise.devices import device_of
 
 CACHE_NAMES = ("cache", "cache_params", "past_key_values")
-"""Names that the cache has as an argument and in outputs, for all versions of the library and kinds of models."""
+"""Names of the cache as an argument and in outputs. They depend on the library's version and on the kind of model."""
 
 States = Literal["conv_states", "recurrent_states"]
 STATES: tuple[States, ...] = get_args(States)

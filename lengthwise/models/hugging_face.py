@@ -50,25 +50,26 @@ def wrap_hugging_face(
     extracted from it.
 
     If the cache grows, as with attention, the result can only read whole strings, and nothing can be proved about it.
-    The same holds with `begin`, and if the library cannot continue from the cache. This includes RWKV, whose code for
-    one token mixes the strings of a batch (transformers 5.24). A model that reads whole strings has a largest length,
-    beyond which nothing is tried or claimed.
+    The same holds with `begin`, with weights of 16 bits, and if the library cannot continue from the cache. The library
+    cannot continue with RWKV, whose code for one token mixes the strings of a batch (transformers 5.24). A model that
+    reads whole strings may have a largest length. Longer strings are not tried, and nothing is claimed about them.
 
     Args:
         model: for example a ``MambaModel`` or a ``MambaForCausalLM``; `certify` needs float32 or float64.
         head: maps the last hidden state [B, D] to logits [B, Y], in the model's number format.
-        answers: instead of `head`, the tokens with which a causal language model answers, one for each class. Or a
-            `SetAnswers`, which turns scores into sets; the scores are the outputs of `head` or, without it, the logits
-            of all tokens.
+        answers: instead of `head`, the tokens with which a causal language model answers, one for each class. It can
+            also be a `SetAnswers`, which turns scores into sets. The scores are the outputs of `head` or, without it,
+            the logits of all tokens.
         tokens: the token of each symbol; by default, symbol v is token v.
         begin: the token that the model reads before each string, if it needs one.
         max_length: the largest length in symbols of a model that reads whole strings; by default the number of
-            positions in the model's settings (``max_position_embeddings``), less 1 with `begin`. Models without learned
-            positions can read more than that.
+            positions in the model's settings (``max_position_embeddings``), minus 1 with `begin`. Models without
+            learned positions can read longer strings.
 
     Raises:
-        ValueError: both or neither of `head` and a list of `answers` are given; the model returns no hidden states, or
-            looks ahead; the head does not accept hidden states; or the cache is not the model's whole state.
+        ValueError: both or neither of `head` and a list of `answers` are given; an argument is out of range; the model
+            is not from the library, returns no hidden states, or looks ahead; the head does not accept hidden states;
+            or the cache is not the model's whole state.
     """
     backbone = _backbone_of(model)
     head = _head_of(model, backbone, head, answers)
@@ -85,14 +86,14 @@ def _backbone_of(model: nn.Module) -> nn.Module:
     check_bare("model", model)
     if not isinstance(model, nn.Module) or not hasattr(model, "config"):
         raise ValueError(
-            f"model: expected a model of transformers, which has a config, got a {type(model).__name__}; for a net of "
-            "torch's own modules, call `wrap` or `wrap_module`"
+            "model: expected a model from the package transformers, which has a config, got a "
+            f"{type(model).__name__}; for a net of torch's own modules, call `wrap` or `wrap_module`"
         )
     backbone: nn.Module = getattr(model, "base_model", model)
     for part in (model, backbone):
         if not hasattr(part.config, "vocab_size"):
             raise ValueError(
-                "model: expected a model that reads tokens, with vocab_size in its config, got a "
+                "model: expected a model that reads tokens, so with vocab_size in its config, got a "
                 f"{type(part).__name__}; if it also reads other inputs, give the part that reads text"
             )
     return backbone
@@ -156,7 +157,7 @@ def _checked_length(backbone: nn.Module, ids: TokenIds, max_length: int | None) 
 
 @torch.no_grad()
 def _check_language_head(model: nn.Module, backbone: nn.Module, head: nn.Module) -> None:
-    """Raise a ValueError if a model changes the logits of its head, as a cap does; a threshold would no longer fit."""
+    """Raise a ValueError if a model changes its head's logits, as a cap does; thresholds would then be wrong."""
     tokens = torch.arange(2, device=device_of(model))[None] % _num_tokens(model)
     with eval_mode(model):
         try:
@@ -236,7 +237,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
 
     @property
     def max_length(self) -> int | None:
-        """Return the largest length in symbols, which the model's positions or the user set; None means any length."""
+        """Return the largest length in symbols, set by the user or by the model's positions; None means any length."""
         return self.config.max_length
 
     def check_parts(self) -> None:
@@ -245,11 +246,11 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
         if fault is not None:
             raise ValueError(
                 f"model: expected a model that reads forwards, got a {type(self.backbone).__name__}, whose answer to a "
-                f"prefix {fault}; wrap a causal model, or one with is_decoder=True"
+                f"prefix {fault}; wrap a causal model (some need is_decoder=True) that draws nothing at random"
             )
 
     def _hidden_and_logits(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Z"]:
-        """Return logits and hidden states together, because a head of zeros would hide dependences of hidden states."""
+        """Return hidden states and logits together, because a head of zeros would hide dependences of hidden states."""
         hidden = self._hidden(inputs)
         return torch.cat([hidden, self._logits_of(hidden)], -1)
 
@@ -269,8 +270,8 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
         self.check_inputs(inputs, self.num_symbols)
         if self.max_length is not None and inputs.shape[1] > self.max_length:
             raise ValueError(
-                f"inputs: expected no more symbols than the model has positions, got {inputs.shape[1]:,}, more than "
-                f"{self.max_length:,}; give shorter strings, or a larger max_length to wrap_hugging_face"
+                f"inputs: expected at most {self.max_length:,} symbols, the max_length of the model, got "
+                f"{inputs.shape[1]:,}; give shorter strings, or a larger max_length to wrap_hugging_face"
             )
         try:
             hidden: Tensor = self.backbone(self.ids(inputs), use_cache=False).last_hidden_state
@@ -333,8 +334,9 @@ def _hidden_of(backbone: nn.Module, token: int) -> Float[Tensor, "1 1 D"]:
             raise TypeError(f"last_hidden_state: {type(hidden).__name__} {list(getattr(hidden, 'shape', []))}")
     except Exception as problem:  # models of the library, or of its users, may raise anything
         raise ValueError(
-            "model: expected a model of transformers that returns last_hidden_state [B, T, D] given only tokens, got a "
-            f"{type(backbone).__name__} ({first_line(problem)}); wrap a language model such as MambaModel or GPT2Model"
+            "model: expected a model from the package transformers that returns last_hidden_state [B, T, D] for tokens "
+            f"alone, got a {type(backbone).__name__} ({first_line(problem)}); wrap a language model such as MambaModel "
+            "or GPT2Model"
         ) from None
     return hidden
 

@@ -30,15 +30,15 @@ class LDRU(SymbolTree):
     """A balanced tree over the symbols, in which the same learned operator merges two states at every node.
 
     The leaf of a symbol with embedding e is h + W'_2 ReLU(W'_1 h) with h = LayerNorm(e). `LogDepthLayer` computes the
-    state of a node from its two children. Positions before the string are zeros at every level. The answer for the
-    prefix of length t is a linear map of the state after max(1, ceil(log_2 t)) levels.
+    state of a node from its two children. States at positions before the string are zeros at every level. The answer
+    for the prefix of length t is a linear map of the state after max(1, ceil(log_2 t)) levels.
 
     Source: Pert, Alrajeh and Russo (2026), on log-depth recurrent units (arXiv 2605.26035), by its code's equations.
-    Differs from the source: windows are aligned to the right end of a string, so symbols before a string do not change
-        how it is merged. For lengths that are powers of two, this makes no difference. A single symbol is merged once
-        with zeros. Only nodes that an answer needs are computed, for all prefixes at once. Pads may also be inside
-        strings, and training can insert them as for RegularGPT. Dropout (0.25 there), stacks of trees, the operator
-        GRC, and the penalty on associativity for list operations are missing.
+    Differs from the source: windows are aligned to the right end of a string, so pads before a string do not change how
+        it is merged. For lengths that are powers of two, this makes no difference. A single symbol is merged once with
+        zeros. Only nodes that an answer needs are computed, for all prefixes at once. Pads may also be inside strings,
+        and training can insert them as for RegularGPT. Dropout (0.25 there), stacks of trees, the operator GRC, and the
+        penalty on associativity for list operations are missing.
     """
 
     Config = LDRUConfig
@@ -59,7 +59,11 @@ class LDRU(SymbolTree):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw embeddings of standard deviation 0.02, which the leaf norm scales up, and maps of 1 / sqrt(inputs)."""
+        """Draw embeddings and maps from truncated normal distributions.
+
+        The standard deviation is 0.02 for embeddings, which the leaf norm scales up. It is 1 / sqrt(n) for the maps of
+        leaves and the read-out, with n inputs. `LogDepthLayer` draws its own parameters.
+        """
         nn.init.trunc_normal_(self.embedding.weight, std=0.02, a=-0.04, b=0.04, generator=generator)
         self.leaf_norm.reset_parameters()
         self.layer.reset_parameters(generator)
@@ -85,7 +89,7 @@ class LDRU(SymbolTree):
         return Tree(torch.cat([torch.zeros_like(leaves[:1]), leaves]), [self.layer], 2)
 
     def perturbed(self, perturb: Perturbation) -> "LDRU":
-        """Return a copy that applies `perturb` to all states except zeros, because pads must stay without noise."""
+        """Return a copy that applies `perturb` to all states except zeros, because zeros mean "no symbol"."""
 
         def of_symbols(states: Tensor) -> Tensor:
             return torch.where((states != 0).any(-1, keepdim=True), perturb(states), states)

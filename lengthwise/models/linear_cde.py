@@ -15,15 +15,15 @@ from lengthwise.models.capabilities import HasPenalty
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
 LOW_RANK: tuple[Structure, ...] = ("low-rank", "low-rank-product")
-"""The structures of A whose matrices have a rank as a setting."""
+"""The structures of A that use the setting `rank`."""
 
 
 class LinearCDEConfig(StackedConfig):
     """The settings of a `LinearCDE`: width D, number of layers, and the structure of A (blocks, or low rank).
 
-    - `structure`: `"block"` has blocks of size `block_dim`. `"low-rank"` adds a sum of matrices of rank `rank`, one for
-      each number of the input, to a diagonal. `"low-rank-product"`, as in the published code, adds a single product
-      whose two factors depend on the input.
+    - `structure`: `"block"` has blocks of size `block_dim`. `"low-rank"` is a diagonal plus a sum of matrices of rank
+      `rank`, one for each number of the input. `"low-rank-product"`, as in the published code, is a diagonal plus a
+      single product whose two factors depend on the input.
     - `norm_penalty`: training adds this number times the norm of A to the loss.
     """
 
@@ -51,8 +51,8 @@ class LinearCDE(HasPenalty, StackedRNN):
     two factors that are each linear in u. Published scores of DPLR-SLiCE belong to this structure.
 
     Only a penalty keeps states from growing on long strings. The factor c_t limits the largest number of a state to
-    2^30 and preserves the state's direction, and later norms pass on only directions (`LinearCDELayer`). The penalty is
-    the published penalty, the sum of `LinearCDELayer.norm_of_a` over the layers.
+    2^30 and preserves the state's direction. The norms after it pass on only the direction (`LinearCDELayer`). As in
+    the published code, the penalty is the sum of `LinearCDELayer.norm_of_a` over the layers.
 
     Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
         2025).

@@ -28,13 +28,13 @@ class LinearRNNGeneratorConfig(ModelConfig):
 
 @MODELS.register("linear-rnn-generator")
 class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
-    """h_i = W_h h_{i-1} + W_x x_i, y_i = W_y h_i + b_y from h_0 = 0; `generate` makes x_{i+1} the argmax of y_i.
+    """h_i = W_h h_{i-1} + W_x x_i, y_i = W_y h_i + b_y from h_0 = 0; `generate` sets x_{i+1} to the argmax of y_i.
 
     Like every model, it answers given strings. To generate, its symbols must be its classes, in the same order,
     followed by START as the last symbol. Generation begins with START, so h_1 is START's column of W_x.
 
     Source: "update on rnn memorization" (20 November 2023), its definition.
-    Differs from the source: the source does not mention ties. Here they go to the lowest index or are an error.
+    Differs from the source: the source does not mention ties. Here, the lowest index wins a tie, or a tie is an error.
     """
 
     Config = LinearRNNGeneratorConfig
@@ -57,12 +57,12 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters again, uniformly up to 1 / sqrt(d)."""
+        """Draw all parameters again, uniformly within 1 / sqrt(d) of 0."""
         draw_uniformly(self.parameters(), self.config.d_model, generator)
 
     @property
     def hidden_matrices(self) -> Sequence[nn.Parameter]:
-        """The matrix W_h."""
+        """Return the matrix W_h."""
         return [self.hidden_weight]
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
@@ -88,7 +88,7 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
         If W_x is 0 except for START, states depend only on W_h, and the read-out reads several states at a time.
 
         Raises:
-            ValueError: `count` is negative, or the classes are not all symbols except START.
+            ValueError: `count` is negative, or the model does not have exactly one symbol more than classes.
             Tie: `ties` is "error" and the largest logit of a step is tied.
 
         Example:
@@ -113,7 +113,9 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
         return torch.cat(tokens) if tokens else torch.zeros(0, dtype=torch.int64)
 
     def generate_exactly(self, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
-        """Return the symbols of `generate` in rational arithmetic: parameters become fractions without rounding.
+        """Return the symbols of `generate`, computed in rational arithmetic.
+
+        Parameters become fractions without rounding.
 
         Fractions get longer with every step, unless W_h is a matrix of integers of finite order.
         """

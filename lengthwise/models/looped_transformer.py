@@ -40,7 +40,7 @@ Loops = Literal["fixed", "length", "converged"]
 
 
 class LoopedTransformerConfig(CausalTransformerConfig):
-    """Sizes of a looped transformer, its number of loops R, and the layer that it loops.
+    """The settings of a looped transformer: sizes, the number of loops R, and the layer that every loop applies.
 
     - `loops`: with `"fixed"`, R is `num_loops`. With `"length"`, R is `num_loops` times the length of the prefix. With
       `"converged"`, loops end when no state of the prefix changes by more than `tolerance` times its norm, or after
@@ -119,7 +119,7 @@ class LoopedTransformer(CausalTransformer):
       86,976.
     - `"code"`: the plain loop of the published code, without gains and gates.
 
-    In variants with timestep encoding and their controls, a loop has no effect at the start of training, unless `gates`
+    At the start of training, a loop has no effect in variants with timestep encoding and their controls, unless `gates`
     are `"open"`.
 
     The published code has a different layer in each of its experiments. The ending of a variant names the experiment,
@@ -299,7 +299,7 @@ class LoopedTransformer(CausalTransformer):
         attention: CausalAttention,
         positions: range,
     ) -> tuple[Float[Tensor, "B T D"] | None, Float[Tensor, "B _ D"]]:
-        """Return the state after the last of these positions' loops, and each position's state after its own loops."""
+        """Return the states after the last position's loops, and each position's state after its own loops."""
         each, columns = self.config.num_loops, []
         for position in positions:
             state = self._segment(state, read, scales[position * each : (position + 1) * each], attention)
@@ -308,7 +308,7 @@ class LoopedTransformer(CausalTransformer):
         return state, torch.stack(columns, 1)
 
     def _converged(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """Return the states of all prefixes in one pass; each is recorded when its prefix has stopped changing."""
+        """Return the states of all prefixes in one pass; a state is recorded when its prefix has stopped changing."""
         first, *others = self._scales_of_loops(self.config.max_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
         state: Tensor = layer(read, first, attention)
@@ -325,7 +325,10 @@ class LoopedTransformer(CausalTransformer):
         return taken
 
     def _scales_of_loops(self, num_loops: int) -> Sequence[Scales | None]:
-        """Return the gains and gates of every loop, computed once for all positions and strings."""
+        """Return the gains and gates of every loop, computed once for all positions and strings.
+
+        A model without gains and gates has None for every loop.
+        """
         if self.scales is None:
             return [None] * num_loops
         scales: Sequence[Scales] = self.scales(num_loops)

@@ -1,4 +1,4 @@
-"""Finite machines as sequence models, which look answers up in tables."""
+"""Finite machines as sequence models, which look up answers in tables."""
 
 import json
 from abc import abstractmethod
@@ -78,12 +78,12 @@ class MachineModel(SequenceModel):
         return {"kind": self.kind, "classes": list(self.classes), "machine": self.machine.to_json()}
 
     def save(self, path: Path) -> None:
-        """Write the model as a JSON file. The file appears by renaming, so readers never see a part of it."""
+        """Write the model as a JSON file, by renaming a complete file, so readers never see a part of it."""
         write_by_rename(path, (json.dumps(self.to_json()) + "\n").encode())
 
 
 class TreeMachineModel(AcceptsPads, MachineModel):
-    """A tree machine as a model. It accepts pads and reads each prefix by the prefix's own tree.
+    """A tree machine as a model. It accepts pads, and merges each prefix along the prefix's own tree.
 
     Example:
         >>> from lengthwise.automata import library

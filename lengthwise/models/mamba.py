@@ -19,7 +19,7 @@ class MambaConfig(StackedConfig):
     - `version`: 1 has separate decays for each channel. 2 has one decay for each of `num_heads` heads.
     - `d_state`: the size of the state of a channel.
     - `eigenvalues`: decays are in [0, 1] (`"positive"`) or in [-1, 1] (`"signed"`).
-    - `conv`: the width of the convolution before the recurrence. 0 means none, and the published code has 4.
+    - `conv`: the width of the convolution before the recurrence. 0 means none. The published code has width 4.
     - `learned_start`: whether the state before the first symbol is learned or 0.
     """
 

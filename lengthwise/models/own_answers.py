@@ -14,10 +14,11 @@ from lengthwise.models.capabilities import BoundedReceptiveField
 class OwnAnswers(SequenceModel):
     """A wrapper for a model that reads its own answers: for s_1 ... s_T, it reads s_1 =q_1 s_2 =q_2 ... s_T.
 
-    Here q_t is the model's answer at s_t. Such a model is trained on the task `scratchpad`. Its symbols are the V
-    symbols of the strings, followed by the answers: answer y is symbol V + y. A string takes T passes, one after
-    another, whereas other models read it at once. A pass reads all positions so far, or only the last ones if the model
-    has a `BoundedReceptiveField`. The wrapper shares the model's weights.
+    Here =q_t is the symbol for q_t, which is the model's answer at s_t. Such a model is trained on the task
+    `scratchpad`. Its symbols are the V symbols of the strings, followed by one symbol for each answer: answer y is
+    symbol V + y. A string takes T passes, one after another, whereas other models read it at once. A pass reads all
+    positions so far, or only the last ones if the model has a `BoundedReceptiveField`. The wrapper shares the model's
+    weights.
 
     Args:
         model: the model, which reads symbols and answers.
@@ -49,7 +50,7 @@ class OwnAnswers(SequenceModel):
 
     @property
     def num_positions_read(self) -> int | None:
-        """Return the number of last positions that a pass reads; None means all."""
+        """Return the number of most recent positions that a pass reads; None means all."""
         return self.model.receptive_field if isinstance(self.model, BoundedReceptiveField) else None
 
     @property

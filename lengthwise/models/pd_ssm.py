@@ -14,8 +14,8 @@ from lengthwise.ops.sparse_recurrence import Form
 class PDSSMConfig(StackedConfig):
     """The settings of a `PDSSM`: width D, layers, N states, K matrices, and the parts of a transition (`PDSSMLayer`).
 
-    - `diagonal`: `"full"` has complex numbers with absolute values below 1, and `"phase"` with absolute values of 1.
-      With `"none"`, the diagonal is 1, and all numbers are real.
+    - `diagonal`: the diagonal contains complex numbers with absolute values below 1 (`"full"`) or equal to 1
+      (`"phase"`). With `"none"`, all its entries are 1, and all numbers are real.
     - `driven`: whether inputs are added to states.
     - `form`: transitions have a single nonzero number in every column (`"scatter"`) or in every row (`"gather"`).
     """

@@ -102,17 +102,18 @@ class RegularGPT(AnswersUpTo, SymbolTree):
 
     - `"merge"` (ours): a layer without a residual, whose output is normalized. This variant extrapolates.
     - `"paper"`: GPT-2's layer.
-    - `"code"`: the authors' post-norm layer, with raw pads at every level. With K = 1, it computes the function of the
-      published code. With K >= 2, it does so if `left_edge` is `"cut"`.
+    - `"code"`: the authors' post-norm layer. At every level, positions before the string have the embedding of the pad.
+      With K = 1, it computes the function of the published code. With K >= 2, it does so if `left_edge` is `"cut"`.
     - `"bare"`: a layer without norms and residuals. `lengthwise.constructions` computes its weights for any finite
       machine.
 
     Source: Chi et al. (2023), sections 3.1-3.2.
     Differs from the source: pads are a learned symbol that may also be inside a string. Training with such pads teaches
-        the net to ignore them. The default layer is `MergeLayer`. The lowest levels may have their own chunk sizes.
-        Read-out weights of variant `"code"` are drawn from a normal distribution, which the published code truncates at
-        two standard deviations. By default, windows have pads at all positions before a string. The published code pads
-        only the first chunk and cuts windows off. This changes answers if K >= 2. Dropout is absent.
+        the net to ignore them. The default layer is `MergeLayer`. The lowest levels may have their own chunk sizes. The
+        published code draws read-out weights from a normal distribution truncated at two standard deviations. Variant
+        `"code"` does not truncate it there. By default, windows have pads at all positions before a string. The
+        published code has pads only up to a full first chunk, and cuts off windows that reach farther back. This
+        changes answers if K >= 2. Dropout is absent.
     """
 
     Config = RegularGPTConfig
@@ -196,7 +197,8 @@ class RegularGPT(AnswersUpTo, SymbolTree):
         ids = self.rows(inputs)
         # With one size for all lengths, one exported graph suffices. Answers do not depend on later symbols.
         filled = F.pad(ids, (0, max_length))[:, :max_length]
-        # With a cut edge, the definition needs a pass for each prefix, so the fast form is used. It is also one graph.
+        # With a cut edge, the definition needs a pass for each prefix, so the fast form is used. It also gives a single
+        # graph.
         states = prefix_states_by_definition if self.config.left_edge == "pads" else prefix_states
         logits: Tensor = self.readout(states(filled, self.tree))
         return logits.index_select(1, torch.arange(inputs.shape[1], device=inputs.device))

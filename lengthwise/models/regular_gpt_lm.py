@@ -73,16 +73,18 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
 
     An input of T symbols has max(1, ceil(log_C T)) levels. The layers are GPT-2's. Only the offsets r, which are biases
     of attention scores, distinguish positions. A window that begins before the first position has fewer than C states,
-    as in the mask of eq. (1). In `regular-gpt`, it has pads there. Read-in and read-out share a table (`TiedReadout`).
+    as in the mask of eq. (1). In `regular-gpt`, such a window contains pads. Read-in and read-out share a table
+    (`TiedReadout`).
 
     After training, `with_max_levels` returns the model with another number of levels.
 
     Source: Chi et al. (2023), sections 3 and 6 and Table 5; layers and initialization: Radford et al., "Language models
         are unsupervised multitask learners" (2019), and nanoGPT, from which the paper's runs started.
-    Differs from the source: strings are not padded to a multiple of C, as the paper's footnote 1 does. Maps into the
-        residual are divided by the square root of 2 K at the start. This is the number of such maps with separate
-        weights; the number of levels depends on the length. `depth` `"prefix"`, `max_levels` and `num_tables` are ours.
-        The paper does not give the initialization of r, and N(0, 0.02^2) is from its code for regular languages.
+    Differs from the source: the paper's footnote 1 pads strings to a multiple of C, and this model does not. At
+        initialization, maps into the residual are divided by the square root of 2 K. This is the number of such maps
+        with separate weights; the number of levels depends on the length. `depth` `"prefix"`, `max_levels` and
+        `num_tables` are ours. The paper does not give the initialization of r, and N(0, 0.02^2) is from its code for
+        regular languages.
     """
 
     Config = RegularGPTLMConfig
@@ -174,7 +176,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         return logits
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
-        """Compute T K (1 + 1/C + ...) states, and return the last one: level l needs only every C^l-th state."""
+        """Return the last state, from T K (1 + 1/C + ...) computed states: level l needs only every C^l-th state."""
         states = self._read(inputs)
         levels = self.num_levels(inputs.shape[1])
         chunk = self.config.chunk_size

@@ -15,7 +15,7 @@ from lengthwise.models.capabilities import BoundsSteps, HasHiddenMatrices
 from lengthwise.ops.intervals import Intervals
 
 MAX_POSITIONS_PER_CHUNK = 1024
-"""The number of positions whose states are in memory at once if only the last state is needed."""
+"""The largest number of positions whose states are in memory at once if only the last state is needed."""
 
 
 class RNNConfig(ModelConfig):
@@ -54,7 +54,7 @@ class RNN(HasHiddenMatrices, BoundsSteps, RecurrentModel):
         self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters again, uniformly up to 1 / sqrt(D)."""
+        """Draw all parameters again, uniformly within 1 / sqrt(D) of 0."""
         draw_uniformly(self.parameters(), self.config.d_model, generator)
 
     @property

@@ -15,7 +15,7 @@ class S4(StackedRNN):
     The recurrence's matrix does not depend on the input, and is initialized as HiPPO-LegS.
 
     Source: Gu, Goel and Re, "Efficiently modeling long sequences with structured state spaces" (ICLR 2022).
-    Differs from the source: see `S4Layer`; embedding and read-out are as in `StackedRNN`, without dropout.
+    Differs from the source: see `S4Layer`. Embedding and read-out are as in `StackedRNN`. Dropout is absent.
     """
 
     Config = StateSpaceConfig

@@ -19,7 +19,7 @@ class S4D(StackedRNN):
     """S4 with diagonal matrices: a diagonal linear recurrence with constant transitions in every channel.
 
     Source: Gu et al., "On the parameterization and initialization of diagonal state space models" (NeurIPS 2022).
-    Differs from the source: embedding and read-out are as in `StackedRNN`, without dropout.
+    Differs from the source: embedding and read-out are as in `StackedRNN`. Dropout is absent.
     """
 
     Config = S4DConfig

@@ -31,13 +31,14 @@ class AnswersSets(Protocol):
 
 
 class SetAnswers(nn.Module):
-    """The class logits of a net that scores each symbol by itself: its answer is the set of symbols with high scores.
+    """The class logits of a net that scores each symbol by itself: its answer is the set of symbols above a threshold.
 
     Members of sets are symbols and the end. Member m is in the net's set if its score is above the threshold. The
     distance of member m is d_m = score_m - above. The logit of a set S is the smallest of d_m for m in S and -d_m for
-    all other m. This logit is positive only for the net's own set. The last class, for all sets that are never right,
-    has logit 0. So the largest logit belongs to the net's own set if the task has it, and otherwise to the last class,
-    which is counted as wrong. The margin of a right answer is the smallest distance of a score from the threshold.
+    all other m. This logit is positive only for the net's own set. The last class stands for all sets that are never
+    right, and has logit 0. So the largest logit belongs to the net's own set if the task has it, and otherwise to the
+    last class, which is counted as wrong. The margin of a right answer is the smallest distance of a score from the
+    threshold.
 
     If a score equals the threshold, the symbol is not in the set, and logits of 0 could be tied. The logit of the net's
     own set, or of the last class if the task lacks this set, is then the smallest positive normal number.
@@ -86,7 +87,7 @@ class SetAnswers(nn.Module):
         self.score, self.above = score, float(above)
         self.listed = given  # a copy that can be read without waiting for a device
         self.num_outputs = None if tokens is not None else num_members
-        # The task and `describe` determine these numbers, so that they are not stored with weights.
+        # The task and `describe` determine these numbers, so they are not stored with the weights.
         self.register_buffer("signs", torch.from_numpy(np.where(task.members, 1.0, -1.0)).float(), persistent=False)
         self.register_buffer("columns", torch.tensor(given), persistent=False)
 

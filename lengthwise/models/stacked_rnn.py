@@ -24,7 +24,10 @@ class StackedConfig(ModelConfig):
 
 
 class StateSpaceConfig(StackedConfig):
-    """The settings of S4 and S5: width D, layers, and P real numbers in a state of each channel (S4) or of all (S5)."""
+    """The settings of S4 and S5: width D, number of layers, and the size P of a state.
+
+    In S4, every channel has a state of P real numbers. In S5, all channels together have one such state.
+    """
 
     d_state: int = Field(64, ge=2, le=MAX_WIDTH, multiple_of=2)
 
@@ -39,7 +42,7 @@ class StackedRNN(RecurrentModel):
     """
 
     positions_per_chunk: ClassVar[int] = 512
-    """The number of symbols in the chunks in which long strings are read."""
+    """The largest number of symbols in a chunk. Long strings are read chunk by chunk."""
 
     config: StackedConfig
     readout: nn.Sequential
@@ -66,7 +69,7 @@ class StackedRNN(RecurrentModel):
         """Return new recurrent layers that the configuration counts as one layer."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw embeddings from N(0, 1), read-out maps uniformly up to 1 / sqrt(inputs), and each layer by its own rule.
+        """Draw embeddings from N(0, 1), the read-out as torch's linear maps do, and each layer by its own rule.
 
         Weights of norms become 1, and their biases 0.
         """
@@ -122,7 +125,8 @@ class StackedRNN(RecurrentModel):
             yield features, state
 
     def _repeats(self, tokens: Int64[Tensor, "B T"]) -> bool:
-        """Return whether there are more positions than symbols; True for exported graphs, which must fit any number."""
+        """Return whether there are more positions than symbols. Exported graphs must work in both cases, so they use
+        True."""
         return torch.compiler.is_exporting() or tokens.numel() > self.embedding.num_embeddings
 
     def _layers(self) -> Sequence[RecurrentLayer]:

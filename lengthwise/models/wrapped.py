@@ -21,7 +21,7 @@ MAX_SYMBOLS = 10_000_000
 """The largest accepted number of symbols. A larger number is probably a mistake."""
 
 MAX_POSITIONS_PER_CHUNK = 1024
-"""The number of symbols in a chunk, when long strings are read chunk by chunk."""
+"""The largest number of symbols in a chunk. Long strings are read chunk by chunk."""
 
 DEFAULT_EPSILON = 1e-5
 """The default epsilon of torch's norms."""
@@ -39,9 +39,9 @@ CORES: dict[type[nn.Module], Literal["rnn", "gru", "lstm"]] = {
 class WrappedConfig(ModelConfig):
     """A description that identifies a wrapped net in files. The net cannot be built again from it.
 
-    `nonlinearity` belongs to an `nn.RNN` or its cell, and weights do not determine it. If a part is not a class of
-    torch, `embedding` and `head` name its module and class: two nets with equal weights may differ only in these two
-    parts.
+    `nonlinearity` is a setting of an `nn.RNN` or its cell, and weights do not determine it. `embedding` and `head`
+    contain the names of the parts' classes, because nets with equal weights may have different parts. For a class that
+    is not torch's own, the name includes its Python module.
     """
 
     core: Literal["rnn", "gru", "lstm"]
@@ -66,7 +66,7 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
         num_symbols: the number of symbols, if `embedding` is not an `nn.Embedding`.
 
     Raises:
-        ValueError: a part has a wrong type, or the parts do not fit together.
+        ValueError: a part has a wrong type, the parts do not fit together, or `num_symbols` is missing or out of range.
 
     Example:
         >>> from lengthwise import certify, make_task
@@ -239,8 +239,8 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         core = self.core
         if not isinstance(core, nn.RNNBase) or core.proj_size:
             raise ValueError(
-                "model: expected an nn.RNN, nn.GRU or nn.LSTM without projections, because bounds on steps are known "
-                f"only for these, got {'a cell' if self.is_cell else f'proj_size={core.proj_size}'}"
+                "model: expected an nn.RNN, nn.GRU or nn.LSTM without projections, because only these have bounds on "
+                f"steps, got {'a cell' if self.is_cell else f'proj_size={core.proj_size}'}"
             )
         features = Intervals.around(self.embedding(token).to(states.low.dtype))
         size, layers = self.config.hidden_size, self.config.num_layers

@@ -48,21 +48,25 @@ def wrap_module(
 ) -> "WrappedModule":
     """Wrap a torch module, or a function, that maps token ids [B, T] to logits [B, T, Y] as a model of this package.
 
-    The result can be measured, attacked and certified. It is always read as a whole, so nothing is proved about it: the
-    level is `refuted` or `tested`. For recurrent nets, `wrap` gives more.
+    The result can be measured, attacked and certified. The net always reads whole strings, so nothing is proved about
+    it: the level is `refuted` or `tested`. For recurrent nets, `wrap` gives more.
 
     The logits at a position must answer the prefix that ends there. Tests on a few strings check this now, and again
     before the net is attacked, certified or trained. Gradients with respect to later symbols must be exactly 0. Up to
     rounding, changes of later symbols must not change logits, and a prefix must have the same answer alone as inside a
     longer string.
 
-    Args: module: maps ids, torch.int64, to logits. A certificate identifies a module by its class and weights, and a
-        function by its name alone. num_classes: Y, the number of the task's answers; logit y belongs to
-        ``task.classes[y]``. answers: instead of `num_classes`, the rule by which the net's outputs become a set of
-        symbols. num_symbols: the number of the task's symbols, if symbol v is token v. tokens: instead of
-        `num_symbols`, the token of each symbol. begin: the token that the module reads before each string, if it needs
-        one. The logits at this token are left out. max_length: the largest length in symbols that the module reads.
-        Longer strings are not tried, and nothing is claimed about them.
+    Args:
+        module: maps ids, torch.int64, to logits. A certificate identifies a module by its class and weights, and a
+            function by its name alone.
+        num_classes: Y, the number of the task's answers; logit y belongs to ``task.classes[y]``.
+        answers: instead of `num_classes`, the rule by which the net's outputs become a set of symbols.
+        num_symbols: the number of the task's symbols, if symbol v is token v.
+        tokens: instead of `num_symbols`, the token of each symbol.
+        begin: the token that the module reads before each string, if it needs one. The logits at this token are left
+            out.
+        max_length: the largest length in symbols that the module reads. Longer strings are not tried, and nothing is
+            claimed about them.
 
     Raises:
         ValueError: an argument is out of range, or the module returns no logits of the right shape, answers at random,
@@ -205,7 +209,7 @@ class WrappedModule(HoldsParts, SequenceModel):
             got = f"{logits.dtype} {list(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
             raise ValueError(
                 f"module: expected logits of shape {expected}, an answer to each prefix, for token ids "
-                f"{list(ids.shape)}, got {got}; return a tensor of them"
+                f"{list(ids.shape)}, got {got}; return a tensor of this shape"
             )
         return self.ids.without_begin(logits)
 

@@ -17,7 +17,7 @@ class XLSTMConfig(StackedConfig):
     """The settings of an `XLSTM`: width D, number of layers, and the cells of a layer.
 
     - `cells`: a word with a letter for each cell of a layer, s for sLSTM and m for mLSTM.
-    - `conv`: the width of the convolution in each cell. 0 means none, and the published code has 4.
+    - `conv`: the width of the convolution in each cell. 0 means none. The published code has width 4.
     - `mlp`: the number of hidden units of a feed-forward layer after each cell; 0 means none.
     """
 
@@ -51,7 +51,10 @@ class XLSTMConfig(StackedConfig):
 
 @MODELS.register("xlstm")
 class XLSTM(StackedRNN):
-    """Cells of sLSTM, which can simulate any finite machine, and of mLSTM, whose positive decays cannot compute parity.
+    """Layers of sLSTM and mLSTM cells.
+
+    Cells of sLSTM can simulate any finite machine. Cells of mLSTM cannot compute parity, because their decays are
+    positive.
 
     Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024).
     Differs from the source: see `SLSTMLayer` and `MLSTMLayer`. Feed-forward layers may follow both kinds of cells. They

@@ -141,7 +141,7 @@ def test_a_cache_that_grows_is_none(kind: str) -> None:
     with torch.no_grad():
         torch.testing.assert_close(model(strings), head(backbone(strings).last_hidden_state))
         if kind == "gpt2":
-            with pytest.raises(ValueError, match="no more symbols than the model has positions, got 65"):
+            with pytest.raises(ValueError, match="expected at most 64 symbols, the max_length of the model, got 65"):
                 model(torch.zeros(1, 65, dtype=torch.long))
 
 
@@ -219,7 +219,7 @@ class WithoutTheCache(transformers.MambaModel):
         (
             lambda: nn.LSTM(2, 2),
             {"head": nn.Linear(16, 2)},
-            "model: expected a model of transformers, which has a config, got a LSTM; for a net of",
+            "model: expected a model from the package transformers, which has a config, got a LSTM; for a net of",
         ),
     ],
 )
