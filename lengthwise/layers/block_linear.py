@@ -41,8 +41,8 @@ class BlockLinearLayer(nn.Module):
     """The transitions A(e), inputs v(e) and first state of x_t = A x_{t-1} + v, in N blocks of S x S.
 
     A(e) = columns(W_2 ReLU(W_1 e)) and v(e) = W_4 ReLU(W_3 e), each with biases, for features e of width D = N S.
-    Without `hidden` units, A(e) = columns(e), and e has the D S or D + N features that A needs. If v is not 0, e has D
-    more features, which are v(e).
+    Without `hidden` units, A(e) = columns(e), and e has the features that A needs: D + N with `"reflected"` columns,
+    else D S. If v is not 0, e has D more features, which are v(e).
 
     `columns` is one of these:
 
@@ -109,7 +109,7 @@ class BlockLinearLayer(nn.Module):
         self.register_buffer("temperature", torch.tensor(1.0))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw matrices and biases uniformly up to 1 / sqrt(inputs), and the first state from N(0, 1).
+        """Draw maps of n inputs uniformly within 1 / sqrt(n) of 0, and the first state from N(0, 1).
 
         The temperature becomes 1.
         """

@@ -26,7 +26,7 @@ class Codebook(nn.Module):
 
     Source: van den Oord et al. (2017), Neural Discrete Representation Learning, section 3.1, eq. (1)-(2), and 3.2.
     Differs from the source: codes are not learned, but set once, when states have settled. There is neither a codebook
-    loss nor a commitment loss.
+        loss nor a commitment loss.
     """
 
     codes: Float[Tensor, "Q D"]
@@ -39,18 +39,18 @@ class Codebook(nn.Module):
 
     @property
     def is_empty(self) -> bool:
-        """True if the codebook has no codes, or if it is on the device `meta`, where tensors have no numbers."""
+        """Return whether the codebook has no codes. On the device `meta`, tensors have no values, so this is True."""
         # In a graph that is exported, the count is a plain number, so shapes may depend on it.
         return getattr(self.count, "is_meta", False) or not bool(self.count)
 
     @property
     def known(self) -> Float[Tensor, "K D"]:
-        """The codes in use."""
+        """Return the codes in use."""
         return self.codes[: int(self.count)]
 
     @property
     def gap(self) -> float:
-        """The smallest distance between two codes, infinite if there are fewer than two."""
+        """Return the smallest distance between two codes, which is infinite if there are fewer than two."""
         return float(torch.pdist(self.known).min()) if int(self.count) > 1 else math.inf
 
     def fill(self, codes: Float[Tensor, "K D"]) -> None:

@@ -23,7 +23,8 @@ MAX_DECAY_RATE = 16.0
 `draw_steps`."""
 
 NORM_FLOOR = 1e-12
-"""The smallest divisor of keys. Longer keys are divided by their own length, so reflections do not shrink states."""
+"""The smallest divisor in the normalization of keys. Any longer key is divided by its own length, so reflections do not
+shrink states."""
 
 RMS_EPSILON = 1e-5
 
@@ -64,9 +65,9 @@ class DeltaNetLayer(TabledLayer):
         Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025), for s = 2;
         Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for a; Siems et al., "DeltaProduct" (2025).
     Differs from the source: keys have length exactly 1. The published code adds 1e-6 to a sum of squares, so its
-        reflections shrink states. Strengths b have a bias c, which is initially 0. Matrices are uniform up to 1 /
-        sqrt(inputs). The output has no gate. The code of Grazzi et al. applies SiLU to queries and keys only if there
-        is a convolution, whereas later code always applies it.
+        reflections shrink states. Strengths b have a bias c, which is initially 0. Matrices with n inputs are drawn
+        uniformly within 1 / sqrt(n) of 0. The output has no gate. The code of Grazzi et al. applies SiLU to queries and
+        keys only if there is a convolution, whereas later code always applies it.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class DeltaNetLayer(TabledLayer):
         self.state_size = self.memory_size + (self.convolution.state_size if self.convolution else 0)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw matrices uniformly up to 1 / sqrt(inputs), and draw decays.
+        """Draw matrices with n inputs uniformly within 1 / sqrt(n) of 0, and draw decays.
 
         Biases of strengths become 0, which makes strengths half of their maximum on average. Gains become 1.
         """

@@ -27,7 +27,7 @@ class FeedForwardLayer(RecurrentLayer):
         self.output = nn.Linear(hidden, d_model, bias=False)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw matrices uniformly up to 1 / sqrt(inputs)."""
+        """Draw matrices with n inputs uniformly within 1 / sqrt(n) of 0."""
         draw_linears(self, generator)
 
     def forward(

@@ -18,8 +18,8 @@ class GRULayer(BoundedLayer):
     Gates are r_t, z_t = sigmoid(W u_t + U h_{t-1} + b). The new part is n_t = tanh(W u_t + b + r_t (U h_{t-1} + c)).
     Each of the three has its own W, U and biases.
 
-    Source: Cho et al., "Learning phrase representations using RNN encoder-decoder" (EMNLP 2014). Differs from the
-        source: as in torch, the reset gate multiplies U h + b, not h.
+    Source: Cho et al., "Learning phrase representations using RNN encoder-decoder" (EMNLP 2014).
+    Differs from the source: as in torch, the reset gate multiplies U h + b, not h.
     """
 
     def __init__(self, *, d_model: int) -> None:
@@ -50,8 +50,8 @@ class LSTMLayer(BoundedLayer):
     Gates are i_t, f_t, o_t = sigmoid(W u_t + U h_{t-1} + b), and the new content is g_t = tanh(W u_t + U h_{t-1} + b).
     Each of the four has its own W, U and b. The state is the pair (h_t, c_t).
 
-    Source: Hochreiter and Schmidhuber, "Long short-term memory" (Neural Computation, 1997). Differs from the source:
-        as in torch, it has forget gates.
+    Source: Hochreiter and Schmidhuber, "Long short-term memory" (Neural Computation, 1997).
+    Differs from the source: as in torch, it has forget gates.
     """
 
     def __init__(self, *, d_model: int) -> None:

@@ -47,12 +47,12 @@ class CategoricalCell(GridCell):
         down = sum_{p,q,r} above_p left_q relation_r(a, b) table[p, q, r, 0],  and table[.., 1] to the right.
 
     All distributions are softmaxes of logits divided by `temperature`. At temperature 0, the largest logit has
-    probability 1. The answer adds a number for each class (`per_class`) and a number for each row (`per_row`). A
-    fraction `rounding` moves these numbers towards the nearest integers. Their gradient is the gradient of the
-    unrounded numbers. At temperature 0 and rounding 1, the cell looks classes up and adds integers, exactly up to 2^63.
+    probability 1. The answer adds a number for each class (`per_class`) and a number for each row (`per_row`). The
+    fraction `rounding` tells how far these numbers are moved towards the nearest integers. The gradient ignores this
+    move. At temperature 0 and rounding 1, the cell looks classes up and adds integers, exactly up to 2^63.
 
-    Source: ours. Differs from the annealed table of `BlockLinearRNN` with columns "stochastic": an entry depends on two
-        messages and a relation, not on one state and a symbol.
+    Source: ours. In contrast to the annealed table of `BlockLinearRNN` with columns `"stochastic"`, an entry depends on
+        two messages and a relation, not on one state and a symbol.
     """
 
     def __init__(self, *, num_letters: int, num_messages: int, num_relations: int) -> None:
@@ -77,7 +77,7 @@ class CategoricalCell(GridCell):
 
     @property
     def is_rule(self) -> bool:
-        """True if messages are classes and numbers are integers."""
+        """Return whether messages are classes and numbers are integers."""
         return not float(self.temperature) and float(self.rounding) == 1
 
     def classes(self) -> tuple[Int64[Tensor, "K K V V 2"], Int64[Tensor, ""], Int64[Tensor, ""]]:
@@ -139,8 +139,8 @@ class FreeCell(GridCell):
 
     Each of the two messages is normalized by itself. The number of a message is a linear function of the message.
 
-    Source: Graves et al. (ICANN 2007) with the messages of Kalchbrenner et al. (ICLR 2016). Differs from the source: a
-        hidden layer and norms instead of the gates of an LSTM.
+    Source: Graves et al. (ICANN 2007) with the messages of Kalchbrenner et al. (ICLR 2016).
+    Differs from the source: a hidden layer and norms instead of the gates of an LSTM.
     """
 
     def __init__(self, *, num_letters: int, d_model: int, hidden: int) -> None:
@@ -155,7 +155,7 @@ class FreeCell(GridCell):
         self.per_row = nn.Parameter(torch.empty(()))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw letters and borders from N(0, 1), and matrices and biases uniformly up to 1 / sqrt(inputs)."""
+        """Draw letters and borders from N(0, 1), and maps of n inputs uniformly within 1 / sqrt(n) of 0."""
         for parameter in (self.letters, self.top, self.left):
             nn.init.normal_(parameter, generator=generator)
         draw_linears(self, generator)

@@ -25,8 +25,8 @@ class LinearCDELayer(TabledLayer):
     Nothing is added to h_t. The factor c_t is 1 if the numbers of the state are at most 2^30, and scales larger states
     down to 2^30 (`lengthwise.ops.in_range`). `structure` is the kind of the matrices A^0 ... A^D:
 
-    - `"block"`: block-diagonal with blocks of size `block_dim` (1: diagonal). A symbol's transition is a matrix of this
-      size for each block.
+    - `"block"`: block-diagonal with blocks of size `block_dim` (1: diagonal). The transition of a symbol is one matrix
+      of this size for each block.
     - `"low-rank"`: diag(d^i) + U^i (V^i)^T, where U^i and V^i have `rank` columns. A symbol's transition is a D x D
       matrix.
     - `"low-rank-product"`: the parameters of `"low-rank"`, but a transition that is not linear in u. With u_0 = 1 and
@@ -40,9 +40,8 @@ class LinearCDELayer(TabledLayer):
         2025), and its code for initialization, D states and `"low-rank-product"`.
     Differs from the source: `"low-rank"` is the paper's equation A(u) = sum_i u_i A^i, but the published code computes
         `"low-rank-product"`. So the published scores of DPLR-SLiCE are scores of the product. Here h_0 does not depend
-        on the first symbol, which acts like all other symbols. The published code has c_t = 1 and limits each change of
-        a state to 1e11. The published code therefore lets large states grow by at most 1e11 for each symbol, until they
-        end as NaN.
+        on the first symbol, and this symbol acts like all other symbols. The published code has c_t = 1 and limits each
+        change of a state to 1e11. So its states can still grow by 1e11 with each symbol, until they become NaN.
     """
 
     def __init__(self, *, d_model: int, structure: Structure, block_dim: int, rank: int) -> None:

@@ -16,10 +16,11 @@ from lengthwise.ops.complex_pairs import times_pairs
 
 
 class DenseLinearLayer(RecurrentLayer):
-    """x_t = A x_{t-1} + B u_t, y_t = C x_t + b, with an orthogonal A at the start.
+    """x_t = A x_{t-1} + B u_t, y_t = C x_t + b, where A is initially orthogonal.
 
     Source: Fan et al. (2024), eq. (2), their "vanilla LRNN".
-    Differs from the source: the source gives only the equation of x_t, so the start, C and the bias b are ours.
+    Differs from the source: the source gives only the equation of x_t, so the initialization, C and the bias b are
+        ours.
     """
 
     def __init__(self, *, d_model: int, d_state: int) -> None:
@@ -130,7 +131,7 @@ class LRULayer(_DiagonalLayer):
 
 
 class S5Layer(_DiagonalLayer):
-    """A single system for all inputs and outputs, whose eigenvalues start as the eigenvalues of LegS's normal part.
+    """A single system for all channels. Its eigenvalues are initially the eigenvalues of the normal part of HiPPO-LegS.
 
     The system is x' = λ x + B u with steps h. By zero-order hold, the input is constant during a step, so
     x_t = exp(λ h) x_{t-1} + (exp(λ h) - 1) / λ B u_t. The output is y_t = 2 Re(C x_t) + D u_t.
@@ -149,7 +150,7 @@ class S5Layer(_DiagonalLayer):
         self.log_step = nn.Parameter(torch.empty(self.num_states))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Start as LegS, with log-uniform steps."""
+        """Set the eigenvalues of HiPPO-LegS, and draw log-uniform steps."""
         super().reset_parameters(generator)
         start, _, _ = legs_pairs(2 * self.num_states)
         with torch.no_grad():

@@ -17,7 +17,8 @@ FEED_FORWARD_SCALE = 0.02
 """The ratio of the variance of a feed-forward block's weights to the variance of an operator's weights."""
 
 MASKED_SCORE = -1e4
-"""A score so low that its softmax weight is exactly 0. It is finite, so a window of only one part uses this part."""
+"""A score so low that its softmax weight is exactly 0. It is finite, so in a window of one part, this part gets all
+weight."""
 
 
 class MLPOperator(nn.Module):
@@ -104,7 +105,7 @@ class LogDepthLayer(nn.Module):
 
     A state of zeros means "no symbol". Two such states merge to zeros, so positions before a string stay zero at every
     level. The layer is a tree layer (`lengthwise.ops.tree.TreeLayer`) of two heads with constant scores. One head
-    copies the newer state and the other head the older state, and `output` merges the copies. `merge` computes the
+    copies the newer state, the other head copies the older state, and `output` merges the copies. `merge` computes the
     equation directly.
 
     Source: Pert, Alrajeh and Russo (2026), arXiv 2605.26035, by its code's equations.

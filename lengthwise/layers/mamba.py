@@ -19,14 +19,15 @@ from lengthwise.validation import check_choice
 
 
 class SelectiveLayer(RecurrentLayer):
-    """A layer with twice the features' width: a recurrence with real decays, a skip and a gate, W_out(y * SiLU(z)).
+    """A recurrence with real decays at twice the width of the features, a skip, and a gate: W_out(y * SiLU(z)).
 
     Decays are exp(s r) in [0, 1], or 2 exp(s r) - 1 in [-1, 1] if `eigenvalues` is `"signed"`. The step s > 0 depends
     on the input, and the rate r < 0 is learned. The state before the first symbol is 0, or learned if `learned_start`.
     With `conv` above 0, a convolution of this width with biases precedes the recurrence.
 
     Source: Grazzi, Siems, Zela, Franke, Hutter and Pontil, "Unlocking state-tracking in linear RNNs through negative
-        eigenvalues" (ICLR 2025), section 4, for signed decays. Differs from the source: in the learned start.
+        eigenvalues" (ICLR 2025), section 4, for signed decays.
+    Differs from the source: the start can be learned.
 
     Raises:
         ValueError: `eigenvalues` is neither `"positive"` nor `"signed"`.
@@ -65,7 +66,7 @@ class SelectiveLayer(RecurrentLayer):
         """Return the parameter that is added to a step before the softplus."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw matrices uniformly up to 1 / sqrt(inputs), and steps log-uniformly from 0.001 to 0.1.
+        """Draw matrices with n inputs uniformly within 1 / sqrt(n) of 0, and steps log-uniformly from 0.001 to 0.1.
 
         A learned start is drawn from N(0, 1).
         """
@@ -95,12 +96,13 @@ class SelectiveLayer(RecurrentLayer):
 class MambaLayer(SelectiveLayer, TabledLayer):
     r"""Mamba, with P decays for each of 2 D channels: h_t = a_t h_{t-1} + s_t b_t x_t, y_t = <c_t, h_t> + d x_t.
 
-    (x, z) = W_in u, and x becomes SiLU(conv(x)). A linear map of x gives ceil(D / 16) numbers p, and b and c with P
-    numbers each, which all channels share. Steps are s = softplus(W_s p + bias). Signed decays do not change the input
-    term s_t b_t x_t.
+    (x, z) = W_in u, and x becomes SiLU(conv(x)). A linear map of x gives a vector p of ceil(D / 16) numbers, and the
+    vectors b and c of P numbers each. All channels share b and c. Steps are s = softplus(W_s p + bias). Signed decays
+    do not change the input term s_t b_t x_t.
 
     Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), section 3, and its
-        code. Differs from the source: as in `SelectiveLayer`.
+        code.
+    Differs from the source: as in `SelectiveLayer`.
     """
 
     def __init__(
@@ -198,8 +200,9 @@ class Mamba2Layer(SelectiveLayer):
     softplus(s + bias). All heads share b and c, which have P numbers each. The gate comes before the norm:
     W_out RMSNorm(y * SiLU(z)).
 
-    Source: Dao and Gu, "Transformers are SSMs" (ICML 2024), section 7, and its code. Differs from the source: as in
-        `MambaLayer`; and the argument is the number of heads, not the number of channels of a head.
+    Source: Dao and Gu, "Transformers are SSMs" (ICML 2024), section 7, and its code.
+    Differs from the source: as in `MambaLayer`. The argument is the number of heads. The source has the number of
+        channels of a head instead.
     """
 
     def __init__(

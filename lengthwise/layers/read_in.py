@@ -16,10 +16,10 @@ ReadInKind = Literal["normed", "plain"]
 class SymbolReadIn(nn.Module):
     """Embeddings of symbols with their positions, and a LayerNorm if the kind is `"normed"`.
 
-    Embeddings start from N(0, 1), and the pad is a vector of zeros. The embedding has `num_rows` rows, by default one
-    for each of `vocab_size` symbols.
+    Embeddings are drawn from N(0, 1), and the pad is a vector of zeros. The embedding has `num_rows` rows, by default
+    one for each of `vocab_size` symbols.
 
-    Source: the code of Xu and Sato (2024) for dynamic programming; `"plain"`: GPT-2's.
+    Source: the code of Xu and Sato (2024) for dynamic programming, and GPT-2 for kind `"plain"`.
     Differs from the source: the pad is not a symbol of the vocabulary.
     """
 

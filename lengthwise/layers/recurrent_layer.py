@@ -39,8 +39,8 @@ class RecurrentLayer(nn.Module, ABC):
 class TabledLayer(RecurrentLayer):
     """A recurrent layer whose step at a position depends only on the features at this position.
 
-    So the lowest layer computes the parts of its steps once for each symbol, not at each position. The table has a row
-    of features for each symbol or position, and `rows` contains the row of each position.
+    So the lowest layer of a net can compute parts of its steps once for each symbol, not at each position. The table
+    has a row of features for each symbol or position, and `rows` contains the row of each position.
     """
 
     @abstractmethod
@@ -76,7 +76,8 @@ class Gated(RecurrentLayer):
     """A recurrent layer, then a GELU, a linear map to twice the width with halves a and b, and the gate a * sigmoid(b).
 
     Source: the code published with Gu et al., "Efficiently modeling long sequences with structured state spaces" (ICLR
-        2022). Differs from the source: it has no dropout.
+        2022).
+    Differs from the source: it has no dropout.
     """
 
     def __init__(self, layer: RecurrentLayer, *, d_model: int) -> None:
@@ -145,12 +146,13 @@ class MixtureReadout(nn.Module):
     """A read-out log p(y) with p(y) = sum_s x_s q_s(y), for a distribution x over states.
 
     Each state s has a distribution q_s = softmax(w_s) over answers. An answer is certain only if nearly all of x lies
-    in states for which it is certain. So a net cannot encode an answer in a combination of numbers, and the learned
-    states become the states of a machine. Probabilities below 1e-30 count as 1e-30.
+    in states for which it is certain. So a net cannot spread an answer over several entries of x. Training thus makes
+    each entry of x the probability of a state of a machine. Probabilities below 1e-30 count as 1e-30.
 
-    Source: Bengio and Frasconi (1995), An Input Output HMM Architecture. With the stochastic columns of
-        `BlockLinearLayer` as transitions, these are its outputs. Differs from the source: distributions of answers
-        depend only on the state, and gradient descent learns everything.
+    Source: Bengio and Frasconi (1995), An Input Output HMM Architecture. This read-out gives the outputs of that model,
+        and stochastic columns of `BlockLinearLayer` give its transitions.
+    Differs from the source: distributions of answers depend only on the state, and gradient descent can also train the
+        parameters.
     """
 
     def __init__(self, num_states: int, num_classes: int) -> None:

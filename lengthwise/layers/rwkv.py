@@ -16,8 +16,8 @@ MINIMUM = -1e30
 class _Shifted(RecurrentLayer):
     """A layer that mixes the features of each position with the features of the previous position.
 
-    The shares of the two positions are learned, for each channel and for each of the layer's `uses` of the mixed
-    features.
+    The shares of the two positions are learned, separately for each channel. A layer uses mixed features for several
+    purposes, and each of its `uses` has its own shares.
     """
 
     def __init__(self, *, d_model: int, uses: int) -> None:
@@ -26,7 +26,7 @@ class _Shifted(RecurrentLayer):
         self.mix = nn.Parameter(torch.empty(uses, d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Set the share of channel n to n / D, and draw matrices uniformly up to 1 / sqrt(inputs)."""
+        """Set the current position's share to n / D in channel n, and draw matrices as torch's linear maps do."""
         draw_linears(self, generator)
         with torch.no_grad():
             self.mix.copy_(torch.arange(self.d_model) / self.d_model)
@@ -46,10 +46,11 @@ class TimeMix(_Shifted):
     r, k and v are linear in features that are mixed with the features of the previous position. Both sums are divided
     by their largest exponential.
 
-    Source: Peng et al., "RWKV: reinventing RNNs for the Transformer era" (Findings of EMNLP 2023), eq. (11)-(13),
-        (16), (17), and appendix D for the running maximum. Differs from the source: in the initialization. All matrices
-        are uniform, whereas the published code begins with zeros for r, k and o. Every layer begins with the decays and
-        shares of the published code's first layer. All bonuses are log 0.3, but alternate around log 0.3 in the code.
+    Source: Peng et al., "RWKV: reinventing RNNs for the Transformer era" (Findings of EMNLP 2023), eq. (11)-(13), (16),
+        (17), and appendix D for the running maximum.
+    Differs from the source: in the initialization. All matrices are uniform, whereas the published code begins with
+        zeros for r, k and o. Every layer begins with the decays and shares of the published code's first layer. All
+        bonuses begin at log 0.3, whereas in the published code they alternate around log 0.3.
     """
 
     def __init__(self, *, d_model: int) -> None:
@@ -69,7 +70,7 @@ class TimeMix(_Shifted):
         nn.init.constant_(self.bonus, math.log(0.3))
 
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
-        """Return a state whose features and sums are 0, and whose largest exponent stands for the logarithm of 0."""
+        """Return a state whose features and sums are 0, and whose largest exponent is `MINIMUM` instead of log 0."""
         zeros = torch.zeros_like(like)
         return torch.cat([zeros, zeros, zeros, zeros + MINIMUM], 1)
 
@@ -97,7 +98,8 @@ class TimeMix(_Shifted):
 class ChannelMix(_Shifted):
     """o_t = sigmoid(r_t) * W_v max(0, k_t)^2, where r and k are linear in mixed features, as in `TimeMix`.
 
-    Source: Peng et al. (2023), eq. (14), (15), (18). Differs from the source: as in `TimeMix`.
+    Source: Peng et al. (2023), eq. (14), (15), (18).
+    Differs from the source: as in `TimeMix`.
     """
 
     def __init__(self, *, d_model: int) -> None:

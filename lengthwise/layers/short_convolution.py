@@ -15,8 +15,8 @@ class ShortConvolution(RecurrentLayer):
     The state is the last `width - 1` inputs, [width - 1, channels], oldest first. For kernels as long as the string,
     `ops.causal_convolution` is faster.
 
-    Source: the convolution of width 4 before the recurrence of Gu and Dao, "Mamba" (2023). Differs from the source: it
-        has no bias and no nonlinearity. Layers that use it may add them.
+    Source: the convolution of width 4 before the recurrence of Gu and Dao, "Mamba" (2023).
+    Differs from the source: it has no bias and no nonlinearity. Layers that use it may add them.
     """
 
     def __init__(self, *, channels: int, width: int) -> None:
@@ -28,10 +28,11 @@ class ShortConvolution(RecurrentLayer):
         self.channels, self.width = channels, width
         self.state_size = (width - 1) * channels
         self.weight = nn.Parameter(torch.empty(channels, width))
-        """The kernel of each channel, for the oldest input first: the last column multiplies the current input."""
+        """The kernel of each channel. The first column multiplies the oldest input, and the last column the current
+        input."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw kernels uniformly up to 1 / sqrt(width)."""
+        """Draw kernels uniformly within 1 / sqrt(width) of 0."""
         draw_uniformly([self.weight], self.width, generator)
 
     def forward(

@@ -24,13 +24,13 @@ def _unit_complex(numbers: Float[Tensor, "*M N"]) -> Float[Tensor, "*M N 2"]:
 class PDSSMLayer(TabledLayer):
     """x_t = P(u_t) D(u_t) x_{t-1} + B u_t from x_0 = e_1, y_t = W x_t + b + d * u_t; the state is N complex numbers.
 
-    Let M(u) = sum_k softmax(S u)_k M_k for K matrices M_k. In each column, P(u) has its 1 at the largest entry of M(u),
-    and its gradient is the gradient of the column's softmax. D(u) = sigmoid(f(u)) exp(2 pi i sigmoid(g(u))), where f
-    and g have N hidden units (GELU).
+    Let M(u) = sum_k softmax(S u)_k M_k for K matrices M_k. In each column, P(u) has its 1 at the largest entry of M(u).
+    The gradient of P(u) is the gradient of the column's softmax. D(u) = sigmoid(f(u)) exp(2 pi i sigmoid(g(u))), where
+    f and g have N hidden units (GELU).
 
     - `diagonal`: `"full"` is D as above. With `"phase"`, all entries of D have absolute value 1. With `"none"`, D = 1,
       and all numbers are real.
-    - `driven`: whether B is present.
+    - `driven`: whether the term B u_t is present.
     - `form`: `"scatter"` is P D as above. `"gather"` is D P, where every row of P has a single 1.
 
     If the layer is real, not driven and of form `"scatter"`, every state is exactly a one-hot vector, which is one of N
@@ -39,7 +39,7 @@ class PDSSMLayer(TabledLayer):
     Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
         (NeurIPS 2025), and its code for x_0, the initialization, and `"gather"`.
     Differs from the source: f and g have N hidden units, which give the paper's number of parameters. The code has 2 N.
-        Dropout is absent. D = 1, a D of phases only, and B = 0 are ours.
+        Dropout is absent. The settings with D = 1, with a D of phases only, and with B = 0 are ours.
     """
 
     def __init__(

@@ -117,7 +117,8 @@ class S4DLayer(_Channels):
 
     With eigenvalues λ and a step h, x_t = exp(λ h) x_{t-1} + (exp(λ h) - 1) / λ u_t, and y_t = 2 Re(C x_t) + D u_t.
 
-    Source: Gu et al. (NeurIPS 2022), section 3. Differs from the source: in nothing.
+    Source: Gu et al. (NeurIPS 2022), section 3.
+    Differs from the source: in nothing.
     """
 
     def __init__(self, *, d_model: int, d_state: int, start: Eigenvalues) -> None:
@@ -163,9 +164,10 @@ class S4Layer(_Channels):
     On the real and imaginary parts of P / 2 numbers, A is a real matrix: decaying rotations minus 2 q q^T with
     q = (Re p, Im p). The kernel is computed from the powers of this matrix. Each product doubles the number of powers.
 
-    Source: Gu et al. (ICLR 2022), sections 2.2, 2.3 and 3.2. Differs from the source: A is Λ - p p* instead of
-        Λ - p q*, with real parts that stay negative, as in its follow-ups. The kernel is computed from powers of P x P
-        matrices, which is shorter code but costs more than the source's generating function.
+    Source: Gu et al. (ICLR 2022), sections 2.2, 2.3 and 3.2.
+    Differs from the source: A is Λ - p p* instead of Λ - p q*, with real parts that stay negative, as in its
+        follow-ups. The kernel is computed from powers of P x P matrices, which is shorter code but costs more than the
+        source's generating function.
     """
 
     def __init__(self, *, d_model: int, d_state: int) -> None:

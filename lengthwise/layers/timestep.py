@@ -45,13 +45,13 @@ class TimestepScales(LoopScales):
     """Gains and gates that are functions of the timestep encoding. More loops need no more parameters.
 
     Loop r = 0, 1, ... has sinusoids e(r) of 256 numbers (`lengthwise.ops.sinusoids`), and the encoding TE(r) = W_2
-    SiLU(W_1 e(r) + b_1) + b_2. Gains a and gates g are (a_1 - 1, a_2 - 1, g_1, g_2)(r) = W SiLU(TE(r)) + b, where W and
-    b start at 0. The weights and biases are 5 D^2 + 262 D parameters. With time `"fraction"`, r / R replaces r, so the
-    net can recognize the last of any number of loops. With gates `"open"`, g_1 - 1 and g_2 - 1 replace g_1 and g_2.
+    SiLU(W_1 e(r) + b_1) + b_2. Gains a and gates g satisfy (a_1 - 1, a_2 - 1, g_1, g_2)(r) = W SiLU(TE(r)) + b, where W
+    and b start at 0. The weights and biases are 5 D^2 + 262 D parameters. With time `"fraction"`, r / R replaces r, so
+    the net can recognize the last of any number of loops. With gates `"open"`, g_1 - 1 and g_2 - 1 replace g_1 and g_2.
 
     Source: Xu and Sato (2024), section 4.2, and their code.
-    Differs from the source: in time `"fraction"` and gates `"open"`, which are ours. The size of e(r), 256 for every D,
-        is from the code.
+    Differs from the source: time `"fraction"` and gates `"open"` are ours. The size of e(r), 256 for every D, is from
+        the code.
     """
 
     def __init__(self, *, d_model: int, time: Time = "index", gates: Gates = "closed") -> None:
@@ -74,8 +74,8 @@ class TimestepScales(LoopScales):
 class ConstantScales(LoopScales):
     """Learned gains and gates that all loops share: the baseline for the timestep encoding.
 
-    Source: ours. The published plain loop differs from the loop with timesteps in more than time: it has another norm,
-        and for dynamic programming also another activation.
+    Source: ours. The published plain loop is not a baseline for the encoding alone. For decision trees, it also has
+        another norm, and for dynamic programming another norm and activation.
     """
 
     def __init__(self, *, d_model: int, gates: Gates = "closed") -> None:

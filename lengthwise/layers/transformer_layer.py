@@ -53,8 +53,8 @@ class TransformerLayer(nn.Module):
 
     A gain before a linear map multiplies the map's columns, and a gate after it multiplies the map's rows. So `forward`
     multiplies the matrices once for each call, whereas `by_definition` multiplies every state. The results are equal up
-    to rounding. With activations `"recomputed"`, the part after attention is not kept for the gradient, but computed
-    again.
+    to rounding. With activations `"recomputed"`, the gradient computes the part after attention again, so its results
+    are not kept.
 
     Source: Xu and Sato (2024), section 4.2, and their code (`scaled`, `rms`); Radford et al., "Language models are
         unsupervised multitask learners" (2019) (`gpt2`).
@@ -205,8 +205,8 @@ def _at_positions(states: Float[Tensor, "B H P E"], first: int, length: int) -> 
 def draw_gpt2_weights(layers: Sequence[TransformerLayer], generator: torch.Generator) -> None:
     """Draw matrices from N(0, 0.02^2) and set biases to 0.
 
-    Matrices whose results are added to the residual are divided by the square root of the number of such matrices. So
-    the residual keeps its size.
+    Matrices whose results are added to the residual are divided by the square root of the number of such matrices. This
+    keeps the size of the residual independent of the depth.
 
     Source: Radford et al., "Language models are unsupervised multitask learners" (2019), and their code.
     """

@@ -47,11 +47,11 @@ class TreeAttentionLayer(nn.Module):
 
     @property
     def linears(self) -> list[nn.Linear]:
-        """All weight matrices."""
+        """Return all linear maps."""
         return [module for module in self.modules() if isinstance(module, nn.Linear)]
 
     def reset_shared_parameters(self) -> None:
-        """Set the parameters that all kinds of layers initialize equally: gains of norms to 1, biases and r to 0."""
+        """Set the parameters that all kinds of layers initialize alike: gains of norms to 1, biases and r to 0."""
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
                 module.reset_parameters()
@@ -89,7 +89,8 @@ class MergeLayer(TreeAttentionLayer):
       would begin as a function of the sum over the window, which ignores order. Learning r would be slow, because r
       changes by about one learning rate at each step.
 
-    Source: ours. Differs from Chi et al. (2023): their layer is GPT-2's (`PreNormLayer`).
+    Source: ours.
+    Differs from Chi et al. (2023): their layer is GPT-2's (`PreNormLayer`).
     """
 
     attention_bias, num_feed_forwards = False, 2
@@ -100,7 +101,10 @@ class MergeLayer(TreeAttentionLayer):
         self.gain = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw linear weights from N(0, 0.08^2); set g to 2, r to 8 at the position of each head, and all else to 0."""
+        """Draw linear weights from N(0, 0.08^2), and set g to 2.
+
+        r becomes 8 at the part that a head mostly reads. Gains of norms become 1, and all other parameters become 0.
+        """
         self.reset_shared_parameters()
         nn.init.constant_(self.gain, 2.0)
         with torch.no_grad():
@@ -178,9 +182,12 @@ class PreNormLayer(TreeAttentionLayer):
 
 
 class PostNormLayer(TreeAttentionLayer):
-    """The layer of the authors' code: n1(x + attention(x)), then n2(x + W_2 ReLU(W_1 x)); no attention biases.
+    """A post-norm layer: z = n1(x + attention(x)), then n2(z + W_2 ReLU(W_1 z)).
 
-    Source: the code published with Chi et al. (2023). Differs from it in nothing we know of.
+    The projections of the attention have no biases, and the feed-forward maps have biases.
+
+    Source: the code published with Chi et al. (2023).
+    Differs from the source: no difference is known.
     """
 
     attention_bias = False
@@ -191,8 +198,10 @@ class PostNormLayer(TreeAttentionLayer):
         self.norm_2 = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw weights from N(0, 1 / inputs), truncated at 2 / sqrt(inputs), and r from N(0, 0.02^2); set biases to
-        0."""
+        """Draw weights from N(0, 1 / n) truncated at 2 / sqrt(n), for n inputs, and r from N(0, 0.02^2).
+
+        Biases become 0.
+        """
         self.reset_shared_parameters()
         for linear in self.linears:
             std = linear.in_features**-0.5
@@ -210,10 +219,10 @@ class PostNormLayer(TreeAttentionLayer):
 
 
 class BareLayer(TreeAttentionLayer):
-    """Attention, then W_2 ReLU(W_1 x), with biases in all maps, but without norms and residuals.
+    """Attention, then W_2 ReLU(W_1 x), with biases in all maps, but without norms or residuals.
 
-    Weights in closed form need this layer, because it computes exactly on states of zeros and ones. Its states have no
-    fixed scale, so it is not meant for training.
+    Constructions with weights in closed form need this layer, because it computes exactly on states of zeros and ones.
+    Its states have no fixed scale, so it is not meant for training.
 
     Source: the network of Lemma 1 of Chi et al. (2023) after the attention of its section 7.2.
     Differs from the source: attention has biases, which a construction sets to 0.

@@ -14,7 +14,7 @@ from lengthwise.ops.mlstm import mlstm
 from lengthwise.ops.slstm import MINIMUM, slstm
 
 MAP_WIDTH = 4
-"""The number of inputs and outputs of the maps that compute the queries, keys and values of mLSTM."""
+"""The size of a block in the block-diagonal maps that compute the queries, keys and values of mLSTM."""
 
 
 class SLSTMLayer(RecurrentLayer):
@@ -25,8 +25,8 @@ class SLSTMLayer(RecurrentLayer):
     head. The state is h, c / n and log n (`lengthwise.ops.slstm`). With `conv` above 0, i and f are computed from
     SiLU(conv(u)) instead of u.
 
-    Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.2, and its code. Differs
-        from the source: W is dense, whereas the code has a block for each head. The norm has a bias, and the
+    Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.2, and its code.
+    Differs from the source: W is dense, whereas the code has a block for each head. The norm has a bias, and the
         convolution has no bias. Every layer starts with the biases of the code's first layer.
     """
 
@@ -41,7 +41,10 @@ class SLSTMLayer(RecurrentLayer):
         self.norm = nn.GroupNorm(num_heads, d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw W from N(0, 2 / (5 D)). Set R and biases to 0, except biases of f: 5 to -7 along a head's units."""
+        """Draw W from N(0, 2 / (5 D)), and set R and the biases to 0, except the biases of f.
+
+        Biases of f fall from 5 at a head's first unit to -7 at its last unit.
+        """
         draw_by_inputs(self.input_map.weight, self.input_map.in_features, generator)
         nn.init.zeros_(self.feedback)
         nn.init.zeros_(self.input_map.bias)
@@ -77,16 +80,16 @@ class SLSTMLayer(RecurrentLayer):
 
 
 class MLSTMLayer(TabledLayer):
-    r"""The layer of mLSTM: a matrix memory for each of H heads, with twice the features' width, a skip and a gate.
+    r"""The layer of mLSTM: a matrix memory for each of H heads at twice the width of the features, a skip, and a gate.
 
-    (x, z) = W u and c = SiLU(conv(x)). Queries and keys are computed from c, and values from x, by maps from 4 numbers
-    to 4 numbers. The gates i and f of a head are linear in queries, keys and values. `lengthwise.ops.mlstm` computes h,
-    with keys divided by the square root of a head's width. The output is W_out ((norm(h) + skip * c) * SiLU(z)), where
-    each head is normalized by itself.
+    (x, z) = W u and c = SiLU(conv(x)). Queries and keys are computed from c, and values from x, by block-diagonal maps
+    with blocks of 4 x 4. The gates i and f of a head are linear in queries, keys and values. `lengthwise.ops.mlstm`
+    computes h, with keys divided by the square root of a head's width. The output is W_out ((norm(h) + skip * c) *
+    SiLU(z)), where each head is normalized by itself.
 
-    Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.3, and its code. Differs
-        from the source: as in `lengthwise.ops.mlstm`. The convolution has no bias, and the norm has a bias. The code
-        always has a convolution. Without a convolution, c is SiLU(x) here.
+    Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.3, and its code.
+    Differs from the source: as in `lengthwise.ops.mlstm`. The convolution has no bias, and the norm has a bias. The
+        code always has a convolution. Without a convolution, c is SiLU(x) here.
     """
 
     def __init__(self, *, d_model: int, num_heads: int, conv: int = 0, num_blocks: int = 1) -> None:
@@ -108,7 +111,7 @@ class MLSTMLayer(TabledLayer):
         self.output_map = nn.Linear(inner, d_model, bias=False)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw W_out from N(0, 4 / (D blocks^2)), and W and the maps of 4 numbers from N(0, 2 / (5 D)).
+        """Draw W_out from N(0, 4 / (D blocks^2)), and W and the 4 x 4 blocks from N(0, 2 / (5 D)).
 
         Weights of gates become 0. Biases of i are drawn from N(0, 0.01), and biases of f rise from 3 to 6 along the
         heads.

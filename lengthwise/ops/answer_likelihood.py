@@ -1,8 +1,8 @@
 r"""The likelihood of a string's answers under an input-output hidden Markov model.
 
-The model has S states, a distribution A[u] e_s over next states for each state s and symbol u, and a distribution
-E e_s over answers for each state. Its distribution over states is conditioned on every given answer before the next
-symbol is read. With f_0 the first distribution,
+The model has S states, a distribution A[u] e_s over next states for each state s and symbol u, and a distribution E e_s
+over answers for each state. Before the next symbol is read, the distribution over states is conditioned on the answer,
+if there is one. Let f_0 be the initial distribution. Then
 
     m_t = A[u_t] f_{t-1},   p_t = e_y . m_t  for row e_y of E and answer y = y_t,   f_t = e_y * m_t / p_t.
 
@@ -67,7 +67,7 @@ def answer_log_probabilities_by_definition(
 def answer_log_probabilities(
     transitions: Transitions, emissions: Emissions, tokens: Tokens, targets: Tokens, initial: Distribution
 ) -> Float[Tensor, "B T"]:
-    """Return log p_t at every position, and 0 at targets of `IGNORE`, with a gradient written by hand.
+    """Return log p_t at every position, and 0 at targets `IGNORE`; the gradient is written by hand.
 
     No tensor of size T S^2 is built. `lengthwise.ops.symbol_recurrence` describes a step.
 
@@ -92,14 +92,14 @@ def answer_log_probabilities(
 def _check_targets(targets: Tensor, tokens: Tensor, num_answers: int) -> None:
     if targets.shape != tokens.shape:
         raise ValueError(
-            f"targets: expected shape {list(tokens.shape)}, as tokens, got {list(targets.shape)}; give one answer, or "
-            f"{IGNORE}, for each token"
+            f"targets: expected shape {list(tokens.shape)}, like tokens, got {list(targets.shape)}; give one answer "
+            f"for each token, or {IGNORE}"
         )
     outside = (targets != IGNORE) & ((targets < 0) | (targets >= num_answers))
     if bool(outside.any()):
         raise ValueError(
             f"targets: expected numbers from 0 to {num_answers - 1}, or {IGNORE} for no answer, got "
-            f"{int(targets[outside][0])}; give emissions a row for each answer"
+            f"{int(targets[outside][0])}; give the number of a row of emissions"
         )
 
 
@@ -159,5 +159,5 @@ class _AnswerLikelihood(torch.autograd.Function):
 
 
 def _masked(is_possible: Bool[Tensor, " B"], values: Distribution) -> Distribution:
-    """Return the values, but 0 in the rows whose answers are missing or impossible."""
+    """Return the values, with 0 in the rows whose answers are missing or impossible."""
     return torch.where(is_possible[:, None], values, torch.zeros_like(values))

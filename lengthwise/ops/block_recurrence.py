@@ -1,14 +1,14 @@
 r"""The linear recurrence x_t = A_t x_{t-1} + v_t for any number of steps T >= 1, computed in one of three forms.
 
-The v_t have shape [B, T, *N, S], and x_0 has shape [B, *N, S]. The A_t are matrices [B, T, *N, S, S] or diagonals
-[B, T, *N, S]. The dimensions *N are independent blocks: a dense A_t has no such dimension, and a block-diagonal A_t has
+The v_t have shape [B, T, *N, S], and x_0 has shape [B, *N, S]. The A_t are matrices [B, T, *N, S, S] or diagonals [B,
+T, *N, S]. The dimensions *N index independent blocks: a dense A_t has no such dimension, and a block-diagonal A_t has
 one. Numbers are real or complex.
 
 `recurrence_by_definition` is a loop. `recurrence` returns the same states by one of three forms:
 
 - `"sequential"`: T steps with S^2 products for each step and block (S for a diagonal).
-- `"scan"`: a prefix scan in about 2 log_2 T steps. Its way up multiplies matrices (S^3 products). Its way down only
-  multiplies matrices with states.
+- `"scan"`: a prefix scan in about 2 log_2 T steps. On the way up, it multiplies matrices with each other (S^3 products
+  each). On the way down, it only multiplies matrices with states.
 - `"chunked"`: chunks of about sqrt(T) steps in parallel. First come the products of the matrices of each chunk, then
   the states between chunks, then the states within chunks. This takes S^3 + 2 S^2 products for each step and block, in
   about 3 sqrt(T) steps.
@@ -17,8 +17,8 @@ The gradient follows from the same kind of recurrence backwards in time, l_t = g
 gradient with respect to the output x_t. Then dL/dv_t = l_t, dL/dA_t = l_t x_{t-1}^H and dL/dx_0 = A_1^H l_1. Every form
 keeps only the states for the gradient, which are T N S numbers. Second derivatives do not exist.
 
-Source: Fan et al. (2024), eq. (5), section 3.4; Martin and Cundy (2018) for the gradient. Differs from the source: see
-`lengthwise.ops.scan`; T need not be a power of two.
+Source: Fan et al. (2024), eq. (5), section 3.4; Martin and Cundy (2018) for the gradient.
+Differs from the source: see `lengthwise.ops.scan`; T need not be a power of two.
 """
 
 import math
@@ -93,7 +93,7 @@ MIN_CHUNKED_STEPS = 64
 """The smallest number of steps for which chunks are faster: see `benchmarks/recurrence.py`."""
 
 MAX_STEP_PRODUCTS = 2_048
-"""The largest number of multiplications with which a step takes no longer than an empty step: see
+"""The largest number of multiplications at which a step takes no longer than an empty step: see
 `benchmarks/recurrence.py`."""
 
 
@@ -170,7 +170,7 @@ def _sequential(transitions: Tensor, inputs: Tensor, initial: Tensor, *, backwar
 
 
 def _scan(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
-    """Join pairs of steps, run half as many steps, and compute the skipped states from the resulting states."""
+    """Join pairs of steps, scan the joined steps, and compute the skipped states from the results."""
     first = applied(transitions[:, :1], initial[:, None]) + inputs[:, :1]
     length = inputs.shape[1]
     if length == 1:
@@ -252,8 +252,8 @@ def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Ten
 def check_finite(states: Tensor, **given: Tensor) -> None:
     """Raise an error unless all states [B, T, ...] are finite.
 
-    If one of the given numbers is not finite, the error is a ValueError that names the number. Otherwise the error is
-    `Diverged`.
+    If a number in `given` is not finite, the error is a ValueError that names its tensor and position. Otherwise, the
+    error is `Diverged`.
     """
     if bool(states.isfinite().all()):
         return

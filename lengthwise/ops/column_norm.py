@@ -22,13 +22,14 @@ def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
     S x S matrices may grow by a factor of up to S^(1 - 1/p) at each step.
 
     Raises:
-        ValueError: p is below 1, so that it does not define a norm.
+        ValueError: p is below 1, where it does not define a norm, or is not finite.
 
     Example:
         >>> clamped_columns(torch.tensor([[0.5, 3.0], [0.0, 4.0]]), p=2.0).tolist()
         [[0.5, 0.6000000238418579], [0.0, 0.800000011920929]]
 
-    Source: eq. (6), the paper's text. Differs from the source: in nothing.
+    Source: eq. (6), the paper's text.
+    Differs from the source: in nothing.
     """
     norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
     clamped: Tensor = matrices / norms.clamp(min=1.0)
@@ -41,15 +42,15 @@ def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Ten
     For p = 1, the sum of absolute values of a state never grows. For p > 1 it may grow, as with `clamped_columns`.
 
     Raises:
-        ValueError: p is below 1, so that it does not define a norm.
+        ValueError: p is below 1, where it does not define a norm, or is not finite.
 
     Example:
         >>> unit_columns(torch.tensor([[0.5, 3.0], [0.0, 4.0]]), p=2.0).tolist()
         [[1.0, 0.6000000238418579], [0.0, 0.800000011920929]]
 
     Source: Terzić et al., "On the expressiveness and length generalization of selective state-space models on regular
-        languages" (AAAI 2025), SD-SSM. Differs from the source: a column of zeros stays zero, whereas it becomes NaN in
-        the source.
+        languages" (AAAI 2025), SD-SSM.
+    Differs from the source: a column of zeros stays zero, whereas it becomes NaN in the source.
     """
     norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
     # The bound is the smallest normal number. An added epsilon would make all norms slightly smaller than 1.
@@ -66,14 +67,15 @@ def rescaled_blocks_by_definition(matrices: Float[Tensor, "*N S S"], p: float = 
     after about 350 steps.
 
     Raises:
-        ValueError: p is below 1, so that it does not define a norm.
+        ValueError: p is below 1, where it does not define a norm, or is not finite.
 
     Example:
         >>> rescaled_blocks_by_definition(torch.tensor([[2.0, 0.0], [0.0, 6.0]]), p=1.0).tolist()
         [[0.1666666716337204, -0.5], [-0.1666666716337204, 0.5]]
 
-    Source: the code published with the paper. Differs from the source: a matrix of zeros stays zero; if several columns
-        are largest, only the first has the gradient of the norm.
+    Source: the code published with the paper.
+    Differs from the source: a matrix of zeros stays zero; if several columns are largest, only the first has the
+        gradient of the norm.
     """
     centered = matrices - matrices.mean(-2, keepdim=True)
     norms = torch.linalg.vector_norm(centered, _checked(p), dim=-2, keepdim=True).max(-1, keepdim=True).values
@@ -133,13 +135,14 @@ def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0
     machine. At temperature 0, each column is the one-hot vector of its largest logit, without a gradient.
 
     Raises:
-        ValueError: the temperature is negative, or logits are not real numbers.
+        ValueError: the temperature is negative or NaN, or logits are not real numbers.
 
     Example:
         >>> stochastic_columns(torch.tensor([[2.0, 0.0], [1.0, 5.0]]), temperature=0.01).round().tolist()
         [[1.0, 0.0], [0.0, 1.0]]
 
-    Source: ours. Differs from eq. (6): the norm is exactly 1, and entries are not negative.
+    Source: ours.
+    Differs from eq. (6): the norm is exactly 1, and entries are not negative.
     """
     if not temperature >= 0:
         raise ValueError(f"temperature: expected at least 0, got {temperature}")
@@ -161,7 +164,8 @@ def hard_columns(logits: Float[Tensor, "*N S M"], dim: int = -2) -> Float[Tensor
         [[1.0, 0.0], [0.0, 1.0]]
 
     Source: Bengio et al., "Estimating or propagating gradients through stochastic neurons" (2013), the straight-through
-        estimator. Differs from the source: the gradient is the gradient of a softmax.
+        estimator.
+    Differs from the source: the gradient is the gradient of a softmax.
     """
     soft = torch.softmax(logits, dim)
     one_hot = torch.zeros_like(logits).scatter_(dim, logits.argmax(dim, keepdim=True), 1.0)
@@ -178,7 +182,7 @@ def reflections(numbers: Float[Tensor, "*N K"], temperature: float = 1.0) -> Flo
     matrix is exactly one of these two, and the last number has no gradient.
 
     Raises:
-        ValueError: the temperature is negative.
+        ValueError: the temperature is negative or NaN.
 
     Example:
         >>> reflections(torch.tensor([3.0, 4.0, 1.0]), temperature=0.0)
@@ -186,7 +190,8 @@ def reflections(numbers: Float[Tensor, "*N K"], temperature: float = 1.0) -> Flo
                 [-0.9600, -0.2800]])
 
     Source: Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025), eq. (4),
-        DeltaNet's transitions with eigenvalues in [-1, 1]. Differs from the source: the temperature.
+        DeltaNet's transitions with eigenvalues in [-1, 1].
+    Differs from the source: the temperature is ours.
     """
     if not temperature >= 0:
         raise ValueError(f"temperature: expected at least 0, got {temperature}")

@@ -78,7 +78,7 @@ def cut_last_states(
     perturb: Callable[[Tensor], Tensor] | None = None,
     observe: Callable[[int, Mapping[int, Tensor]], None] | None = None,
 ) -> list[Float[Tensor, "_ D"]]:
-    """Return the states of whole strings, batch by batch; `observe` is called with the nodes of each new level."""
+    """Return the states of whole strings, batch by batch; `observe` is called with each new level and its nodes."""
     depths = [tree.num_levels(ids.shape[1]) for ids in batches]
     growing = {k: tree.leaves[ids] for k, ids in enumerate(batches)}
     tops: dict[int, Tensor] = {}
@@ -97,8 +97,9 @@ def cut_last_states(
 def _level_at_all_positions(states: Float[Tensor, "B T D"], level: int, tree: Tree) -> Float[Tensor, "B T D"]:
     """Return the next level's state at each position, for the prefix that ends at this position.
 
-    The nodes of a prefix are at its end and, before it, at multiples of the level's reach S. So the positions fall into
-    S sequences. The prefixes that end at node i of a sequence have C - 1 - (i mod C) pads in front.
+    The nodes of a prefix are at its last position and at all positions that are a multiple of S before it. Here S is
+    the level's reach. So the positions fall into S sequences. The prefixes that end at node i of a sequence have C - 1
+    - (i mod C) pads in front.
     """
     batch, length, width = states.shape
     stride, size = tree.reach(level), tree.chunk_size_at(level)

@@ -6,8 +6,8 @@ follow. Each sub-step moves the value that S stores for a key k of length 1 towa
 S <- a_t S,   then for j = 1..n:   S <- S - b k (S^T k - v)^T = (I - b k k^T) S + b k v^T,   then   o_t = S^T q_t.
 
 `delta_rule_by_definition` is this loop. `delta_rule` cuts the sub-steps into chunks. Let G_ij be the product of the
-decays after sub-step j up to sub-step i >= j of a chunk. Let c be the products of decays from the start of the chunk, d
-the products of decays to its end, and B the strengths. Then
+decays after sub-step j up to sub-step i >= j of a chunk. Let c be the products of decays from the start of the chunk,
+and d the products of decays to its end. B contains the strengths. Then
 
 (I + strictly_lower(B K K^T * G)) [U W] = B [V  c K],
 S <- (c_last I - (d K)^T W) S + (d K)^T U,   o = c q S + (lower(q K^T) * G) (U - W S).
@@ -17,8 +17,9 @@ arguments.
 
 Source: Yang et al., "Parallelizing linear transformers with the delta rule over sequence length" (NeurIPS 2024), for
 the chunks; Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for the decay; Siems et al., "DeltaProduct"
-(2025), for the products. Differs from the source: the map of a chunk is one matrix, so the state after each chunk takes
-only one product.
+(2025), for the products.
+Differs from the source: the map of a chunk is one matrix, so computing the state after each chunk takes only one
+product.
 """
 
 import math
@@ -33,7 +34,8 @@ from lengthwise.ops.parts import through_parts
 from lengthwise.ops.shapes import check_shapes
 
 CHUNK_STEPS = 16
-"""The number of sub-steps in a chunk. Larger chunks take more work within chunks and fewer steps in sequence."""
+"""The number of sub-steps in a chunk. With larger chunks, there is more work within chunks, and there are fewer steps
+in sequence."""
 
 Keys = Float[Tensor, "B T J H K"]
 Values = Float[Tensor, "B T J H M"]

@@ -13,8 +13,8 @@ Letters: B strings, T positions, H heads of E numbers, C chunk size, M = B s H s
 min(C, N) positions of a window, Q queries of a block.
 
 Source: Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning, section 3.1, eq. (1).
-Differs from the source: its footnote 1 pads strings to a multiple of C, and here windows contain no pads;
-`lengthwise.ops.tree_attention` has pads.
+Differs from the source: the source's footnote 1 pads strings to a multiple of C, and windows contain no pads here. In
+`lengthwise.ops.tree_attention`, they contain pads.
 """
 
 import math
@@ -30,8 +30,8 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from lengthwise.ops.shapes import check_shapes
 
 MIN_BLOCK = 32
-"""The smallest number of queries in a block: matrix products of fewer queries take as long. If windows are longer than
-this, blocks are as long as windows."""
+"""The smallest number of queries in a block: matrix products with fewer queries take just as long. If windows are
+longer than this, blocks are as long as windows."""
 
 
 def dilated_attention_by_definition(
@@ -41,7 +41,7 @@ def dilated_attention_by_definition(
     bias: Float[Tensor, "H C"],
     stride: int,
 ) -> Float[Tensor, "B H T E"]:
-    """Return attention by all scores plus the mask M: M[m, n] = r_j if m - n = j * stride, j in [C], else -inf."""
+    """Return the attention, computed from all scores plus the mask M of `dilated_mask`."""
     scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
     return (scores + dilated_mask(bias, stride, query.shape[2])).softmax(-1) @ value
 

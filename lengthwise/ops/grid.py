@@ -8,9 +8,9 @@ id or a vector. One call of the cell computes N cells, from messages [N, *M] and
 Cells of an antidiagonal do not depend on one another. So for strings of A and B letters, A + B - 1 calls of the cell
 compute all A B cells.
 
-Source: Graves et al., "Multi-dimensional recurrent neural networks" (ICANN 2007). Differs from the source: one
-direction, and separate messages along each dimension, as in Kalchbrenner et al., "Grid long short-term memory" (ICLR
-2016).
+Source: Graves et al., "Multi-dimensional recurrent neural networks" (ICANN 2007).
+Differs from the source: the grid is processed in one direction only, and each dimension has its own messages, as in
+Kalchbrenner et al., "Grid long short-term memory" (ICLR 2016).
 """
 
 from collections.abc import Callable, Iterator
@@ -101,7 +101,7 @@ def last_row(
     second: Int64[Tensor, "B m"],
     heights: Int64[Tensor, " B"],
 ) -> Shaped[Tensor, "B m *M"]:
-    """Return the messages that leave row h of each grid downwards, for the h of each grid in `heights`.
+    """Return the messages that leave row h of each grid downwards; `heights` contains the h of each grid.
 
     Rows count from 1, and row 0 means the border above the grid. Letters of the first string after row h have no
     influence, so shorter strings may be padded with any letters.

@@ -2,12 +2,12 @@ r"""Linear recurrences x_t = A_t x_{t-1} + v_t with unbounded states, kept withi
 
 The states are x_t = c_t (A_t x_{t-1} + v_t) with c_t = min(1, L / |A_t x_{t-1} + v_t|). Here |x| is the largest
 absolute value among the numbers of a string's state, and L is 2^30 (2^60 in float64). So if a state exceeds L, all its
-numbers are divided by one number.
+numbers are divided by the same number.
 
-This keeps the function of a net whose norm reads the states, because such a norm depends only on their directions. If
-v = 0, directions are the same as without c. Otherwise they are the same up to rounding, because rounding removes v from
-a state as large as L. States that grow beyond L and shrink again are an exception: there, v counts for more than
-without c. For the gradient, c is a constant.
+This keeps the function of a net whose norm reads the states, because such a norm depends only on their directions. If v
+= 0, directions are the same as without c. Otherwise they are the same up to rounding, because rounding removes v from a
+state as large as L. States that grow beyond L and shrink again are an exception: with c, v has a larger effect on them
+than without c. For the gradient, c is a constant.
 
 If v = 0, the states are f_t times the states without c, with f_t = min(f_{t-1}, L / |A_t ... A_1 x_0|). If all states
 without c are finite, they are computed as usual and multiplied by f. If not, the positions are halved, and the second
@@ -26,8 +26,8 @@ from lengthwise.ops.block_recurrence import recurrence
 from lengthwise.ops.symbol_recurrence import symbol_recurrence
 
 LARGEST = {torch.float32: 2.0**30, torch.float64: 2.0**60}
-"""The largest absolute value L of a number in a state. The square of L is far from overflow, and usual inputs are
-smaller than the unit in the last place of L."""
+"""The largest absolute value L of a number in a state. L is so small that its square does not overflow, and so large
+that usual inputs are smaller than the unit in its last place."""
 
 Steps = Callable[[int, int, Tensor], Tensor]
 """A function of start, stop and a state [B, *N, S]; it returns the states [B, stop - start, *N, S] without scaling."""
@@ -52,7 +52,7 @@ def steps_by_symbol(transitions: Tensor, values: Tensor, tokens: Tensor) -> Step
 
 
 def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor, *, driven: bool) -> Tensor:
-    """Return all states, step by step. No number exceeds L, except an overflow within a single step.
+    """Return all states, step by step. No number exceeds L, unless a single step overflows.
 
     Example:
         >>> def thousandfold(start, stop, state):
@@ -67,7 +67,7 @@ def states_in_range(steps: Steps, length: int, initial: Tensor, *, driven: bool)
     """Return the states of `states_in_range_by_definition`, computed with few calls of `steps`.
 
     If no state without the factors c_t exceeds L, the result equals the states without c_t to the last bit. `driven`
-    states whether some v_t is not 0. In a graph that is exported, the control flow cannot depend on numbers, so the
+    tells whether some v_t is not 0. In a graph that is exported, the control flow cannot depend on numbers, so the
     graph contains the definition's loop.
 
     Example:

@@ -7,8 +7,8 @@ from torch import Tensor
 from lengthwise.ops.shapes import check_shapes
 
 NEIGHBORS = 3
-"""The number of integers on each side of the nearest integer that a sum over integers includes. With sharpness s, all
-other integers have shares below exp(-9 s)."""
+"""The number of integers on each side of the nearest integer that a sum over integers includes. With sharpness s, every
+other integer contributes less than exp(-9 s) of the sum."""
 
 
 @check_shapes
@@ -21,11 +21,11 @@ def integer_loss(
 
         loss = s (y - t)^2 + z(y) - z(0),
 
-    which is 0 if y is the target t. Numbers within 1/2 of their target cost little. Farther away, the loss grows about
-    with the square of the distance.
+    which is 0 if y is the target t. Numbers within 1/2 of their target cost little. Farther away, the loss grows
+    roughly with the square of the distance.
 
     Raises:
-        ValueError: there is no number, the sharpness is not above 0, or shapes do not fit.
+        ValueError: `numbers` is empty, the sharpness is not above 0, or shapes do not fit.
 
     Example:
         >>> targets = torch.tensor([3, 3])
@@ -40,7 +40,9 @@ def integer_loss(
             "exist"
         )
     if not sharpness > 0:
-        raise ValueError(f"sharpness: expected a number above 0, got {sharpness}; only then is the target likeliest")
+        raise ValueError(
+            f"sharpness: expected a number above 0, got {sharpness}; otherwise, the target is not the likeliest integer"
+        )
     offsets = torch.arange(-NEIGHBORS, NEIGHBORS + 1, dtype=numbers.dtype, device=numbers.device)
     # The large terms of z(y) are near y, so few neighbors of y suffice, however far the target is.
     distances = (numbers.detach().round() - numbers)[:, None] + offsets

@@ -1,4 +1,4 @@
-"""Interval arithmetic: values between two ends, with ends that are sound for float32 arithmetic."""
+"""Interval arithmetic, with ends that are sound for float32 arithmetic."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,18 +26,18 @@ ULPS = 8
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Tensors of intervals: all values between `low` and `high`, number by number.
+    """A tensor of intervals, which contains all values between `low` and `high`, elementwise.
 
     Proofs keep the ends in float64. Training only estimates how intervals grow, so it keeps the ends in the model's
     precision. Every operation returns intervals that contain its result for all values in the given intervals: the
     exact result, and the float32 result for any order of summation. For this, the ends are moved outwards by twice the
     largest error of float32. This also covers the rounding of the ends in float64, which is a billion times smaller.
 
-    Results above `LARGEST` have infinite ends. Operations on them return infinite or NaN ends. No comparison that a
-    proof needs holds for such ends, so no proof can use them.
+    Results above `LARGEST` have infinite ends. Operations on such intervals return infinite or NaN ends. No comparison
+    that a proof needs is true for such ends, so no proof can use them.
 
-    Source: Moore, "Interval Analysis" (1966). Differs from the source: ends are moved outwards by an error bound, and
-        not by directed rounding.
+    Source: Moore, "Interval Analysis" (1966).
+    Differs from the source: ends are moved outwards by an error bound instead of directed rounding.
     """
 
     low: Float[Tensor, "*N D"]
@@ -62,11 +62,11 @@ class Intervals:
 
     @property
     def size(self) -> Float[Tensor, "*N D"]:
-        """The largest absolute value in each interval."""
+        """Return the largest absolute value in each interval."""
         return torch.maximum(self.low.abs(), self.high.abs())
 
     def rounded(self, size: Tensor, units: int = 1) -> "Intervals":
-        """Widen the intervals by `units` times `UNIT` times `size`; sizes from `LARGEST` on give infinite ends."""
+        """Widen the intervals by `units` times `UNIT` times `size`; sizes of `LARGEST` or more give infinite ends."""
         # SMALLEST covers results that are so small that their error is absolute, not relative.
         slack = torch.where(size < LARGEST, units * UNIT * (size + SMALLEST), torch.inf)
         return Intervals(self.low - slack, self.high + slack)
@@ -105,10 +105,10 @@ class Intervals:
 
     @staticmethod
     def total(*products: "tuple[Intervals, Tensor | None]") -> "Intervals":
-        """Return the sum of all terms ``weight @ x`` (x if the weight is None), sound for any order of summation.
+        """Return bounds on the sum of all terms ``weight @ x`` (x if the weight is None), for any order of summation.
 
-        The result may be wider than a sum that is taken and rounded term by term. For example, 1e6 - 1e6 + x may be x,
-        or x without its last digits, depending on the order.
+        The bounds may be wider than bounds on a sum that is taken and rounded term by term. For example, 1e6 - 1e6 + x
+        may be x, or x without its last digits, depending on the order.
         """
         center = radius = size = products[0][0].low.new_zeros(())
         # In any order, the number of roundings that a term passes through is at most the number of terms. So the error

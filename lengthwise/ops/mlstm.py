@@ -6,13 +6,13 @@ For every head, with scalar gates i and f, keys and queries of N numbers and val
 
 The state consists of the sums [B, H, N, P + 1] and the stabilizer m [B, H]. The sums are C and, as their last column,
 n, all divided by e^m. With m_t = max(log sigmoid(f) + m_{t-1}, i, 0), every factor is between 0 and 1. After this
-division, e^{-m} replaces the 1 in the maximum of h_t, and e^{-80} replaces it if m is above 80. Since h does not depend
-on m, m has no gradient.
+division, the 1 in the maximum of h_t becomes e^{-m}, but at least e^{-80}. Since h does not depend on m, m has no
+gradient.
 
 The definition is a loop over positions. `mlstm` computes the same in the chunks of `lengthwise.ops.outer_products`.
 
-Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.3 and appendix A.3. Differs from
-the source: m is at least 0, and nothing is added to the maximum; the code adds 1e-6.
+Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.3 and appendix A.3.
+Differs from the source: m is at least 0. The source's code adds 1e-6 to the maximum, and here nothing is added.
 """
 
 from collections.abc import Callable

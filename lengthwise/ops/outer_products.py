@@ -10,8 +10,9 @@ The definition is a loop over positions. `outer_products` cuts the string into c
 chunk, y_i = sum_{j <= i} (q_i . k_j) L_ij v_j with L_ij = a_{j+1} ... a_i, which is masked attention. States are passed
 from chunk to chunk. The products L are multiplied out (`decay_products`), so logarithms of decays are not needed.
 
-Source: Dao and Gu, "Transformers are SSMs" (ICML 2024), section 6, their SSD. Differs from the source: products of
-decays instead of sums of their logarithms, which signed decays do not have.
+Source: Dao and Gu, "Transformers are SSMs" (ICML 2024), section 6, their SSD.
+Differs from the source: products of decays are computed instead of sums of their logarithms, because negative decays
+have no logarithms.
 """
 
 import math
@@ -27,7 +28,8 @@ from lengthwise.ops.parts import through_parts
 from lengthwise.ops.shapes import check_shapes
 
 MAX_CHUNK = 32
-"""The largest number of positions in a chunk. Larger chunks need more work within chunks and less between chunks."""
+"""The largest number of positions in a chunk. With larger chunks, there is more work within chunks and less work
+between chunks."""
 
 Decays = Float[Tensor, "B T H"]
 Shared = Float[Tensor, "B T G N"]

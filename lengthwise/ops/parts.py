@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 NUMBERS_PER_PART = 1 << 20
-"""The largest number of elements in a part, which is the strings that are read together. The allocator reuses the
-memory of small parts. For larger parts, the allocator would request new memory every time, which the operating system
+"""The largest number of elements in a part. A part consists of the strings that are processed together. The allocator
+reuses the memory of small parts. For larger parts, it would request new memory every time, which the operating system
 would clear first."""
 
 

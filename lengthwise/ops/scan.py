@@ -10,7 +10,7 @@ elements, scans the sequence of half the length, and computes every other prefix
 only be associative, and T need not be a power of two.
 
 Source: Blelloch, "Prefix sums and their applications" (1990).
-Differs from Fan et al. (2024), section 3.4 and appendix A.2: each of their log_2 T steps has T / 2 matrices.
+Differs from Fan et al. (2024), section 3.4 and appendix A.2: each of their log_2 T steps multiplies T / 2 matrices.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A check that the shapes of given tensors fit together, because some kernels would read foreign memory otherwise."""
+"""A check that the shapes of tensors fit together. Otherwise, some kernels would read memory outside of the tensors."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 class Axis(NamedTuple):
-    """An axis of an annotated shape, as large as its letter plus `more`: axis `P+1` has letter P and `more` 1."""
+    """An axis of an annotated shape, of the size of its letter plus `more`: axis `P+1` has letter P and `more` 1."""
 
     letter: str
     more: int = 0

@@ -80,8 +80,8 @@ def position_angles(length: int, width: int) -> Float[Tensor, "T F"]:
 def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -> Float[Tensor, "R F"]:
     """Return the encoding of loops r = 0 ... R - 1, in float32.
 
-    With F = `width` and f_i = 10000^{-2i/F}, all cos(r f_i) come first, then all sin(r f_i). With time `"fraction"`,
-    r / R replaces r.
+    With F = `width` and f_i = 10000^{-2i/F}, all cos(r f_i) come first, then all sin(r f_i). For an odd F, the result
+    has F - 1 columns. If `time` is `"fraction"`, r / R replaces r.
 
     Example:
         >>> timestep_sinusoids(2, 4)
@@ -92,7 +92,7 @@ def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -
 
     Source: the code of Xu and Sato (2024), which took it from Peebles and Xie, "Scalable diffusion models with
         transformers" (ICCV 2023).
-    Differs from the source: in time `"fraction"`.
+    Differs from the source: in time `"fraction"`, and for an odd F.
     """
     _check_count("num_loops", num_loops)
     _check_width(width)

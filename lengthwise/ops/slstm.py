@@ -5,8 +5,8 @@ For each unit, with (i, f, z, o)_t = g_t + R h_{t-1} and a matrix R that is bloc
     c_t = sigmoid(f) c_{t-1} + exp(i) tanh(z),   n_t = sigmoid(f) n_{t-1} + exp(i),   h_t = sigmoid(o) c_t / n_t.
 
 Initially, c and n are 0. The state consists of h, r = c / n and l = log n, each [B, H, E] for H heads of E units. All r
-are in [-1, 1], and `MINIMUM` replaces log 0. The inputs of the gates, g, are [B, T, 4, H, E]. R, which maps units to
-gates, is [4, H, E, E].
+are in [-1, 1], and `MINIMUM` replaces log 0. The inputs g of the gates have shape [B, T, 4, H, E]. R maps units to
+gates and has shape [4, H, E, E].
 
 The definition follows the source, which replaces the gates by exp(i - m) and exp(log sigmoid(f) + m' - m). Here m is a
 running maximum, and m' is its previous value. `slstm` computes with r and l instead. In these coordinates, the
@@ -16,8 +16,8 @@ recurrence is a moving average that cannot overflow. With x = log sigmoid(f) + l
 
 The gradient is written by hand; second derivatives do not exist.
 
-Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.2 and appendix A.2. Differs from
-the source: only in the coordinates.
+Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.2 and appendix A.2.
+Differs from the source: only in the coordinates.
 """
 
 import torch

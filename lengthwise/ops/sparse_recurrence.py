@@ -1,4 +1,4 @@
-r"""The recurrence x_t = P D x_{t-1} + v with a single 1 in every column of P; P, D and v come from a row of tables.
+r"""The recurrence x_t = P D x_{t-1} + v with a single 1 in every column of P; tables determine P, D and v.
 
 A row of the tables belongs to a symbol or a position. Row r defines a mixture M = sum_k mixtures[r, k] dictionary[k] of
 K matrices, a diagonal D and a vector v. Each column of P has its 1 at the largest entry of the same column of M. Shapes
@@ -19,8 +19,8 @@ N^2 numbers at each position, which are summed for each row of the tables, some 
 kept.
 
 Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models" (NeurIPS
-2025): the paper (`"scatter"`) and the code published with it (`"gather"`). Differs from the source: their gradient
-keeps N^2 numbers for each position.
+2025): the paper (`"scatter"`) and the code published with it (`"gather"`).
+Differs from the source: the gradient of the source's code keeps N^2 numbers for each position.
 """
 
 from typing import Literal, NamedTuple
@@ -213,7 +213,10 @@ class RowSums:
         return flat.new_zeros(self.num_rows, flat.shape[1]).index_add_(0, self.rows, flat)
 
     def products(self, left: Float[Tensor, "P N F"], right: Float[Tensor, "P N F"], first: int, count: int) -> Tensor:
-        """Return the real parts of summed outer products for `count` rows from `first` on; inputs are sorted by row."""
+        """Return the real parts of summed outer products, for rows `first` to `first` + `count` - 1.
+
+        The inputs are sorted by row.
+        """
         counts = self.counts[first : first + count]
         start = sum(self.counts[:first])
         left, right = (numbers[start : start + sum(counts)] for numbers in (left, right))

@@ -1,18 +1,19 @@
 r"""The recurrence x_t = A[u_t] x_{t-1} + v[u_t] over symbols u_t, where tables contain the A and v of each symbol.
 
-`transitions` has shape [V, N, S, S], `values` [V, N, S], `tokens` [B, T] and x_0 [B, N, S]. States are [B, T, N, S].
-No tensor of size T N S^2 is built. A step multiplies the states of all strings by the matrices of all symbols: for each
-of N blocks, [B, S] times [S, V S]. Then it picks the result for each string's symbol. This needs V times as many
-multiplications, but starts only one kernel. With many symbols, a step gathers the matrices of the strings' symbols
-instead. If there are many small steps, chunks of about sqrt(T) steps run in parallel, as in
+`transitions` has shape [V, N, S, S], `values` [V, N, S], `tokens` [B, T] and x_0 [B, N, S]. States are [B, T, N, S]. No
+tensor of size T N S^2 is built. A step multiplies the states of all strings by the matrices of all symbols: for each of
+N blocks, [B, S] times [S, V S]. Then it picks the result for each string's symbol. This needs V times as many
+multiplications, but starts only one kernel. If there are many symbols, a step instead gathers the matrix of each
+string's symbol. If there are many small steps, chunks of about sqrt(T) steps run in parallel, as in
 `lengthwise.ops.block_recurrence`.
 
 The gradient is the same recurrence backwards in time (see `lengthwise.ops.block_recurrence`). For the gradient of the
 tables, positions are sorted by symbol. Each symbol with R positions then takes an [S, R] times [R, S] product for each
 block. Only the states are kept.
 
-Source: ours. Differs from Fan et al. (2024): their code computes A_t for every position, even in the first layer, where
-A_t depends only on the symbol.
+Source: ours.
+Differs from Fan et al. (2024): their code computes A_t for every position, even in the first layer, where A_t depends
+only on the symbol.
 """
 
 import math
@@ -38,10 +39,10 @@ Tokens = Int64[Tensor, "B T"]
 State = Float[Tensor, "B N S"]
 
 MAX_CHUNKED_PRODUCTS = 1 << 18
-"""The largest number of multiplications in a step's matrix products with which chunks are faster on long strings."""
+"""The largest number of multiplications in a step's matrix products at which chunks are faster on long strings."""
 
 MAX_COMPOSED_POSITIONS = 1 << 10
-"""The largest number of elements in the maps of one step, over all strings, with which composing maps is faster than
+"""The largest number of elements in the maps of one step, over all strings, at which composing maps is faster than
 running steps."""
 
 STEPS_PER_COMPOSITION = 1 << 9
@@ -88,7 +89,7 @@ def symbol_recurrence(
 def symbol_final_state(
     transitions: Table, values: Values, tokens: Tokens, initial: State, *, overflow: Overflow = "raise"
 ) -> State:
-    """Return the last state, ``symbol_recurrence(...)[:, -1]``; without a gradient, no other state is kept.
+    """Return the last state, ``symbol_recurrence(...)[:, -1]``; if no gradient is needed, no other state is kept.
 
     If v = 0, and all columns of A and all blocks of x_0 are one-hot vectors, then all states are one-hot vectors. In
     this case, only the position of the 1 in each block is computed, and the result has the same bits. For few strings,
@@ -129,7 +130,9 @@ def one_hot_positions(transitions: Table, tokens: Tokens, initial: State) -> Int
         [1, 1, 0]
     """
     if not (_is_one_hot(transitions) and _is_one_hot(initial[..., None])):
-        raise ValueError("transitions: expected one-hot columns, got other columns; call symbol_recurrence instead")
+        raise ValueError(
+            "transitions: expected one-hot columns and first states, got other numbers; call symbol_recurrence instead"
+        )
     _, blocks, width, _ = transitions.shape
     successors, positions, offsets = _numbered(transitions, initial)
     successors = successors.flatten()
@@ -149,7 +152,7 @@ def _numbered(
 
 
 def _one_hot_final_state(transitions: Table, tokens: Tokens, initial: State) -> State:
-    """Return the last state if columns and first states are one-hot, by computing positions of the 1 only."""
+    """Return the last state if columns and first states are one-hot, by computing only the positions of the 1."""
     _, blocks, width, _ = transitions.shape
     successors, positions, _ = _numbered(transitions, initial)
     # With few strings, starting a step takes most of its time, so composing all maps in log T rounds is faster.

@@ -8,8 +8,8 @@ leaves:
     level 2         (...a)          (bcde)          reach 4
     level 3              (...abcde)                 the answer for the string
 
-The prefix `a b c` has its own tree of 2 levels over `. a b c`. So to answer all prefixes, level l needs the state of
-the window of C^l symbols that ends at each position. The answer of each prefix is read at the prefix's own depth.
+The prefix `a b c` has its own tree of 2 levels over `. a b c`. So to answer all prefixes, each level l needs the states
+of the windows of C^l symbols that end at every position. The answer of each prefix is read at the prefix's own depth.
 """
 
 import math
@@ -53,7 +53,7 @@ Merge = Callable[[Tensor, Tensor | None], Tensor]
 
 @runtime_checkable
 class FusedLayer(Protocol):
-    """A tree layer that may have one operation for its whole value: `fused` returns this operation, or None."""
+    """A tree layer that may compute its value in one fused operation: `fused` returns this operation, or None."""
 
     def fused(self) -> Merge | None: ...
 
@@ -87,9 +87,9 @@ class Tree(NamedTuple):
 
 
 def num_levels(length: int, chunk_size: int, lower_chunk_sizes: Sequence[int] = ()) -> int:
-    """Return the depth of the tree over a prefix: the smallest L >= 1 whose lowest L chunk sizes multiply to >= length.
+    """Return the depth of the tree over a prefix: the smallest L >= 1 with a product of L chunk sizes >= length.
 
-    If all chunk sizes are C, this is the smallest L >= 1 with C^L >= length.
+    The product is over the chunk sizes of the lowest L levels. If all chunk sizes are C, it is C^L.
 
     Example:
         >>> num_levels(125, 5), num_levels(126, 5), num_levels(1, 2)

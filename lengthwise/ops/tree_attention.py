@@ -8,7 +8,7 @@ with attention over these C states. The score of the state at distance j C^l has
 of length t is read at position t - 1, after L(t) = max(1, smallest L with C^L >= t) levels. With thickness K, a level
 applies K layers at the same dilation. The lowest levels may have other chunk sizes (`Tree`). With chunk sizes C_0, C_1,
 ..., a window of level l has C_l states at multiples of C_0 ... C_{l-1}. Each layer has the biases r_j of the longest
-window, and a shorter window uses the first of them.
+window, and a window of n states uses the first n biases.
 
 Positions before the start are pads. Under the pad rule `"merged"`, pads pass through the layers like all states. Under
 `"raw"`, every level has the same raw pad there. With the left edge `"cut"`, windows are cut off instead
@@ -85,7 +85,10 @@ def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[T
 
 
 def merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M"] | None) -> Float[Tensor, "M D"]:
-    """Return what the layer's `Merge` returns, by separate methods; given indices, it gathers projected states."""
+    """Return the result of the layer's `Merge`, computed by the layer's separate methods.
+
+    With indices, states are projected first, and the projections are gathered.
+    """
     if windows is None:
         return merge_windows(layer, states.transpose(0, 1))
     normed, newest_first = layer.normalize(states), windows.flip(0)
@@ -96,13 +99,13 @@ def merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M
 
 
 def merge_of(layer: TreeLayer) -> Merge:
-    """Return the layer's `Merge`: its one operation if it has one and products are float32, else `merge_by_parts`."""
+    """Return the layer's fused operation if it has one and precision is not lowered, else `merge_by_parts`."""
     fused = layer.fused() if isinstance(layer, FusedLayer) and not lowers_precision() else None
     return fused or partial(merge_by_parts, layer)
 
 
 def prefix_states_by_definition(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D"]:
-    """Return every prefix's state by the definition: the mask of eq. (1), with explicit pads before the start.
+    """Return every prefix's state by the definition: with the mask of eq. (1), and with explicit pads before the start.
 
     This takes O(T^2) memory. The pads reach as far back as the widest window of a symbol. Windows of pads may lack
     states that lie even farther back: attention over equal states returns their common value, whatever their number is.

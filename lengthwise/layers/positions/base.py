@@ -73,7 +73,8 @@ class PositionEncoding(nn.Module, ABC):
 
     name: ClassVar[str]
     size_setting: ClassVar[Literal["", "learned_positions", "position_range"]] = ""
-    """The transformer's setting that sets `max_positions`, or an empty text if the encoding ignores `max_positions`."""
+    """The transformer's setting that sets `max_positions`, or an empty string if the encoding ignores
+    `max_positions`."""
 
     def __init__(self, sizes: PositionSizes) -> None:
         super().__init__()
@@ -85,12 +86,12 @@ class PositionEncoding(nn.Module, ABC):
 
     @property
     def window(self) -> int | None:
-        """The number of last positions that each layer sees, or None for all."""
+        """Return the number of most recent positions that each layer sees, or None for all."""
         return None
 
     @property
     def max_length(self) -> int | None:
-        """The largest length that the encoding supports, or None if it supports any length."""
+        """Return the largest length that the encoding supports, or None if it supports any length."""
         return None
 
     def reset_parameters(self, generator: torch.Generator) -> None:

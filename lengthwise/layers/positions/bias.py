@@ -11,12 +11,12 @@ from torch import Tensor
 from lengthwise.layers.positions.base import CausalAttention, PositionEncoding
 
 MAX_QUERIES = 128
-"""The largest number of queries that attend at once. All of them get scores for the keys up to the last query, so
-scores above the diagonal are wasted: almost half of all scores with one part, and few with many parts. With fewer
-queries, starting the parts takes longer."""
+"""The largest number of queries in a part. A part computes scores between all its queries and all keys up to its last
+query, so scores above the diagonal are wasted. With a single part, this is almost half of all scores. With smaller
+parts, less is wasted, but starting the parts takes longer."""
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 22
-"""The largest number of scores at once. At lengths above 8,000, there are fewer queries in a part."""
+"""The largest number of scores in a part. With 4 heads, parts of strings above 8,192 symbols have fewer queries."""
 
 
 class ScoreBias(PositionEncoding):
@@ -80,7 +80,7 @@ class BiasedAttention(CausalAttention):
         length = states.shape[1]
         self.encoding = encoding
         is_small = length <= MAX_QUERIES
-        # All layers read these biases, each in the order of its queries, so one copy costs less than views.
+        # All layers read these biases in the order of the queries, so one reversed copy costs less than views.
         self.whole = encoding.rows(0, length, states).flip(1)[None] if is_small else None
 
     def attend(
@@ -112,7 +112,7 @@ class BiasedAttention(CausalAttention):
         size = max(1, min(MAX_QUERIES, MAX_ELEMENTS_PER_CHUNK // (num_heads * length)))
         for start in range(0, length, size):
             stop = min(start + size, length)
-            # Reversing the queries costs less than a copy of the biases in the order of positions.
+            # Reversing the queries costs less than copying the biases into the order of positions.
             attended = F.scaled_dot_product_attention(
                 query[:, :, start:stop].flip(2),
                 key[:, :, :stop],

@@ -29,7 +29,7 @@ class FIRE(PositionEncoding):
     """Scores q_i . k_j / sqrt(E) + f_h(psi(i - j) / (psi(max(i, L)) + 1e-6)) with psi(x) = ln(1 + |c x|); for any T.
 
     f is a net with 32 ReLUs and an output for each head. Each layer learns its own f, c and L = 512 |l|. Initially, c =
-    0.1 and l = 1. For a query beyond L, distances count relative to the position of the query.
+    0.1 and l = 1. For a query at a position i > L, distances are measured relative to i.
 
     Source: Li et al., "Functional interpolation for relative positions improves long context transformers" (ICLR 2024),
         and the code in their appendix.
@@ -80,7 +80,7 @@ class FIREBias(ScoreBias):
 
     @property
     def limit_in_positions(self) -> Float[Tensor, ""]:
-        """The limit L = 512 |l|. Biases of queries at positions up to L depend on the distance alone."""
+        """Return the limit L = 512 |l|. Biases of queries at positions up to L depend on the distance alone."""
         return (INITIAL_LIMIT * self.limit).abs()
 
     def _biases(self, distance: Int64[Tensor, "*N"], scale: Float[Tensor, "*#N"]) -> Float[Tensor, "H *N"]:

@@ -12,7 +12,7 @@ FLOOR = 0.01
 
 
 class Kerple(DistanceBias):
-    """Positive numbers p_h and a_h of every head, which all layers share; p starts as U(0, 2) and a as U(0, 1).
+    """Positive numbers p_h and a_h of every head, which all layers share. They are drawn from U(0, 2) and U(0, 1).
 
     The biases use values of at least 0.01. The gradient ignores this limit, so training can move a smaller parameter
     back above it.
@@ -32,9 +32,9 @@ class Kerple(DistanceBias):
 class KerpleLog(Kerple):
     """Scores q_i . k_j / sqrt(E) - p_h ln(1 + a_h (i - j)), with learned p_h, a_h > 0; for any T.
 
-    Source: Chi et al., "KERPLE: kernelized relative positional embedding for length extrapolation" (NeurIPS 2022),
-        the logarithmic variant, r_1 = p and r_2 = a, and their code.
-    Differs from the source: its code writes the limited numbers into the parameters. Here parameters may be smaller.
+    Source: Chi et al., "KERPLE: kernelized relative positional embedding for length extrapolation" (NeurIPS 2022), the
+        logarithmic variant, r_1 = p and r_2 = a, and their code.
+    Differs from the source: the source's code overwrites parameters below the limit. Here, they stay as they are.
     """
 
     def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
@@ -48,8 +48,7 @@ class KerplePower(Kerple):
 
     Source: Chi et al., "KERPLE: kernelized relative positional embedding for length extrapolation" (NeurIPS 2022),
         the power variant, r_1 = a and r_2 = p, and their code.
-    Differs from the source: its code writes the limited numbers into the parameters. Here parameters may be outside
-        of the limits.
+    Differs from the source: the source's code overwrites parameters outside of the limits. Here, they stay as they are.
     """
 
     def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:

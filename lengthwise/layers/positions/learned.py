@@ -9,7 +9,7 @@ from lengthwise.layers.positions.base import POSITIONS, PositionEncoding, Positi
 
 @POSITIONS.register("learned")
 class LearnedPositions(PositionEncoding):
-    """x_t + P_t with a learned table P [max_positions, D], which starts as N(0, 0.02^2).
+    """x_t + P_t with a learned table P [max_positions, D], which is initially drawn from N(0, 0.02^2).
 
     Raises:
         ValueError: a string is longer than the table.

@@ -13,15 +13,16 @@ class RandomizedPositions(PositionEncoding):
     """x_t + PE(p_t) with the sinusoids of `position_sinusoids` at increasing positions p_0 < p_1 < ...
 
     In training, the positions are T of the numbers 0 ... `max_positions` - 1, drawn for each batch. Without a
-    generator, as in evaluation, p_t = t. Drawn positions would differ between strings that share a prefix. The encoding
-    has no parameters.
+    generator, as in evaluation, p_t = t. With drawn positions, answers to one prefix would differ between strings. The
+    encoding has no parameters.
 
     Raises:
         ValueError: a string is longer than the range.
 
-    Source: Ruoss et al., "Randomized positional encodings boost length generalization of transformers" (ACL 2023),
-        and their code, which draws one sample for each batch, from 2,048 positions.
-    Differs from the source: the source also draws in evaluation. A model does so here if its `drawing` has a generator.
+    Source: Ruoss et al., "Randomized positional encodings boost length generalization of transformers" (ACL 2023), and
+        their code, which draws one sample for each batch, from 2,048 positions.
+    Differs from the source: the source also draws in evaluation. Here, only a copy of the model that was made by
+        `drawing` does so.
     """
 
     size_setting = "position_range"

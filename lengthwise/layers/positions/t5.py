@@ -23,10 +23,10 @@ MAX_DISTANCE = 128
 class T5Bias(DistanceBias):
     """Scores q_i . k_j / sqrt(E) + b_h(bucket(i - j)), with a learned table [H, 32] that all layers share; for any T.
 
-    `t5_buckets` defines the buckets. The table starts as N(0, 1 / D).
+    `t5_buckets` defines the buckets. The table is initially drawn from N(0, 1 / D).
 
     Source: Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text transformer" (2020),
-        section 2.1; the start of the table follows Hugging Face's port.
+        section 2.1; the initialization of the table follows Hugging Face's port.
     Differs from the source: scores are divided by sqrt(E), as in all layers here; T5 does not divide them.
     """
 

@@ -11,9 +11,9 @@ from lengthwise.layers.positions.base import POSITIONS, CausalAttention, Positio
 from lengthwise.ops.sinusoids import distance_sinusoids
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 22
-"""The largest number of scores that are computed at once. With this limit, scores of 64 strings of 100 to 500 symbols
-are computed the fastest. Larger parts use memory that the system clears each time, and have more masked scores. Smaller
-parts need more calls.
+"""The largest number of scores that are computed at once. This limit is the fastest for 64 strings of 100 to 500
+symbols. Larger parts use memory that the operating system clears each time, and compute more scores that are masked.
+Smaller parts need more calls.
 """
 
 
@@ -21,8 +21,8 @@ parts need more calls.
 class TransformerXLPositions(PositionEncoding):
     """Scores ((q_i + u_h) . k_j + (q_i + v_h) . W_R R_{i-j}) / sqrt(E), with sinusoids R of the distance; for any T.
 
-    u and v [H, E] are learned and shared by all layers. Each layer learns its own map W_R [D, D]. All start as
-    N(0, 0.02^2).
+    u and v [H, E] are learned and shared by all layers. Each layer learns its own map W_R [D, D]. All are initially
+    drawn from N(0, 0.02^2).
 
     Source: Dai et al., "Transformer-XL: attentive language models beyond a fixed-length context" (ACL 2019), section
         3.3, and their code, which has the sines of R first, then the cosines.
@@ -116,9 +116,9 @@ class XLAttention(CausalAttention):
     def _shifted_scores(self, query: Float[Tensor, "B H N E"], stop: int) -> Float[Tensor, "B H N M"]:
         """Return the second term of scores for the last N of M = `stop` positions; scores of later keys are arbitrary.
 
-        Columns of the scores belong to falling distances, so row n must move N - 1 - n columns to the left. This needs
-        no gather: with one more column in front, the matrix is read as one list. Without its first N numbers, this list
-        is again cut into rows, each one number shorter than before.
+        Columns of the scores belong to falling distances, so row n must move N - 1 - n columns to the left. No gather
+        is needed for this. A column is added in front, and the matrix is flattened into one list. The first N numbers
+        of the list are dropped. The rest is cut into rows that are one number shorter than before.
         """
         count = query.shape[2]
         distance_scores = self._distance_scores(query, F.pad(self.falling[:, -stop:], (0, 0, 1, 0)))
