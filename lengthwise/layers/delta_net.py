@@ -48,7 +48,7 @@ _normalize = in_full_precision(F.normalize)  # bfloat16 could make a key longer 
 
 
 class DeltaNetLayer(TabledLayer):
-    r"""A memory that stores values by keys, with a state of [K, K] numbers for each of H heads, K = D / H.
+    r"""An associative memory, with a state of [K, K] numbers for each of H heads, K = D / H.
 
     For each head, with z the features and n = `householders` sub-steps j:
 

@@ -74,8 +74,8 @@ class TimestepScales(LoopScales):
 class ConstantScales(LoopScales):
     """Learned gains and gates that all loops share: the baseline for the timestep encoding.
 
-    Source: ours. The published plain loop is not a baseline for the encoding alone. For decision trees, it also has
-        another norm, and for dynamic programming another norm and activation.
+    Source: ours. The published plain loop is not a baseline for the encoding alone. It also has another norm for
+        decision trees, and another norm and activation for dynamic programming.
     """
 
     def __init__(self, *, d_model: int, gates: Gates = "closed") -> None:

@@ -265,7 +265,7 @@ def make_model(name: str, task: Alphabet | Vectors, *, seed: int = 0, **config: 
     """
     model: type[Any] = MODELS[name]
     if not isinstance(task, Alphabet | Vectors):
-        raise ValueError(f"task: expected a task, which has symbols and classes, got {task!r}; make one with make_task")
+        raise ValueError(f"task: expected a task, got {task!r}; make one with make_task")
     return build_model(name, validated(model.Config, config, path="model"), task, seed)
 
 

@@ -62,11 +62,11 @@ class BlockLinearRNNConfig(ModelConfig):
     first layer then stop learning. Blocks of reflected columns become the identity or a reflection, and both preserve
     all distances between states.
 
-    Eq. (5) and (6) of Fan et al. (2024), taken literally, are `"clamped"` columns with a `"linear"` input map and a
-    first state of `"zero"`. SD-SSM (preset `sd2025`) has `"unit"` columns without hidden units, so each symbol learns
-    its own matrix and input directly. States with unit columns may grow without limit. So a state is scaled down if its
-    largest number exceeds 2^30 (`lengthwise.ops.in_range`). The norms before later layers and the read-out pass on only
-    the direction of a state.
+    Eq. (5) and (6) of Fan et al. (2024), taken literally, correspond to `"clamped"` columns with a `"linear"` input map
+    and a first state of `"zero"`. SD-SSM (preset `sd2025`) has `"unit"` columns without hidden units, so each symbol
+    learns its own matrix and input directly. States with unit columns may grow without limit. So a state is scaled down
+    if its largest number exceeds 2^30 (`lengthwise.ops.in_range`). The norms before later layers and the read-out pass
+    on only the direction of a state.
     """
 
     used_with = MappingProxyType(
@@ -94,8 +94,8 @@ class BlockLinearRNNConfig(ModelConfig):
         check_divides_width("block_dim", self.block_dim, self.d_model)
         if self.block_dim == 1 and self.columns == "rescaled":
             raise ValueError(
-                "block_dim: expected at least 2 with columns 'rescaled', whose mean is subtracted, got 1; choose "
-                "columns='clamped'"
+                "block_dim: expected at least 2 with columns 'rescaled', because their mean is subtracted, got 1; "
+                "choose a larger block_dim or columns='clamped'"
             )
         if not self.hidden and (self.columns not in (*HARDENED, "unit") or self.num_layers > 1):
             raise ValueError(
@@ -260,7 +260,8 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
 
     def _chunks(self, inputs: Int64[Tensor, "B T"]) -> Sequence[Int64[Tensor, "B _"]]:
         """Return the strings in chunks whose states fit in memory."""
-        # Layers above the first need a transition matrix at each position. The first layer looks them up in a table.
+        # Layers above the first need a transition matrix at each position. The first layer looks up its matrices in a
+        # table.
         numbers = self.config.d_model * (self.config.block_dim if self.config.num_layers > 1 else 1)
         size = max(1, MAX_ELEMENTS_PER_CHUNK // max(1, len(inputs) * numbers))
         chunks: Sequence[Tensor] = inputs.split(size, 1)

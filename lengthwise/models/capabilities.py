@@ -139,7 +139,7 @@ class HoldsParts(ABC):
 
 
 class ReadsContinuations(ABC):
-    """A model that reads a string once, and then answers each prefix of it continued by other symbols."""
+    """A model that reads a string once, and then answers continuations of each of its prefixes."""
 
     @abstractmethod
     def continued_logits(self, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]) -> Float[Tensor, "B P W S Y"]:
@@ -206,10 +206,8 @@ class HoldsDistributions(ABC):
     ) -> Float[Tensor, "B T"]:
         """Return the log probability of each answer, given all symbols and answers before it.
 
-        Positions without a target have 0.
-
-        The tables are exp(logits), and the logits have to be normalized. The gradients with respect to the logits are
-        then expected counts.
+        Positions without a target have 0. The tables are exp(logits), and the logits have to be normalized. The
+        gradients with respect to the logits are then expected counts.
         """
 
 

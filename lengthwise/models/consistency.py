@@ -209,7 +209,7 @@ def check_made_alike(one: SequenceModel, again: SequenceModel, task: Alphabet) -
         if not torch.allclose(one(strings), again(strings), rtol=0, atol=0, equal_nan=True):
             raise ValueError(
                 f"{name}: expected the same answers each time it is made with the same weights, got different answers; "
-                "store numbers that are not trained by register_buffer"
+                "use register_buffer to store numbers that are not trained"
             )
 
 
@@ -305,7 +305,7 @@ def _compare(
 
 
 def _tensor(model: SequenceModel, method: str, given: object, shape: tuple[int, ...], what: str) -> Tensor:
-    """Return the object if it is a floating-point tensor of this shape, where -1 means any size; raise otherwise."""
+    """Return the object if it is a floating-point tensor of this shape, where -1 means any size; otherwise, raise."""
     got = type(given).__name__
     if isinstance(given, Tensor):
         fits = given.ndim == len(shape) and all(

@@ -18,8 +18,7 @@ MAX_MESSAGES = 64
 """The largest number of classes of categorical messages. A table has a row for each pair of classes."""
 
 FALL_START, FALL_END = 0.6, 0.9
-"""The fractions of training at which the temperature of categorical messages begins and ends to fall; afterwards, it is
-0."""
+"""The fractions of training between which the temperature of categorical messages falls. Afterwards, it is 0."""
 
 
 class GridRecurrenceConfig(ModelConfig):

@@ -93,7 +93,7 @@ def _backbone_of(model: nn.Module) -> nn.Module:
     for part in (model, backbone):
         if not hasattr(part.config, "vocab_size"):
             raise ValueError(
-                "model: expected a model that reads tokens, so with vocab_size in its config, got a "
+                "model: expected a model that reads tokens, whose config has vocab_size, got a "
                 f"{type(part).__name__}; if it also reads other inputs, give the part that reads text"
             )
     return backbone

@@ -30,8 +30,8 @@ class LinearRNNGeneratorConfig(ModelConfig):
 class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
     """h_i = W_h h_{i-1} + W_x x_i, y_i = W_y h_i + b_y from h_0 = 0; `generate` sets x_{i+1} to the argmax of y_i.
 
-    Like every model, it answers given strings. To generate, its symbols must be its classes, in the same order,
-    followed by START as the last symbol. Generation begins with START, so h_1 is START's column of W_x.
+    Like every model of this package, it can answer given strings. To generate, its symbols must be its classes, in the
+    same order, followed by START as the last symbol. Generation begins with START, so h_1 is START's column of W_x.
 
     Source: "update on rnn memorization" (20 November 2023), its definition.
     Differs from the source: the source does not mention ties. Here, the lowest index wins a tie, or a tie is an error.
@@ -115,9 +115,8 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
     def generate_exactly(self, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
         """Return the symbols of `generate`, computed in rational arithmetic.
 
-        Parameters become fractions without rounding.
-
-        Fractions get longer with every step, unless W_h is a matrix of integers of finite order.
+        Parameters become fractions without rounding. Fractions get longer with every step, unless W_h is a matrix of
+        integers of finite order.
         """
         self._check_generates(count)
         hidden, inputs, readout = (

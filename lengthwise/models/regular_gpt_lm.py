@@ -53,7 +53,7 @@ class RegularGPTLMConfig(ModelConfig):
 
 
 class DilatedAttention(CausalAttention):
-    """Attention to C positions at multiples of a stride back, each with its own bias (`ops.dilated_attention`)."""
+    """Attention to C positions, at multiples of a stride, each with its own bias (`ops.dilated_attention`)."""
 
     def __init__(self, bias: Float[Tensor, "H C"], stride: int) -> None:
         self.bias, self.stride = bias, stride
@@ -128,7 +128,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
                 module.reset_parameters()
 
     def with_max_levels(self, max_levels: int | None) -> "RegularGPTLM":
-        """Return a copy with another limit of levels; the copy shares all parameters.
+        """Return a copy with another limit on the number of levels; the copy shares all parameters.
 
         Example:
             >>> model = RegularGPTLM(RegularGPTLMConfig(d_model=8, chunk_size=2), vocab_size=3, num_classes=3)

@@ -51,8 +51,8 @@ class SetAnswers(nn.Module):
             logit of member m, and the net has no other outputs.
 
     Raises:
-        ValueError: the task has no sets or no class for other sets, or an argument is out of range; when it is called,
-            the net has too few outputs.
+        ValueError: the task has no sets or no class for other sets, or an argument is out of range; when the module is
+            called, the net has a wrong number of outputs.
 
     Example:
         >>> from lengthwise import make_task

@@ -33,7 +33,7 @@ class StateSpaceConfig(StackedConfig):
 
 
 class StackedRNN(RecurrentModel):
-    """Embedded symbols, residual layers z + layer(norm(z)), a norm, and a read-out with a hidden layer of ReLU.
+    """Embedded symbols, residual layers z + layer(norm(z)), a norm, and a read-out with a hidden ReLU layer.
 
     The state of a string consists of the states of all layers, one after another, and the output of the last layer for
     the newest symbol. The answer is read from this output. Embedding, norms and read-out are as in `block-linear-rnn`.
@@ -125,8 +125,7 @@ class StackedRNN(RecurrentModel):
             yield features, state
 
     def _repeats(self, tokens: Int64[Tensor, "B T"]) -> bool:
-        """Return whether there are more positions than symbols. Exported graphs must work in both cases, so they use
-        True."""
+        """Return whether there are more positions than symbols; True for exported graphs, which cover both cases."""
         return torch.compiler.is_exporting() or tokens.numel() > self.embedding.num_embeddings
 
     def _layers(self) -> Sequence[RecurrentLayer]:

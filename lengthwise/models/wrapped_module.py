@@ -49,7 +49,7 @@ def wrap_module(
     """Wrap a torch module, or a function, that maps token ids [B, T] to logits [B, T, Y] as a model of this package.
 
     The result can be measured, attacked and certified. The net always reads whole strings, so nothing is proved about
-    it: the level is `refuted` or `tested`. For recurrent nets, `wrap` gives more.
+    it: the level is `refuted` or `tested`. For recurrent nets, use `wrap`, which allows proofs.
 
     The logits at a position must answer the prefix that ends there. Tests on a few strings check this now, and again
     before the net is attacked, certified or trained. Gradients with respect to later symbols must be exactly 0. Up to
@@ -63,8 +63,7 @@ def wrap_module(
         answers: instead of `num_classes`, the rule by which the net's outputs become a set of symbols.
         num_symbols: the number of the task's symbols, if symbol v is token v.
         tokens: instead of `num_symbols`, the token of each symbol.
-        begin: the token that the module reads before each string, if it needs one. The logits at this token are left
-            out.
+        begin: the token that the module reads before each string, if it needs one. Its logits are left out.
         max_length: the largest length in symbols that the module reads. Longer strings are not tried, and nothing is
             claimed about them.
 

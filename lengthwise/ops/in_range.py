@@ -10,9 +10,9 @@ state as large as L. States that grow beyond L and shrink again are an exception
 than without c. For the gradient, c is a constant.
 
 If v = 0, the states are f_t times the states without c, with f_t = min(f_{t-1}, L / |A_t ... A_1 x_0|). If all states
-without c are finite, they are computed as usual and multiplied by f. If not, the positions are halved, and the second
-half continues from the last state of the first half. If v is not 0, the states are computed one after another from the
-first c_t below 1 on.
+without c are finite, they are computed as usual and multiplied by f. If not, the positions are split into two halves,
+and the second half continues from the last state of the first half. If v is not 0, the states are computed one after
+another from the first c_t below 1 on.
 
 Source: ours; the scaling of forward variables in hidden Markov models (Rabiner, 1989) is similar.
 """

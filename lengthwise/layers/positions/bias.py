@@ -16,7 +16,8 @@ query, so scores above the diagonal are wasted. With a single part, this is almo
 parts, less is wasted, but starting the parts takes longer."""
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 22
-"""The largest number of scores in a part. With 4 heads, parts of strings above 8,192 symbols have fewer queries."""
+"""The largest number of scores in a part. With 4 heads, this limits the number of queries in strings longer than 8,192
+symbols."""
 
 
 class ScoreBias(PositionEncoding):
