@@ -1,4 +1,4 @@
-"""Modules that torch wraps around other modules or puts in their place, and hints on how to get the plain module."""
+"""Modules that torch uses to wrap or replace other modules, and hints on how to get the plain module."""
 
 from torch import nn
 from torch.nn.utils import parametrize
