@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from lengthwise.registry import lazy_names
 from lengthwise.version import __version__
 
-if os.name != "posix":  # once here, so that the first import does not fail with "No module named 'fcntl'"
+if os.name != "posix":  # checked here, so that the first import does not fail with "No module named 'fcntl'"
     raise ImportError(
-        "lengthwise: expected a POSIX system, as Linux is, with locks on files (fcntl), forkserver and resource, got "
+        "lengthwise: expected a POSIX system such as Linux, with file locks (fcntl), forkserver and resource, got "
         f"{os.name!r}; on Windows, use the Windows Subsystem for Linux"
     )
 

@@ -1,4 +1,4 @@
-"""``python -m lengthwise`` is the command ``lengthwise``."""
+"""The module that ``python -m lengthwise`` runs: it starts the command ``lengthwise``."""
 
 from lengthwise.cli.app import main
 

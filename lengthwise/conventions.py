@@ -10,8 +10,8 @@ SEP, BAR = 0, 1
 """The ids of two symbols in problems written as strings: ``<sep>`` ends a problem, and ``|`` separates its parts."""
 
 NUM_SPECIAL = 2
-"""The number of ids before the ids of letters and integers: in these problems, integer n is symbol
-``NUM_SPECIAL + n``."""
+"""The number of special ids, which come before the ids of letters and integers. In problems written as strings, integer
+n is symbol ``NUM_SPECIAL + n``."""
 
 
 class Diverged(RuntimeError):

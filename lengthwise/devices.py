@@ -1,8 +1,8 @@
-"""Devices: choosing the device that a net runs on, naming it in results, moving tensors to it, and its arithmetic.
+"""Devices: choosing the device of a net, naming it in results, moving tensors to it, and checking its arithmetic.
 
 Batches, noise and initial weights are drawn on the CPU and then moved, because the CPU's generators give the same
-numbers everywhere. Results on other devices may differ in the last bits, because sums have another order there. With a
-single thread, sums have one order, so a repeated run on the CPU gives the same bits. The nets are small, so more
+numbers everywhere. Results on other devices may differ in the last bits, because they add numbers in another order.
+With a single thread, the order is fixed, so a repeated run on the CPU gives the same bits. The nets are small, so more
 threads would also be far slower on a busy machine.
 """
 
@@ -61,7 +61,10 @@ def find_device(name: str) -> torch.device:
 
 
 def default_device() -> torch.device:
-    """Return the device that the environment variable `LENGTHWISE_DEVICE` names, or the CPU; workers inherit it."""
+    """Return the device that the environment variable `LENGTHWISE_DEVICE` names, or the CPU.
+
+    Worker processes inherit this variable.
+    """
     try:
         return find_device(os.environ.get(VARIABLE, "cpu"))
     except ValueError as problem:
@@ -69,7 +72,10 @@ def default_device() -> torch.device:
 
 
 def describe_device(device: torch.device) -> str:
-    """Return the kind and the model of a device. Results name the device, because their last bits depend on it."""
+    """Return the kind of a device, with the model of a GPU or the architecture of the machine.
+
+    Results name the device, because their last bits depend on it.
+    """
     if device.type == "cuda":
         return f"cuda ({torch.cuda.get_device_name(device)})"
     return f"{device.type} ({platform.machine()})"
@@ -96,17 +102,18 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
 def on_device_assert(condition: Tensor, sentence: str) -> None:
     """Make the device stop the program with the message `sentence` if any element of the condition is false.
 
-    The program does not wait for the result. Use this only on devices outside of `SYNCHRONOUS_DEVICES`.
+    The program does not wait for the result. Use this only on devices that are not in `SYNCHRONOUS_DEVICES`.
     """
     torch._assert_async(condition.all(), sentence)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Use one torch thread inside the context, and the previous number of threads afterwards; also a decorator.
+    """Use one torch thread inside the context, and the previous number of threads afterwards.
 
-    Inside, denormal float32 numbers become 0 if the processor supports this. Arithmetic on denormal numbers takes up to
-    a hundred times as long, and the probabilities of states that do not occur are often denormal.
+    The function can also serve as a decorator. Inside, denormal float32 numbers become 0 if the processor supports
+    this. Arithmetic on denormal numbers takes up to a hundred times as long, and the probabilities of states that do
+    not occur are often denormal.
     """
     threads, flushed = torch.get_num_threads(), _flushes()
     torch.set_num_threads(1)
@@ -136,10 +143,10 @@ def _flushes() -> bool:
 
 @contextmanager
 def computing_in(precision: Precision, device: torch.device) -> Iterator[None]:
-    """Compute products of matrices in this precision inside the context.
+    """Compute matrix products in this precision inside the context.
 
-    With either precision, the products inside cuDNN's recurrences and convolutions do not use TF32, which keeps only 11
-    bits and is torch's default there.
+    With either precision, the products inside cuDNN's recurrences and convolutions do not use TF32, which is torch's
+    default there and keeps only 11 significant bits.
     """
     products: Any = nullcontext() if precision == "float32" else torch.autocast(device.type, dtype=torch.bfloat16)
     with products, _without_tf32() if device.type == "cuda" else nullcontext():
@@ -157,14 +164,14 @@ def _without_tf32() -> Iterator[None]:
 
 
 def lowers_precision() -> bool:
-    """Return whether products here are less precise than float32, as inside `computing_in("bfloat16", ...)`."""
+    """Return whether products are currently less precise than float32, as inside `computing_in("bfloat16", ...)`."""
     return any(torch.is_autocast_enabled(kind) for kind in AUTOCAST)
 
 
 def in_full_precision(function: Callable[Given, Result]) -> Callable[Given, Result]:
     """Make a function of tensors compute in float32, even inside `computing_in("bfloat16", ...)`.
 
-    Recurrences need full precision, because every step continues from the rounding errors of all steps before.
+    Recurrences need full precision, because every step inherits the rounding errors of all earlier steps.
     """
 
     @wraps(function)
@@ -185,7 +192,7 @@ def in_full_precision(function: Callable[Given, Result]) -> Callable[Given, Resu
 def check_arithmetic() -> None:
     """Raise a ValueError if torch or its environment is set to change float32 arithmetic on a CPU.
 
-    Certificates hold for ordinary float32 arithmetic, and the settings that identify a run do not record another
+    Certificates hold only for ordinary float32 arithmetic. The settings that identify a run do not record the
     arithmetic.
     """
     try:

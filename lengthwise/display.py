@@ -38,7 +38,7 @@ class Plotted(NamedTuple):
 
 
 def printable(text: str) -> str:
-    """Return a text whose control characters are written as Python escapes.
+    """Return a text whose unprintable characters are written as Python escapes.
 
     XML cannot contain control characters, and terminals obey them.
 
@@ -50,7 +50,7 @@ def printable(text: str) -> str:
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Return rows as CSV, with an apostrophe before each text that a spreadsheet would take for a formula.
+    """Return rows as CSV, with an apostrophe before each text that a spreadsheet would read as a formula.
 
     Example:
         >>> print(csv_text([("=1+1", "-3", -3, "a")]), end="")
@@ -97,7 +97,9 @@ _MARKUP = [
 
 
 def spelled(string: Sequence[str], symbols: Sequence[str] = ()) -> str:
-    """Return the symbols of a string as one text, with spaces between the symbols if any symbol is a word.
+    """Return the symbols of a string as one text.
+
+    Spaces separate the symbols if a symbol of the string, or one of `symbols`, has several characters.
 
     Example:
         >>> spelled(("a", "b")), spelled(("login", "view")), spelled(("a", "b"), symbols=("a", "b", "ab"))
@@ -110,11 +112,13 @@ MAX_PERIOD = 16
 """The largest number of symbols of a word whose repetitions are written as a power."""
 
 MIN_RUN, MIN_REPETITIONS = 4, 3
-"""The smallest numbers of equal symbols, and of equal words, that are written as a power."""
+"""The smallest number of equal symbols in a row, and of equal words in a row, that are written as a power."""
 
 
 def in_powers(string: Sequence[str]) -> str:
-    """Return the symbols of a string with repetitions as powers, from left to right, the longest repetition first.
+    """Return the symbols of a string as one text, with repetitions written as powers.
+
+    From left to right, the longest repetition that begins at each index becomes a power.
 
     Example:
         >>> in_powers("a" * 76 + "bb"), in_powers("c" + "ab" * 30 + "aaa"), in_powers(("login", "view") * 5)
@@ -147,7 +151,7 @@ def _repetitions(string: Sequence[str], start: int, period: int) -> int:
 
 
 def counted(count: int, what: str) -> str:
-    """Return a number and a noun in singular or plural.
+    """Return a number and a noun in the singular or the plural.
 
     Example:
         >>> counted(1, "state"), counted(1_200, "state")

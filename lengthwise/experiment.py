@@ -1,4 +1,4 @@
-"""The contract of an experiment: cells of runs, the measurement of each run, and the paper's entry for each cell."""
+"""The definition of an experiment: cells of runs, the measurement of each run, and the paper's entry for each cell."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -47,7 +47,7 @@ class Cell(NamedTuple):
     - `published`: the paper's entry, as printed.
     - `window`: the scored lengths, if they are not the whole dense range.
     - `task`: the scored task, one of the runs' `other_tasks`, if it is not the task on which the runs train.
-    - `part`: the name of the cell's matrix, if an experiment has several.
+    - `part`: the name of the matrix that contains the cell, if an experiment has several matrices.
     - `printed`: the entries of several papers, each with its own protocol.
     """
 
@@ -82,9 +82,9 @@ class Scoring(NamedTuple):
 
 
 class Requirements(NamedTuple):
-    """What the runs of an experiment need besides a laptop and the package.
+    """The requirements of an experiment's runs, besides a laptop and the package.
 
-    - `needs`: sentences about the device, data and time that the runs take, if a laptop does not suffice. They are
+    - `needs`: sentences about the device, data and time that the runs require, if a laptop does not suffice. They are
       printed before the start.
     - `lacks`: a sentence about missing inputs of the runs, such as a text that is not part of the package.
     - `weights`: the study inspects the nets, so recorded results cannot replace runs.
@@ -133,7 +133,7 @@ class Experiment(NamedTuple):
 
     @property
     def specs(self) -> list[RunSpec]:
-        """The specifications of all runs, cell by cell; a run of several cells is listed once."""
+        """The specifications of all runs, cell by cell; a run that belongs to several cells is listed once."""
         return list({spec.id: spec for cell in self.cells for spec in cell.specs}.values())
 
     @property
@@ -161,10 +161,10 @@ class Experiment(NamedTuple):
         return [_SMOKE] if scale == "smoke" else [note for note in self.notes if f"`{scale}`" in note]
 
     def select(self, rows: str = "", columns: str = "") -> "Experiment":
-        """Return the experiment with only the cells in the named rows and columns; an empty text names all of them.
+        """Return the experiment with only the cells in the named rows and columns; an empty text selects all of them.
 
-        Names are separated by commas. A name may be typed in lower case, with a hyphen in place of any run of other
-        characters than letters and digits.
+        Names are separated by commas. A name may be typed in lower case, with one hyphen in place of any sequence of
+        characters that are neither letters nor digits.
 
         Raises:
             ValueError: there is no row or column of this name, or no cell is in both.
@@ -248,7 +248,7 @@ def with_seeds(spec: RunSpec, seeds: Iterable[int]) -> tuple[RunSpec, ...]:
 
 
 def check_is_not_paper(scale: Scale, reason: str = "this experiment is not from a paper") -> None:
-    """Raise a ValueError with a reason if the scale is `paper`; for experiments whose sizes no paper gives."""
+    """Raise a ValueError with a reason if the scale is `paper`. Experiments call this if no paper gives their sizes."""
     if scale == "paper":
         raise ValueError(f"scale: expected small or smoke, got paper, but {reason}; use small, or smoke for a trial")
 

@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, and JSON with a digest that reveals changed numbers."""
+"""Files that are written completely or not at all, and JSON with a digest that reveals changes."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 HOST = platform.node().replace("/", "-")[:64] or "localhost"
-"""This machine's name, which goes into names of files: processes on two machines may have the same number."""
+"""This machine's name, which goes into names of files, because processes on two machines may have the same id."""
 
 
 class UnreadableFile(ValueError):
@@ -89,10 +89,11 @@ def check_suffix(argument: str, path: Path, suffixes: Collection[str]) -> None:
 
 
 def write_by_rename(path: Path, content: bytes) -> None:
-    """Write a file by renaming a complete draft, so that readers and crashes find the old content or the new content.
+    """Write a file by renaming a complete draft.
 
-    The draft is in the same folder, because a rename must stay on one file system. Its name contains the machine and
-    the process. A link is replaced, and its target stays as it is.
+    So a reader finds either the old or the new content, even during the writing or after a crash. The draft is in the
+    same folder, because a rename must stay on one file system. Its name contains the machine and the process. A link is
+    replaced, and its target stays as it is.
 
     Raises:
         OSError: the file cannot be written, for example because the disk is full, or the path is a pipe or a device.
@@ -103,7 +104,7 @@ def write_by_rename(path: Path, content: bytes) -> None:
     draft = path.with_name(f".{path.name}.{HOST}.{os.getpid()}")
     try:
         with naming(path):
-            # A killed process of the same number may have left a draft, or the name may be a link to another file.
+            # A killed process with the same id may have left a draft, or the name may be a link to another file.
             draft.unlink(missing_ok=True)
             # Mode "x" creates the file, so a link that appears under this name in the meantime is not followed.
             with draft.open("xb") as file:
@@ -212,7 +213,7 @@ def strict_json_loads(text: str | bytes) -> Any:
             return int(number)
         except ValueError:  # Python refuses to convert more than 4,300 digits
             raise ValueError(
-                f"expected numbers that can be read, got a number with {len(number):,} digits; round it"
+                f"expected numbers that Python can read, got a number with {len(number):,} digits; round it"
             ) from None
 
     try:

@@ -7,7 +7,7 @@ STATUS = Path("/proc/self/status")
 
 
 def peak_megabytes() -> float:
-    """Return the largest memory of this process so far, in megabytes.
+    """Return the peak memory of this process so far, in megabytes.
 
     On Linux the function reads the kernel's status file, because getrusage may report the parent's peak there.
     """

@@ -21,7 +21,7 @@ SUFFIXES = (".png", ".svg", ".pdf")
 
 
 class Picture(NamedTuple):
-    """A drawing as SVG, which notebooks display with the text color of the page. Files show it on white paper.
+    """A drawing as SVG, which notebooks display in the text color of the page. In files, it has a white background.
 
     Example:
         >>> Picture("<svg></svg>")._repr_svg_()
@@ -48,11 +48,10 @@ def check_picture(path: Path) -> None:
 
 
 def pictures(requests: Sequence[tuple[str, Chart | str]]) -> list[bytes] | None:
-    """Draw charts, or drawings in SVG, as `"svg"`, as `"pdf"`, or as `"png"` at twice the size.
+    """Draw charts, or drawings in SVG, each as `"svg"`, as `"pdf"`, or as `"png"` at twice the size.
 
-    Return None, with a warning, if that is impossible.
-
-    A separate process draws all of them, because it takes a second to start.
+    Return None, with a warning, if the chart library crashes. A single other process makes all pictures, because it
+    takes a second to start.
 
     Raises:
         RuntimeError: a chart is invalid.
@@ -78,11 +77,12 @@ def _run_renderer(requests: str) -> subprocess.CompletedProcess[str]:
 
 
 def write_picture(chart: Chart | str, path: Path) -> bool:
-    """Draw a chart, or a drawing in SVG, into a file; return False, with a warning, if that is impossible.
+    """Draw a chart, or a drawing in SVG, into a file; return False, with a warning, if the chart library crashes.
 
     Raises:
-        ValueError: the name ends in none of `SUFFIXES`.
+        ValueError: the name does not end in one of `SUFFIXES`.
         OSError: the file cannot be written.
+        RuntimeError: the chart is invalid.
     """
     check_picture(path)
     # A drawing in SVG is ready to write, without the renderer.
@@ -99,9 +99,9 @@ def save_drawing(svg: str, path: Path) -> None:
     """Write a drawing in SVG into a PNG, SVG or PDF file.
 
     Raises:
-        ValueError: the name ends in none of `SUFFIXES`.
+        ValueError: the name does not end in one of `SUFFIXES`.
         OSError: the file cannot be written.
-        RuntimeError: the chart library crashed; SVG files do not need it.
+        RuntimeError: the chart library crashed, or the drawing is invalid. Writing an SVG file needs no library.
     """
     if not write_picture(svg, path):
         raise RuntimeError(f"{path}: not written, because the picture could not be drawn; write an .svg file instead")
@@ -109,6 +109,6 @@ def save_drawing(svg: str, path: Path) -> None:
 
 @cache
 def chart_library() -> str | None:
-    """Return the JavaScript that draws charts on a page, made once; None, with a warning, if that is impossible."""
+    """Return the JavaScript that draws charts on a page, or None, with a warning, if the chart library crashes."""
     contents = pictures([("library", {})])
     return None if contents is None else contents[0].decode()

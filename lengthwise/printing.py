@@ -17,7 +17,7 @@ from lengthwise.display import printable
 
 def print_line(console: Console, text: str) -> None:
     """Print one line without wrapping, colors or markup, and with control characters escaped."""
-    # In a plain string, rich would replace words such as ":bug:" by pictures; a Text stays as it is.
+    # In a plain string, rich would replace words such as ":bug:" by emoji; a Text stays as it is.
     console.print(Text(printable(text)), soft_wrap=True)
 
 

@@ -57,7 +57,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 EXTENSIONS = "LENGTHWISE_EXTENSIONS"
-"""The environment variable that lists users' Python files, whose members join the package's own in every process."""
+"""The environment variable that lists users' Python files. Every process adds their members to the package's own."""
 
 _loaded: set[Path] = set()
 
@@ -73,7 +73,7 @@ def load_extensions(paths: Iterable[str] | None = None) -> None:
     A file that was already imported, or that is the running program, is not run again.
 
     Raises:
-        ValueError: a file does not exist, or raises an exception.
+        ValueError: a file does not exist, is not a .py file, or raises an exception.
     """
     for path in map(Path, extensions() if paths is None else paths):
         if path in _loaded:
@@ -102,7 +102,7 @@ def load_extensions(paths: Iterable[str] | None = None) -> None:
 
 
 def loaded_extensions() -> list[Path]:
-    """Return the loaded Python files of users, in order."""
+    """Return the loaded Python files of users, in alphabetical order."""
     return sorted(_loaded)
 
 
@@ -114,7 +114,7 @@ def innermost_frame(error: BaseException, files: Iterable[Path]) -> traceback.Fr
 
 
 def file_of(member: object) -> str | None:
-    """Return the file that defines a class or function, or None without a file, as in a notebook."""
+    """Return the file that defines a class or function, or None if there is no file, as in a notebook."""
     file: str | None = getattr(sys.modules.get(str(member.__module__)), "__file__", None)
     return file
 
@@ -157,7 +157,8 @@ class Registry(Mapping[str, Member], Generic[Member]):
 
         Raises:
             ValueError: the name is already registered, or contains a character other than letters, digits, `-`, `_`,
-                `/` and `.`. If members name folders, names must begin with a letter, a digit or `_`, without `/`.
+                `/` and `.`. If members name folders, names must begin with a letter, a digit or `_`, without `/`. The
+                decorator raises this error if the member is not a class of the right kind, or lacks methods.
         """
         if not isinstance(name, str):  # the decorator without parentheses
             raise ValueError(f"{self.kind}: expected a name, got {name!r}; add a name, as in register('mine')")

@@ -1,4 +1,4 @@
-"""The process that makes pictures or the chart library: it reads kinds and contents as JSON, and writes base64.
+"""The process that makes pictures. It reads their kinds and contents as JSON, and writes the results in base64.
 
 `lengthwise.pictures` starts it as a separate process, because V8, which draws, reserves gigabytes of address space and
 ends its process if it does not get them.

@@ -9,6 +9,6 @@ def test_a_system_without_posix_is_one_sentence() -> None:
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[-1] == (
-        "ImportError: lengthwise: expected a POSIX system, as Linux is, with locks on files (fcntl), forkserver and "
+        "ImportError: lengthwise: expected a POSIX system such as Linux, with file locks (fcntl), forkserver and "
         "resource, got 'nt'; on Windows, use the Windows Subsystem for Linux"
     )

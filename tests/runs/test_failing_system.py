@@ -97,7 +97,7 @@ def test_numbers_with_more_digits_than_python_converts(tmp_path: Path) -> None:
     digits = "1" * 5_000
     (tmp_path / "labels.jsonl").write_text(f'{{"string": "ab", "label": "x"}}\n{{"string": "b", "label": {digits}}}\n')
     with pytest.raises(
-        ValueError, match=r"^examples: row 2: expected numbers that can be read, got a number with 5,000 digits"
+        ValueError, match=r"^examples: row 2: expected numbers that Python can read, got a number with 5,000 digits"
     ):
         read_examples(tmp_path / "labels.jsonl")
     (tmp_path / "strings.dat").write_text(f"1 2\n1 {digits} a\n")

@@ -1,4 +1,4 @@
-"""Claims of papers and their evidence: a number of a page, or a page and a test."""
+"""Claims of papers and their evidence: a number on a page, or a page and a test."""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -13,19 +13,20 @@ RULES: Mapping[Verdict, str] = MappingProxyType(
     {
         "reproduced": (
             "A *score* is reproduced if our mean is at least the paper's mean, to the digits that the paper prints. "
-            "This also holds for smaller nets. If the paper reports that a net fails (*no more than printed*), our "
-            "score must be at most the paper's highest score. In this case our net must have the paper's size, or "
-            "answer 99 % correctly at the training length. A *difference* is reproduced if it has the paper's sign and "
-            "one of three tests decides it. The first test is Student's test with Holm's correction over a table. The "
-            "second test needs at least four runs in each of two columns: every run of one column is above chance and "
-            "better than all runs of the other. The third test is a 95 % interval of the mean difference over all rows "
-            "of a table that excludes 0. The worse net must have trained for at least as many steps. A *theorem, "
-            "definition or construction* is reproduced if it is implemented as stated, and tested against its "
-            "statement."
+            "This rule also applies if our nets are smaller. If the paper reports that a net fails (*no more than "
+            "printed*), our score must be at most the paper's highest score. In this case, our net must have the "
+            "paper's size, or answer 99 % correctly at the training length. A *difference* is reproduced if it has the "
+            "paper's sign and one of three tests decides it. The first test is Student's test with Holm's correction "
+            "over a table. The second test needs at least four runs in each of two columns: every run of one column is "
+            "above chance and better than all runs of the other. The third test takes the mean difference over all "
+            "rows of a table; its 95 % interval must exclude 0. In the second and third test, the worse net must have "
+            "trained for at least as many steps as the better net. A *theorem, definition or construction* is "
+            "reproduced if it is implemented as stated, and tested against its statement."
         ),
         "contradicted": (
             "At the paper's own size and protocol, a score is lower than the printed score, or a difference has the "
-            "other sign. A mathematical statement about all sizes is contradicted by a counterexample."
+            "other sign. If the paper reports that a net fails, a higher score contradicts it. A "
+            "mathematical statement about all sizes is contradicted by a counterexample."
         ),
         "not decided": (
             "The claim is neither reproduced nor contradicted. Our nets are smaller, trained for fewer steps, or run "
@@ -40,9 +41,9 @@ RULES: Mapping[Verdict, str] = MappingProxyType(
 class Entry(NamedTuple):
     """A comparison of a cell of an experiment's table with the entry that the paper prints for it.
 
-    `figures` are columns of the table; the last one is compared. `fails` means that the claim is a failure: the score
-    is at most the paper's entry. Then `fits` names the column and the figure, in the same row, with the score at the
-    training length. `expected` is the lowest score at which a claim without a printed entry holds.
+    `figures` are columns of the table; the last one is compared. `fails` means that, according to the claim, the net
+    fails: its score is at most the paper's entry. Then `fits` names the column and the figure, in the same row, with
+    the score at the training length. `expected` is the lowest score at which a claim without a printed entry holds.
     """
 
     experiment: str
@@ -157,10 +158,11 @@ class Claim(NamedTuple):
 
 
 class Paper(NamedTuple):
-    """The claims of a paper, with two texts by experiment name: how our experiment is smaller, and the paper's cost.
+    """The claims of a paper, and explanations of our experiments.
 
-    `smaller` describes how our experiment differs from the paper's. `takes` is the cost at scale `paper`, a phrase that
-    follows "takes". `note` is a further explanation of the table of claims.
+    `smaller` describes, by experiment name, how our experiment is smaller than the paper's. `takes` gives the cost of
+    an experiment at scale `paper`, as a phrase that follows "takes". `note` is a further explanation of the table of
+    claims.
     """
 
     title: str
@@ -171,4 +173,4 @@ class Paper(NamedTuple):
 
 
 CLAIMS: Registry[Callable[[], Paper]] = Registry("paper", "lengthwise.studies.claims.papers")
-"""Functions that make the claims of a paper, by its name. A folder of `studies` with a `claims.toml` is a paper."""
+"""Functions that return the claims of a paper, by its name. A folder of `studies` with a `claims.toml` is a paper."""

@@ -53,8 +53,8 @@ def contrast_verdict(higher: Sequence[float], lower: Sequence[float], *, chance:
 
     Disjoint ranges decide the claim if the upper range is above chance.
 
-    With fewer than `MIN_RUNS` runs in a column nothing is decided. If two columns are equally good, the ranges of two
-    runs each are disjoint in a third of all cases, and of four runs each in one of 35.
+    With fewer than `MIN_RUNS` runs in a column, nothing is decided. If two columns are equally good, their ranges are
+    disjoint in a third of all cases with two runs each, and in one of 35 cases with four runs each.
     """
     if min(len(higher), len(lower)) < MIN_RUNS:
         return "not decided"

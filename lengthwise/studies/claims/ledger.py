@@ -59,9 +59,9 @@ class Evaluated(NamedTuple):
 
 
 class Ledger:
-    """An evaluation of claims from a folder of pages with recorded results below; each file is read once.
+    """An evaluation of claims from a folder of pages and of recorded results; each file is read once.
 
-    `reproduce` is the command that repeats an experiment, with its {name} and {scale}.
+    `reproduce` is the command that repeats an experiment, with the placeholders {name} and {scale}.
 
     Raises:
         ValueError: the folder has no records, or evidence names a row, column, page or number that does not exist.
@@ -205,7 +205,7 @@ class Ledger:
         return experiment, cell
 
     def _outcomes(self, evidence: Entry | Effect | Contrast | Rows) -> list[Outcome]:
-        """Return the recorded results of an experiment's present runs."""
+        """Return the recorded results of the runs that an experiment has now."""
         key = evidence.experiment, evidence.scale
         if key not in self._recorded:
             path = self.docs / "results" / "records" / f"{file_stem(*key)}.jsonl.gz"

@@ -7,7 +7,9 @@ from lengthwise.studies.claims.claim import Phrase, TableNumber
 
 
 def number_in(text: str, lookup: TableNumber) -> str:
-    """Return the cell of the only table on a page with this column and line, without a number in brackets after it.
+    """Return the cell of the only table on a page with this column and line.
+
+    A number in brackets at the end of the cell is left out.
 
     Raises:
         ValueError: no table has this column and line, or tables have different cells.
@@ -44,7 +46,8 @@ def phrase_in(text: str, lookup: Phrase) -> str:
     matches = set(re.findall(lookup.pattern, text.replace("\N{NO-BREAK SPACE}", " ")))
     if len(matches) != 1:
         raise ValueError(
-            f"{lookup.page}: expected one number that matches {lookup.pattern!r}, got {len(matches)}; write another"
+            f"{lookup.page}: expected one number that matches {lookup.pattern!r}, got {len(matches)}; write another "
+            "pattern"
         )
     (match,) = matches
     return str(match)

@@ -63,7 +63,7 @@ def test_numbers_of_many_digits_are_named(tmp_path: Path) -> None:
     path = tmp_path / "file.jsonl"
     path.write_text('{"string": "a", "label": 1}\n{"string": "b", "label": ' + "1" * 5_000 + "}\n")
     with pytest.raises(
-        ValueError, match=r"^examples: row 2: expected numbers that can be read, got a number with 5,000 digits"
+        ValueError, match=r"^examples: row 2: expected numbers that Python can read, got a number with 5,000 digits"
     ):
         read_examples(path)
 
