@@ -68,7 +68,7 @@ GROUPS = (
 for group in GROUPS:
     for name, command in group.COMMANDS.items():
         app.command(command, name=name, help=flowing(command.__doc__ or ""))
-app.register_install_completion_command(help="Complete commands and options in your shell, from now on.")
+app.register_install_completion_command(help="Set up the completion of commands and options in your shell.")
 
 
 @one_line_warnings()
@@ -110,11 +110,9 @@ def _guarded(command: Callable[..., Any], call: Callable[[], Any]) -> int:
         return say(line_in_extension(error) + with_flag(str(error), command), 2)
     # Parsers of JSON, TOML and expressions recurse, so deeply nested input ends here.
     except RecursionError:
-        return say(
-            "expected settings of a few levels, got settings that are nested too deeply; flatten the settings", 2
-        )
+        return say("expected input with few levels of nesting, got input that is nested too deeply; flatten it", 2)
     except MemoryError:
-        return say("out of memory; ask for fewer or shorter strings", 1)
+        return say("out of memory; use fewer or shorter strings, or a smaller model", 1)
     except OSError as error:
         return say(reason(error), 1)
     except Interrupted as error:

@@ -33,18 +33,20 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class RunOptions:
-    """Options of executing the runs of a benchmark: folder, workers, pool, device and budget."""
+    """Options for executing the runs of a benchmark: folder, workers, pool, device and budget."""
 
     runs: Root = Path("runs")
     workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None
-    pool: Annotated[str, Parameter(help="Where runs execute: local, shared (by a folder), dask or ray.")] = "local"
+    pool: Annotated[
+        str, Parameter(help="Pool of the runs: local, shared (divides a folder with others), dask or ray.")
+    ] = "local"
     device: Device = "cpu"
     budget: Annotated[
         int | None,
         Parameter(
             converter=whole_number,
             help="Stop when training has taken this many CPU seconds, counted at checkpoints and ends of runs. "
-            "Measurements and their certificates do not count. The same command continues.",
+            "Measurements and their certificates do not count. The same command, run again, continues.",
         ),
     ] = None
 
@@ -189,7 +191,8 @@ class _Budget:
         """Return whether no further run may begin."""
         if self._limit is None:
             return False
-        # Another thread counts, so the set is copied. Diverged and failed runs never report that they are done.
+        # Another thread may add runs at the same time, so the set is copied. Diverged and failed runs never report that
+        # they are done.
         now = {run_id: self._ended.get(run_id) or self._recorded(run_id) for run_id in list(self._begun)}
         taken = sum(max(0.0, seconds - self._before.get(run_id, 0.0)) for run_id, seconds in now.items())
         return taken >= self._limit
@@ -210,7 +213,7 @@ class _Sweep(NamedTuple):
     budget: _Budget
 
     def run(self, experiment: "Experiment", console: Output, also: "Listener | None" = None) -> "list[Outcome]":
-        """Run an experiment, at most until the budget is spent, and return the outcomes of all its runs."""
+        """Run an experiment until it ends or the budget is spent, and return the outcomes of all its runs."""
         from lengthwise.cli.progress import run_all
         from lengthwise.runs.pools.base import PoolOptions
         from lengthwise.runs.pools.outcome import finished
@@ -251,7 +254,7 @@ def _run(own: "Experiment", page: Page, sweep: _Sweep, console: Output) -> "list
     try:
         outcomes = sweep.run(own, console, page_updates(page.write))
     except Interrupted:
-        console.print_line("stopped; the page of the finished runs is written, which takes half a minute")
+        console.print_line("stopped; writing the page of the finished runs, which takes half a minute")
         _write(page, console)
         raise
     _write(page, console)
@@ -311,7 +314,7 @@ def _print(report: "BenchmarkReport", own: "Experiment", outcomes: "Sequence[Out
 
 
 def _entrants(names: Sequence[str], benchmark: "Benchmark") -> "list[Entrant]":
-    """Return an entrant for each model, with a provisional rate; reject models that already have a column."""
+    """Return an entrant for each model, with a provisional learning rate; reject models that already have a column."""
     from lengthwise.studies.leaderboard.experiments.leaderboard import RATES, Entrant
 
     columns = {entrant.model: entrant.column for entrant in benchmark.entrants}
@@ -319,7 +322,7 @@ def _entrants(names: Sequence[str], benchmark: "Benchmark") -> "list[Entrant]":
     for name in names:
         if name in columns:
             raise ValueError(
-                f"model: expected a model that is not in the benchmark, got {name}, the column {columns[name]!r}; "
+                f"model: expected a model that is not in the benchmark, got {name}, its column {columns[name]!r}; "
                 f"`lengthwise reproduce {benchmark.experiment} --columns {columns[name]!r}` runs its cells"
             )
         if name in taken:
@@ -371,7 +374,7 @@ def _models_of(text: str) -> list[str]:
 
 
 def _with_rate(entrant: "Entrant", search: "Experiment", sweep: _Sweep, console: Output) -> "Entrant":
-    """Return the model with the learning rate that has the lowest training loss in a search."""
+    """Return the model with the learning rate of the run that has the lowest training loss in a search."""
     from lengthwise.report.tables.cells import best_by_loss
     from lengthwise.runs.pools.outcome import NOT_RUN
     from lengthwise.runs.signals import Interrupted
@@ -379,7 +382,7 @@ def _with_rate(entrant: "Entrant", search: "Experiment", sweep: _Sweep, console:
     outcomes = sweep.run(search, console)
     # A rate chosen from fewer runs could differ from the rate that the command chooses without a budget.
     if any(outcome.reason == NOT_RUN for outcome in outcomes):
-        raise Interrupted(f"{entrant.model}: the learning rate is chosen when all {len(outcomes)} runs have ended")
+        raise Interrupted(f"{entrant.model}: the learning rate is chosen only when all {len(outcomes)} runs have ended")
     best = best_by_loss([outcome.result for outcome in outcomes if outcome.result is not None])
     if best is None:
         reasons = "; ".join(dict.fromkeys(outcome.reason for outcome in outcomes))
@@ -387,7 +390,9 @@ def _with_rate(entrant: "Entrant", search: "Experiment", sweep: _Sweep, console:
             f"model: no net of {entrant.model} was trained on the task that chooses its learning rate: {reasons}"
         )
     rate = float(best.spec["train"]["optimizer"]["learning_rate"])
-    console.print_line(f"{entrant.model}: learning rate {rate:g}, by the lowest training loss of {len(search.specs)}")
+    console.print_line(
+        f"{entrant.model}: learning rate {rate:g}, with the lowest training loss in {counted(len(search.specs), 'run')}"
+    )
     return entrant._replace(rate=rate)
 
 

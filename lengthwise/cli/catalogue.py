@@ -24,7 +24,7 @@ def list_members(
     *,
     as_json: AsJSON = False,
 ) -> int:
-    """List tasks, models, presets, constructions and experiments, a line each."""
+    """List tasks, models, presets, constructions and experiments, one per line."""
     from lengthwise.cli.index import list_lines, listed_families
 
     if as_json:
@@ -65,7 +65,7 @@ def show(
 def read_index(name: str = "") -> "FamilyIndex":
     """Return descriptions of all members.
 
-    If the user has files with further members, the registries are read. Then only the member `name` gets paragraphs.
+    If files of the user register further members, the registries are read. Then only the member `name` gets paragraphs.
     """
     if extensions():
         from lengthwise.cli.members import FAMILIES, describe_members

@@ -34,7 +34,7 @@ def certify(
     ] = None,
     check: Annotated[
         Path | None,
-        Parameter(help="Verify a certificate, in this file or folder; with a run, also that it matches the run."),
+        Parameter(help="Verify the certificate in this file or folder and, if a run is given, that it fits the run."),
     ] = None,
     proof: Annotated[
         bool, Parameter(help="Also write the proof, next to the certificate; with --check, also check the proof.")
@@ -51,10 +51,10 @@ def certify(
 ) -> int:
     """Prove as much as possible about a model at every length, or verify a certificate.
 
-    Levels: refuted (the net answers a string wrongly), tested (no such string was found), extracted (its machine is
-    right at every length, and the net followed the machine on all strings tried), bounded (the net cannot leave the
-    machine up to a stated length), proved (the net cannot leave the machine at any length). The exit code is 1 if the
-    net is refuted, unless you pass --min-level refuted.
+    Levels: refuted (the net answers a string wrongly), tested (no such string was found), extracted (the machine read
+    off the net is right at every length, and the net followed this machine on all strings tried), bounded (the net is
+    proved to be right up to a stated length), proved (the net is proved to be right at every length). The exit code is
+    1 if the net is refuted, unless you pass --min-level refuted.
     """
     from lengthwise.certification.certificate import certificate_file, parse_level
 
@@ -97,7 +97,7 @@ def _check_options(machine: str | None, out: Path | None, check: Path | None, pr
 
 
 class _Outcome(NamedTuple):
-    """A certificate, lines for people, values for programs, and the reason if a required proof was not written."""
+    """A certificate, lines for people, values for programs, and the reason if a requested proof was not written."""
 
     certificate: "Certificate"
     lines: list[tuple[str, str]]
@@ -106,7 +106,7 @@ class _Outcome(NamedTuple):
 
 
 def _print_outcome(outcome: _Outcome, draw: Path | None, as_json: bool) -> None:
-    """Print the outcome, and draw its machine; raise a RuntimeError if a proof was required and not written."""
+    """Print the outcome, and draw its machine; raise a RuntimeError if a requested proof was not written."""
     from lengthwise.report.tables.certificate import certificate_facts
 
     drawing = [] if draw is None else _draw(outcome.certificate, draw)
@@ -122,7 +122,7 @@ def _print_outcome(outcome: _Outcome, draw: Path | None, as_json: bool) -> None:
 def _verified(path: Path, run: Path | None, proof: bool) -> _Outcome:
     """Return the certificate in a file after verifying it; a false certificate raises a RuntimeError.
 
-    The request was valid in that case, so the exit code is 1 and not 2.
+    The request is valid even if the certificate is false, so the exit code is 1 and not 2.
     """
     from lengthwise.certification.certificate import Certificate
     from lengthwise.certification.verify import proof_path
@@ -135,7 +135,7 @@ def _verified(path: Path, run: Path | None, proof: bool) -> _Outcome:
         if run is not None:
             from lengthwise.runs.stored import load_stored
 
-            load_stored(run)  # raises a ValueError without a model: then the request was wrong
+            load_stored(run)  # raises a ValueError if the folder has no model: then the request was wrong
         raise RuntimeError(str(error)) from None
 
 
@@ -205,9 +205,9 @@ def extract(
     seed: StringSeed = 0,
     as_json: AsJSON = False,
 ) -> int:
-    """Read the machine off a recurrent net, and prove if possible that the net is this machine at every length.
+    """Read the machine off a recurrent net, and prove, if possible, that the net answers like it at every length.
 
-    Only the names of symbols and answers are taken from the task.
+    The task provides only the names of symbols and answers.
     """
     from lengthwise.certification.unknown import extract as extract_machine
     from lengthwise.extraction.prototypes import NotFinite
@@ -225,12 +225,12 @@ def extract(
         )
     try:
         extracted = extract_machine(stored.model, stored.task.symbols, stored.task.classes, seed=seed)
-    except NotFinite as problem:  # the request was right, but the net overflows
+    except NotFinite as problem:  # the request was right, but the net overflows or has too many states
         raise RuntimeError(f"{model}: {problem}") from None
     write_machine(extracted.machine, out)
     machine, certificate = extracted.machine.machine, extracted.certificate
     sentence = (
-        "the net is this machine at every length"
+        "the net answers like this machine at every length"
         if certificate.level == "proved"
         else f"for the task that this machine solves: {certificate.claim} The level is not higher, because "
         f"{certificate.reason}"

@@ -37,14 +37,16 @@ def compare(
     longest: Longest = 100_000,
     out: Annotated[
         Path | None,
-        Parameter(help="A page, .html or .md, with chart and CSV file next to it; or the tables alone, .tex or .csv."),
+        Parameter(
+            help="Write a page (.html, .md), with a chart and a CSV file next to it, or only tables (.tex, .csv)."
+        ),
     ] = None,
     as_json: AsJSON = False,
 ) -> int:
     """Compare models on a task, paired by seed: accuracies, differences with intervals, certificates, cost.
 
-    Give folders of runs with the same task, measurements and seeds; or give a task and names of models. Missing runs
-    are trained. `diff` compares two machines, and `certify --machine` compares a net with a machine.
+    Give folders of runs with the same task, measurements and seeds, or a task and names of models. Missing runs of
+    these models are trained. `diff` compares two machines, and `certify --machine` compares a net with a machine.
     """
     from lengthwise.report.pages.compared import print_comparison
     from lengthwise.report.pages.terminal import print_failures
@@ -80,11 +82,11 @@ def compare(
 
 
 TABLES = (".tex", ".csv")
-"""The suffixes of files with the tables alone."""
+"""The suffixes of files that contain only the tables."""
 
 
 def _check_out(out: Path) -> None:
-    """Raise a ValueError if a file cannot be written, or if its suffix is neither a page's nor a table's."""
+    """Raise a ValueError if a file cannot be written, or if its suffix belongs neither to a page nor to a table."""
     from lengthwise.report.pages.comparison import PAGES
 
     check_suffix("out", out, (*PAGES, *TABLES))
@@ -92,7 +94,7 @@ def _check_out(out: Path) -> None:
 
 
 def _write(comparison: "Comparison", out: Path) -> "Sequence[Path]":
-    """Write a page with its chart and CSV file, or the tables alone; return the paths."""
+    """Write a page with its chart and CSV file, or only the tables; return the paths."""
     from lengthwise.report.pages.comparison import write_comparison
     from lengthwise.report.tables.compared import comparison_tables
     from lengthwise.report.tables.files import write_tables
@@ -104,7 +106,10 @@ def _write(comparison: "Comparison", out: Path) -> "Sequence[Path]":
 
 
 def _is_task(compared: Sequence[str]) -> bool:
-    """Return whether the first word is a task's name. If it is neither a task nor a path, raise a ValueError."""
+    """Return whether the first word is a task's name.
+
+    Raise a ValueError if it is neither a task nor a path, or if fewer than two different models follow a task.
+    """
     from lengthwise.registry import nearest
     from lengthwise.tasks.base import TASKS
 
@@ -116,7 +121,7 @@ def _is_task(compared: Sequence[str]) -> bool:
     models = compared[1:]
     if first in TASKS and (len(models) < 2 or len(set(models)) < len(models)):
         raise ValueError(
-            f"compare: expected two different models or more on {first}, got {', '.join(models) or 'none'}"
+            f"compare: expected at least two different models on {first}, got {', '.join(models) or 'none'}"
         )
     return first in TASKS
 
@@ -145,7 +150,7 @@ def _seeds(text: str) -> list[int]:
 def _execute(
     specs: "Sequence[RunSpec]", certificates: bool, workers: int, root: Path, longest: int, console: Output
 ) -> "list[Outcome]":
-    """Train and measure the missing runs, all by one plan."""
+    """Train and measure the missing runs, all with the same plan of measurements."""
     from lengthwise.cli.progress import run_all
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.runs.pools.base import PoolOptions
@@ -166,7 +171,7 @@ def _read(folders: Sequence[str]) -> "list[RunResult]":
         result = read_measured(Path(folder)).result
         if result is None:
             raise ValueError(
-                f"{folder}: expected a finished run, got an unfinished run; `lengthwise resume` continues it"
+                f"{folder}: expected a finished run, got an unfinished run; `lengthwise resume` continues the run"
             )
         results.append(result)
     return results

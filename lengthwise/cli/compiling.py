@@ -36,7 +36,7 @@ def compile_machine(
     from lengthwise.runs.compiled import DESCRIPTION, save_compiled
     from lengthwise.runs.requested import requested_machine
 
-    # A learned machine has the same description, but other files that would no longer fit the new net.
+    # `learn` writes a file of the same name, and other files that would no longer fit the new net.
     check_folder(out, "compile", exists(out / DESCRIPTION) and not exists(out / "learned.json"))
     options = {} if chunk_size is None else {"chunk_size": chunk_size}
     compiled = construct(to, requested_machine(pattern, alphabet, task, set_), **options)
@@ -57,7 +57,7 @@ def memorize(
     word: Annotated[str, Parameter(allow_leading_hyphen=True, help="The word to repeat indefinitely.")],
     /,
     *,
-    rational: Annotated[bool, Parameter(negative=(), help="Use a W_h of integers.")] = False,
+    rational: Annotated[bool, Parameter(negative=(), help="Use only integers in W_h.")] = False,
     robust: Annotated[
         bool, Parameter(negative=(), help="Find the net with the widest margin among nets of its dimension.")
     ] = False,
@@ -76,8 +76,9 @@ def memorize(
 ) -> int:
     """Compute the smallest linear RNN without feedback that repeats a word indefinitely, and draw its orbit.
 
-    There is no smaller net with W_x = 0, whatever its W_h. --prove verifies this without relying on the solver of
-    linear programs. A net that reads its own answers may be smaller.
+    Without feedback means that W_x = 0. No smaller net of this kind repeats the word, whatever its W_h (with
+    --rational, if its W_h is rational). If the budget ends the search first, bounds are printed. --prove verifies the
+    lower bound without relying on the solver of linear programs. A net that reads its own answers may be smaller.
     """
     from lengthwise.constructions.memorization.farkas import refute_below
     from lengthwise.constructions.memorization.memorize import memorize as memorize_word

@@ -39,5 +39,5 @@ def check_alone(argument: str, instead: str) -> None:
 
     if is_started_by_torchrun():
         raise ValueError(
-            f"{argument}: expected {instead} with the processes of torchrun, which share a run; start a single process"
+            f"{argument}: expected {instead}, because all processes of torchrun share one run; start a single process"
         )

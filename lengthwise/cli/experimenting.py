@@ -55,16 +55,18 @@ def demo(
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Sweep:
-    """Options of executing the runs of an experiment."""
+    """Options for executing the runs of an experiment."""
 
     workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None
-    pool: Annotated[str, Parameter(help="Where runs execute: local, shared (by a folder), dask or ray.")] = "local"
+    pool: Annotated[
+        str, Parameter(help="Pool of the runs: local, shared (divides a folder with others), dask or ray.")
+    ] = "local"
     scheduler: Annotated[
-        str | None, Parameter(help="Address of the pool's cluster; by default, one is started on this machine.")
+        str | None, Parameter(help="Address of the pool's cluster; by default, a cluster is started on this machine.")
     ] = None
     shard: Annotated[
         str | None,
-        Parameter(help="I/N, such as 2/3: run only every N-th run from the I-th, and write no table or page."),
+        Parameter(help="I/N, such as 2/3: run every N-th run, beginning with the I-th; write no table or page."),
     ] = None
     device: Device = "cpu"
 
@@ -82,7 +84,10 @@ def reproduce(
     runs: Root = Path("runs"),
     pages: Annotated[Path, Parameter(converter=folder, help="Folder for the page of results.")] = Path("docs/results"),
     recorded: Annotated[
-        bool, Parameter(negative=(), help="Count runs as finished if recorded next to the page, else in the package.")
+        bool,
+        Parameter(
+            negative=(), help="Take recorded runs as finished: from records/ next to the page, or else the package."
+        ),
     ] = False,
     page_only: Annotated[bool, Parameter(negative=(), help="Do not train; write the page from finished runs.")] = False,
     rows: Annotated[str, Parameter(help="Run only these rows, as in parity,even-pairs; write no page.")] = "",
@@ -93,8 +98,8 @@ def reproduce(
 ) -> int:
     """Run an experiment and write its page: our numbers next to the paper's.
 
-    Finished runs are not repeated; after an interruption the same command continues. While runs execute, the page is
-    written every quarter of an hour. The folder records/ next to the page keeps all results.
+    Finished runs are not repeated; after an interruption, the same command continues the experiment. While runs
+    execute, the page is written every quarter of an hour. The folder records/ next to the page keeps all results.
     """
     from lengthwise.cli.progress import page_updates, run_all
     from lengthwise.experiment import EXPERIMENTS, parse_scale
@@ -179,7 +184,7 @@ def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool,
         )
     needs, lacks = experiment.requires.needs, experiment.requires.lacks
     if needs:
-        needs += " See --device, and --columns and --shard for a part of them."
+        needs += " --device selects the device, and --columns or --shard a part of the runs."
     if lacks:
         raise ValueError(f"{lacks}. {needs}" if needs else lacks)
     if needs and runs_anything:

@@ -22,7 +22,7 @@ def export(
     form: Annotated[
         Literal["step", "strings", "parts"] | None,
         Parameter(
-            help="Graph of one step (default of recurrent models), of whole strings or, in ONNX, of parts of strings."
+            help="step: graph of one step (default of recurrent models); strings: whole strings; parts: parts (ONNX)."
         ),
     ] = None,
     max_length: Annotated[
@@ -33,8 +33,8 @@ def export(
 ) -> int:
     """Write a model for other runtimes, or its machine as source code or text.
 
-    A model exported for another runtime is first compared with the original on 1,000 strings. Files of machines contain
-    the level and digest of their certificate, and twenty test strings.
+    An exported model is compared with the original on 1,000 strings. A file of a machine contains the level and the
+    digest of its certificate, and twenty test strings.
     """
     from lengthwise.export.base import EXPORTS, Options
     from lengthwise.export.base import export as export_model
@@ -42,7 +42,7 @@ def export(
 
     # Formats of machines without notes belong to `convert`, so its command is named.
     if to not in EXPORTS and f".{to}" in suffixes():
-        raise ValueError(f"--to: {to!r} is written by `lengthwise convert {run} FILE.{to}`, not by export; use that")
+        raise ValueError(f"--to: {to!r} is written by `lengthwise convert {run} FILE.{to}`, not by export; use convert")
     has_weights = EXPORTS[to].has_weights
     if not EXPORTS[to].is_folder:
         from lengthwise.cli.outputs import check_writable

@@ -1,4 +1,4 @@
-"""Descriptions of all members as plain text that fits a terminal; never imports torch.
+"""Descriptions of all members as plain text that fits a terminal. This module never imports torch.
 
 The registries import torch, which takes seconds. So the descriptions of the package's own members are stored in an
 index, which a test compares with the registries.
@@ -21,7 +21,7 @@ SETTINGS = "settings"
 
 
 class Line(NamedTuple):
-    """A line of text. A line that is too wide is wrapped and indented by `hang` blanks; with None it stays as it is."""
+    """A line of text. A line that is too wide is wrapped and indented by `hang` blanks, unless `hang` is None."""
 
     text: str
     hang: int | None = None

@@ -84,13 +84,15 @@ def learn(
     ] = None,
     /,
     *,
-    out: Annotated[Path, Parameter(help="Folder for machine, picture, net, certificate and numbers.")],
+    out: Annotated[
+        Path, Parameter(help="Folder for the machine, its picture, the net, its certificate and the statistics.")
+    ],
     columns: Columns = USUAL_COLUMNS,
     examples: ExampleOptions = EXAMPLES,
     live: SystemOptions = SYSTEM,
     as_json: AsJSON = False,
 ) -> int:
-    """Learn a finite machine from labeled strings, and prove that a net is that machine at every length.
+    """Learn a finite machine from labeled strings, and prove that a net answers like it at every length.
 
     The longest strings (at most a fifth of all strings) and a tenth of the others are held out. The proof shows that
     the net answers like the machine. Only the held-out strings can show whether the machine is the right one.
@@ -173,7 +175,7 @@ def _learn_from_program(options: SystemOptions, command: str, out: Path, as_json
     if "," in options.symbols and " " not in options.symbols:
         raise ValueError(
             f"--symbols: expected characters, or words with spaces between them, got a comma in {options.symbols!r}; "
-            "separate words by blanks, or all characters if the comma is one"
+            "separate words by spaces; if the comma is a symbol, separate all characters by spaces"
         )
     from lengthwise.learning.program import Program
     from lengthwise.learning.systems import learn_system
@@ -199,7 +201,9 @@ def _learn_from_program(options: SystemOptions, command: str, out: Path, as_json
     if learned.max_states < options.max_states:
         lines.append(f"note: the steps did not suffice for {counted(options.max_states, 'state')}; raise --max-steps")
     net = (
-        "none, because the machine is too large" if certificate is None else f"{certificate.level}: it is this machine"
+        "none, because the machine is too large"
+        if certificate is None
+        else f"{certificate.level}: it answers like the machine"
     )
     write_lines([*lines, f"net: {net}", f"wrote: {out}: machine.dot and others"])
     return 0
@@ -222,7 +226,7 @@ def _remove_earlier(out: Path) -> None:
 
 @contextmanager
 def _naming_unfinished(unfinished: Path) -> Iterator[None]:
-    """Name the folder of the best net so far if the user stops the search."""
+    """Print the folder of the best net so far if the user stops the search."""
     try:
         yield
     except KeyboardInterrupt:

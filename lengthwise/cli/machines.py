@@ -84,17 +84,17 @@ def diff(
     seed: StringSeed = 0,
     as_json: AsJSON = False,
 ) -> int:
-    """Compare two machines or two nets on all strings, and print a string on which they differ, if there is one.
+    """Compare two machines or two nets on all strings, and print a string on which they differ, if one is found.
 
-    Two nets (folders with weights, or TOML files) are equal if both are proved to be the same machine, and different if
-    they answer a string differently. Otherwise, the result is not decided. Symbols are matched by name, and answers by
-    name or else in their order. Exits with code 0 if the level of equality is bounded or proved (or at least
-    --min-level), and with 1 if the nets differ or if this is not decided.
+    Two nets (folders with weights, or TOML files) are equal if both are proved to answer like the same machine, and
+    different if a string is found that they answer differently. Otherwise, the result is not decided. Symbols are
+    matched by name, and answers by name or else in their order. Exits with code 0 if the level of equality is bounded
+    or proved (or at least --min-level), and with 1 otherwise.
 
     In all other cases, two machines are compared, and a net counts as the machine of its certificate. The printed
     string is as short as possible. Exits with code 0 if the machines are equal and with 1 if not. Symbols and answers
-    are matched by name. Names that mean accept and reject are matched by meaning; these include labels such as OK and
-    FAIL if the other machine uses other names. Strings to which one of the machines has no answer are not compared.
+    are matched by name. Names that mean accept and reject are matched by meaning. Labels such as OK and FAIL are among
+    them if the other machine uses other names. Strings that one of the machines does not answer are not compared.
     """
     if all(map(_is_net, (first, second))):
         if alphabet or accept or rename:
@@ -208,7 +208,8 @@ def convert(
         ),
     ] = False,
     with_sinks: Annotated[
-        bool, Parameter(negative=(), help="Draw rejecting sinks, which a drawing otherwise omits with a note.")
+        bool,
+        Parameter(negative=(), help="Draw the sinks (rejecting or without an answer) that a drawing otherwise omits."),
     ] = False,
 ) -> int:
     """Write a machine in another format."""
@@ -254,7 +255,7 @@ def combine(
         str,
         Parameter(
             allow_leading_hyphen=True,
-            help="Machines, with and, or or minus between them; not may precede a machine: A and not B.",
+            help="Machines with the words and, or, minus between them, as in A and B; not may precede a machine.",
         ),
     ],
     out: Annotated[Path, Parameter(help="File to write; its suffix, such as .dot, selects the format.")],
@@ -288,7 +289,7 @@ def combine(
 
 
 def _assumed(source: str, given: "Given") -> list[str]:
-    """Return lines that tell which answers are taken for accept and reject, and which strings have no answer."""
+    """Return lines that tell which answers count as accept and reject, and which strings have no answer."""
     lines = [f"taken: {taken} in {source}"] if (taken := _taken_of(given.labeled)) else []
     # A machine that does not answer the empty string has one state for this, which has its own line.
     if num_states := given.compared.num_unanswered - (not given.answers_empty):
@@ -300,12 +301,12 @@ def _steps(terms: Sequence[str]) -> list[tuple[str, bool, str]]:
     """Return for each machine the word before it (empty for the first), whether it is complemented, and its source."""
     steps: list[tuple[str, bool, str]] = []
     waiting = list(terms)
-    words = " or ".join([", ".join([*OPERATORS][:-1]), [*OPERATORS][-1]])
+    words = f"one of the words {', '.join(OPERATORS)}"
     while waiting or not steps:
         word = waiting.pop(0) if steps else ""
         if steps and word not in OPERATORS:
             raise ValueError(
-                f"terms: expected {words} after {steps[-1][2]}, got {word!r}; write one of these words between machines"
+                f"terms: expected {words} after {steps[-1][2]}, got {word!r}; write one of them between machines"
             )
         is_complement = waiting[:1] == [NOT]
         waiting = waiting[is_complement:]

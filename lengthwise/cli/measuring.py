@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from lengthwise.text.language import Split
 
 MAX_QUOTED = 60
-"""The longest string that a terminal shows whole, in symbols. Of longer strings it shows 40 symbols; files have all."""
+"""The largest length of a string that a terminal shows whole, in characters.
+
+Of a longer string, a terminal shows 40 characters, and a file contains all of them."""
 
 
 def evaluate(
@@ -33,7 +35,7 @@ def evaluate(
         Parameter(help="Lengths and ranges, as in 41-500,1000; by default 41-500, for a text 128,256,512,1024,2048."),
     ] = None,
     strings: Annotated[int, Parameter(converter=whole_number, help="Strings at each length.")] = 256,
-    protocol: Annotated[str, Parameter(help="independent, one-pass or structured.")] = "independent",
+    protocol: Annotated[str, Parameter(help="Protocol: independent, one-pass or structured.")] = "independent",
     seed: StringSeed = 1,
     split: Annotated[str, Parameter(help="For a language model, the part of the text: test, valid or train.")] = "test",
     labeled: Annotated[Path | None, Parameter(help="File or folder of strings with labels, as for `learn`.")] = None,
@@ -230,7 +232,7 @@ def _evaluate_text(
     print_table(console, title, table)
     steps = "" if stored.run is None else f", weights {stored.run.steps_text}"
     console.print_line(f"{stored.name}{steps}, {curve.num_chunks} chunks of the {split} split, of seed {seed}")
-    console.print_line(f"from the frequencies of tokens alone: {curve.baseline:,.2f}")
+    console.print_line(f"perplexity from the frequencies of tokens alone: {curve.baseline:,.2f}")
     for file in out:
         if file.suffix == ".csv":
             write_by_rename(file, perplexity_csv([(stored.name, stored.settings, curve)]).encode())
@@ -281,7 +283,7 @@ def predict(
     device: Device = "cpu",
     as_json: AsJSON = False,
 ) -> int:
-    """Answer strings, one in each line: the model's answer, its probability, and whether the task agrees.
+    """Answer strings, one per line: the model's answer, its probability, and whether the task agrees.
 
     Blank lines of the input are skipped. If a string cannot be read, a message is printed, and the other strings are
     answered. A language model answers with the likeliest next token, or writes a text.
@@ -332,12 +334,12 @@ def _predict_all(stored: "StoredModel", texts: tuple[str, ...], *, is_learned: b
             write_object({"string": text, **prediction._asdict()})
             continue
         is_short = len(text) <= MAX_QUOTED or not sys.stdout.isatty()
-        quoted = text if is_short else f"{text[:40]}... ({len(text)} symbols)"
+        quoted = text if is_short else f"{text[:40]}... ({len(text)} characters)"
         write_row([quoted, prediction.answer, f"{prediction.probability:.4f}", prediction.verdict])
     return (
         code
         if number
-        else say("texts: expected strings, one in a line, got a blank input; write at least one string", 2)
+        else say("texts: expected strings, one per line, got a blank input; write at least one string", 2)
     )
 
 
@@ -356,11 +358,11 @@ def analyze(
     run: TrainedRun,
     /,
     *,
-    out: Annotated[Path, Parameter(help="The page.")] = Path("analysis.html"),
+    out: Annotated[Path, Parameter(help="File for the page.")] = Path("analysis.html"),
     length: Annotated[int, Parameter(converter=whole_number, help="Number of symbols in each string.")] = 500,
     seed: StringSeed = 0,
 ) -> int:
-    """Write an HTML page about a trained RegularGPT: clusters of its states, and how far back its answers depend."""
+    """Write an HTML page about a trained RegularGPT: clusters of its states, and how far its answers look back."""
     from lengthwise.report.pages.analysis import write_analysis
     from lengthwise.runs.folder import load_run
 

@@ -43,7 +43,7 @@ MAX_SYMBOLS = 16
 """The largest number of symbols that the description of a task lists; larger alphabets are described by their size."""
 
 SHALLOW_AT = 40
-"""The length, or the next legal one below, at which a task's description gives the scores of shallow baselines."""
+"""The largest length at which a task's description gives the scores of shallow baselines, in symbols."""
 
 SECTIONS = ("Raises:", "Returns:")
 """Headings of docstrings that stay on a line of their own."""
@@ -56,7 +56,7 @@ KINDS = {
     Path: "file",
     types.NoneType: "none",
 }
-"""The words by which descriptions of settings name Python's types."""
+"""The words for Python's types in descriptions of settings."""
 
 
 class Setting(NamedTuple):
@@ -72,7 +72,7 @@ Families = Mapping[str, Mapping[str, Any]]
 
 
 def own_families() -> Families:
-    """Return the package's own members, without those from files of users."""
+    """Return the package's own members, without members from files of users."""
     return {
         family: {name: member for name, member in members.items() if is_of_package(member)}
         for family, members in FAMILIES.items()
@@ -159,7 +159,7 @@ def _task_details(name: str, task: type[Task]) -> Iterator[Paragraph]:
 
 
 def _baseline_scores(task: ShallowTask) -> Paragraph:
-    """Return the accuracies of shallow baselines at a training length, at which all answers occur if possible."""
+    """Return the accuracies of shallow baselines at a training length at which, if possible, all answers occur."""
     legal = [length for length in range(SHALLOW_AT, 0, -1) if task.is_legal_length(length)]
     length = next((length for length in legal if task.is_balanced_length(length)), legal[0])
     return [

@@ -38,7 +38,7 @@ OTHER_NAMES = {
 """The name on the command line of each library argument, for commands that have an option of that name."""
 
 SETTINGS = {"task.files": "text", "task.alphabet": "alphabet"}
-"""The option that sets a task's setting directly, by the dotted name of the setting; some commands have it."""
+"""The option that some commands have for a setting of the task, by the dotted name of the setting."""
 
 
 _MISSING = r'^Command "(.+)" parameter (\S+) requires an argument\.$'
@@ -83,7 +83,7 @@ def _option_names(parameter: Parameter) -> list[str]:
 
 
 def refusal(error: CycloptsError) -> str:
-    """Return the message for a command that cannot be parsed, with a way out for extra words and misused settings."""
+    """Return the message for a command that cannot be parsed, with advice for extra words and misused settings."""
     # The messages of cyclopts name its own concepts, so the frequent ones are replaced.
     if isinstance(error, UnusedCliTokensError):
         command = " ".join(error.command_chain or ())
@@ -133,7 +133,7 @@ def _section_of(name: str) -> str:
 
 @contextmanager
 def named_by_file(file: Path) -> Iterator[None]:
-    """Begin errors about examples with the file of the examples."""
+    """Begin errors about examples with the name of their file."""
     try:
         yield
     except ValueError as error:

@@ -63,7 +63,7 @@ Workers = Annotated[int, Parameter(converter=count, help="Number of runs at a ti
 Device = Annotated[
     str,
     Parameter(
-        help="Device of nets: cpu, cuda, mps, or auto, the fastest available.",
+        help="Device of nets: cpu, cuda, mps, or auto (CUDA if available, else MPS, else the CPU).",
         negative=(),
         env_var=VARIABLE,
     ),
@@ -77,7 +77,7 @@ StoredPath = Annotated[
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Given:
-    """Settings that override the preset's settings: from a file, then one by one."""
+    """Settings that override the preset's settings: a file, and single settings, which override the file."""
 
     config: Annotated[Path | None, Parameter(help="TOML file with sections task, model, train.")] = None
     set_: Annotated[
@@ -86,7 +86,7 @@ class Given:
             name="--set",
             negative=(),
             show_default=False,
-            help="A setting, as section.key=value; may be given many times.",
+            help="A setting, as section.key=value; may be repeated.",
         ),
     ] = ()
     text: Annotated[
@@ -94,7 +94,7 @@ class Given:
         Parameter(
             negative=(),
             show_default=False,
-            help="For the task text: a file that is one document; may be given many times.",
+            help="For the task text: a file that is one document; may be repeated.",
         ),
     ] = ()
 
@@ -135,10 +135,12 @@ class Columns:
         str, Parameter(help="The text between the symbols of labeled strings; without it, each character is a symbol.")
     ] = ""
     string: Annotated[
-        str | None, Parameter(help="Column of labeled strings; by default, a standard name such as string or trace.")
+        str | None,
+        Parameter(help="Column of labeled strings; by default, one with a standard name such as string or trace."),
     ] = None
     label: Annotated[
-        str | None, Parameter(help="Column of the labels; by default, a standard name such as label or class.")
+        str | None,
+        Parameter(help="Column of the labels; by default, one with a standard name such as label or class."),
     ] = None
 
 

@@ -55,9 +55,9 @@ def check_writable(file: Path) -> None:
 
 
 def note_unfinished(path: object, run: "Run") -> None:
-    """Write to standard error if a run's weights are unfinished."""
+    """Write a message to standard error if the training of a run is unfinished."""
     if not run.is_trained:
-        say(f"{path}: weights {run.steps_text}; `lengthwise resume {path}` continues it", 0)
+        say(f"{path}: weights {run.steps_text}; `lengthwise resume {path}` continues the run", 0)
 
 
 def check_folder(folder: Path, command: str, is_own: bool) -> None:

@@ -10,13 +10,15 @@ from lengthwise.cli.streams import Output
 
 
 def play(
-    runs: Annotated[tuple[Path, ...], Parameter(help="Folders of runs or compiled models, TOML files about nets.")],
+    runs: Annotated[
+        tuple[Path, ...], Parameter(help="Folders of runs, compiled or learned models, or TOML files about nets.")
+    ],
     /,
     *,
-    out: Annotated[Path, Parameter(help="The page, a single file.")] = Path("play.html"),
+    out: Annotated[Path, Parameter(help="File for the page, which needs no other files.")] = Path("play.html"),
     title: Annotated[str, Parameter(help="The heading of the page.")] = "Playground",
 ) -> int:
-    """Write a page for typing strings. It shows a net's answers with reasons, next to its machine and its task.
+    """Write a page with a field for strings. It shows a net's answers with reasons, next to its machine and its task.
 
     The page runs the net in the browser and loads nothing from the network. A model without a certificate is certified
     first.

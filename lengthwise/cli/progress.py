@@ -59,7 +59,7 @@ def watched(
 
 
 def _confirm_stop() -> None:
-    """Confirm on a terminal that the request to stop was received, because a step may take long."""
+    """Confirm on a terminal that the request to stop was received, because a step may take a long time."""
     with suppress(OSError):  # the request may come from a terminal that is closing
         if sys.stderr is not None and sys.stderr.isatty():
             # A signal handler may interrupt a print, so nothing buffered is used here.

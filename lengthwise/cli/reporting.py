@@ -39,7 +39,7 @@ def claims(
     out: Annotated[Path | None, Parameter(help="Also write the tables: .tex, .md or .csv.")] = None,
     as_json: AsJSON = False,
 ) -> int:
-    """List the papers' claims, each with our number and a verdict: reproduced, contradicted, undecided or not run.
+    """List the papers' claims, each with our number and a verdict: reproduced, contradicted, not decided or not run.
 
     Numbers come from the recorded results, which are part of the package.
     """
@@ -84,6 +84,6 @@ def claims(
 
 REPRODUCE = "lengthwise reproduce {name} --scale {scale}"
 WRITE_CLAIMS = "lengthwise claims --write docs/claims.md"
-"""The commands that the page of claims names for repeating an experiment, and for making the page."""
+"""The commands on the page of claims: one repeats an experiment, the other writes the page."""
 
 COMMANDS = {"report": report, "claims": claims}

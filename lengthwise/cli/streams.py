@@ -16,8 +16,8 @@ UNLIMITED = 10_000
 class Output(Console):
     """Standard output. If its reader has ended, printing raises BrokenPipeError; a plain Console would end the process.
 
-    Lines for files and other programs are not wrapped, unless COLUMNS sets their width or the output `is_help`. The
-    frames of help fill all columns. If a command prints JSON, its sentences go to standard error (`is_error`).
+    Lines for files and other programs are not wrapped, unless COLUMNS sets their width or `is_help` is True, because
+    the frames of help fill all columns. If a command prints JSON, its sentences go to standard error (`is_error`).
     """
 
     def __init__(self, *, is_help: bool = False, is_error: bool = False) -> None:
@@ -78,7 +78,7 @@ def _is_open(descriptor: int) -> bool:
 def say(message: str, code: int) -> int:
     """Write each line of a message to standard error, and return the exit code."""
     with suppress(OSError):  # without a reader, the exit code still tells what happened
-        # Further lines are indented, so that a line that a line break in a name begins does not look like our own
+        # Further lines are indented. Otherwise, a line break in a name could begin a line that looks like our own
         # sentence.
         lines = message.rstrip("\n").replace("\n", "\n  ").split("\n")
         printing.write_lines((f"lengthwise: {line}" for line in lines), is_error=True)

@@ -18,14 +18,14 @@ def track(
     runs: Annotated[tuple[Path, ...], Parameter(help="Folders of runs, finished or not.")],
     /,
     *,
-    to: Annotated[str, Parameter(help="tensorboard, wandb, trackio or mlflow; each is an extra of its own.")],
+    to: Annotated[str, Parameter(help="tensorboard, wandb, trackio or mlflow; each has its own optional dependency.")],
     project: Annotated[str, Parameter(help="The tracker's project or experiment.")] = "lengthwise",
     out: Annotated[
         Path,
         Parameter(converter=folder, help="Folder of local files; trackio and an MLflow server have their own."),
     ] = Path("tracked"),
 ) -> int:
-    """Send runs to a tracker: loss and probes by step, settings, results, accuracy against length.
+    """Send runs to a tracker: loss and probes by step, settings, results, and accuracy by length.
 
     Each call makes new runs in the tracker. `train --track NAME` sends a run during training.
     """
@@ -41,7 +41,7 @@ def track(
 
 @contextmanager
 def tracked(tracker: str | None, root: Path) -> "Iterator[Listener | None]":
-    """Yield a listener that sends runs below a folder to a tracker during training; None without a tracker."""
+    """Yield a listener that sends runs below a folder to a tracker during training, or None if there is no tracker."""
     if tracker is None:
         yield None
         return

@@ -105,9 +105,9 @@ def train(
 ) -> int:
     """Train and measure a run, or one run for each of several seeds.
 
-    An interrupted run continues from its checkpoint. The results of a finished run are shown; if other measurements are
-    requested, the run is measured again. With --until, a run makes attempts with other seeds and sizes until one
-    succeeds. The file of --config overrides the preset's settings, and --set overrides both.
+    An interrupted run continues from its checkpoint. The results of a finished run are shown. If you request other
+    measurements, the run is measured again. With --until, a run makes attempts with other seeds and sizes until an
+    attempt succeeds. The file of --config overrides the preset's settings, and --set overrides both.
     """
     from lengthwise.evaluation.plan import EvaluationPlan
     from lengthwise.models.base import MODELS

@@ -106,7 +106,7 @@ def test_the_command_writes_the_machine(tmp_path: Path, monkeypatch, capsys) -> 
     out = capsys.readouterr().out
     assert out.splitlines() == [
         "machine: 4 states, 2 symbols, answers out, in",
-        "proved: the net is this machine at every length",
+        "proved: the net answers like this machine at every length",
         "not covered: the answer to the empty string, which no net reads",
         "wrote: machine.dot",
     ]

@@ -128,7 +128,7 @@ def test_a_model_that_cannot_join_is_rejected_in_one_sentence(tmp_path: Path, mo
     monkeypatch.setenv(EXTENSIONS, "")
     (tmp_path / "empty.py").touch()
     for given, sentence in (
-        ("rnn", "--model: expected a model that is not in the benchmark, got rnn, the column 'RNN'"),
+        ("rnn", "--model: expected a model that is not in the benchmark, got rnn, its column 'RNN'"),
         ("rn", "unknown model 'rn'; did you mean 'rnn'?"),
         (str(tmp_path / "empty.py"), "--model: expected a file that registers a model, got"),
         (str(tmp_path / "none.py"), "--model: expected a model's name or a file that registers one, got "),
@@ -264,7 +264,7 @@ def test_the_model_of_the_page_is_measured_within_a_budget_and_written(tmp_path:
         assert exit_code(*own, "--budget", "0") == 1
         printed = capsys.readouterr()
         assert "the budget is spent; the same command continues" in printed.out
-        assert "the learning rate is chosen when all 1 runs have ended" in printed.err
+        assert "the learning rate is chosen only when all 1 runs have ended" in printed.err
         assert exit_code(*own, "--out", str(table), "--out", str(papers), "--out", str(text)) == 0
         lines = list(csv.DictReader(table.read_text().splitlines()))
         assert [(line["model"], line["Parity"]) for line in lines if line["from"] == "[1]"][-1] == ("PD-SSM", "99.9")

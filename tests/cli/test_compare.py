@@ -59,10 +59,10 @@ def test_models_by_name_are_trained_once_and_compared(tmp_path: Path, in_one_pro
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("parity", "rnn"), "compare: expected two different models or more on parity, got rnn"),
+        (("parity", "rnn"), "compare: expected at least two different models on parity, got rnn"),
         (
             ("parity", "gru", "gru", "rnn"),
-            "compare: expected two different models or more on parity, got gru, gru, rnn",
+            "compare: expected at least two different models on parity, got gru, gru, rnn",
         ),
         (("paritty", "rnn", "gru"), "paritty: expected a run's folder or a task, got neither; did you mean 'parity'?"),
         (("parity", "rnn", "gruu"), "unknown model 'gruu'; did you mean 'gru'?"),
