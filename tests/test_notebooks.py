@@ -212,7 +212,7 @@ def test_lesson_on_certificates_in_continuous_integration(lesson) -> None:
     done = lesson("certify_in_continuous_integration")
     assert done.exit_codes == [0, 1, 2]
     assert re.findall("^(proved|refuted): ", done.printed, re.MULTILINE) == ["proved", "refuted"]
-    assert "counterexample: FAIL FAIL FAIL: the model says out, right is in" in done.printed
+    assert "counterexample: FAIL FAIL FAIL: the model answers out; the right answer is in" in done.printed
     assert "Did you mean --min-level?" in done.printed
     whole, pruned = done.comparisons.values()
     assert (whole.equal, whole.level) == (True, "proved")

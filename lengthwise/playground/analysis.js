@@ -1,5 +1,5 @@
-// The answers of the net, of the machine read off it and of the task to every prefix of a string. Nothing here uses the
-// page.
+// The answers of the net, of the machine read off it, and of the task to every prefix of a string. This file does not
+// use the page.
 
 const NETS = {
   tree: TreeNet,
@@ -19,7 +19,7 @@ function opened(run) {
   return { run, net, isTree, isTransformer, machine, nearest: run.prototypes ? nearestPrototypes(run, net) : null };
 }
 
-// Return a function from a state to the class of the nearest prototype with the same answer, or -1 without one.
+// Return a function from a state to the class of the nearest prototype with the same answer, or -1 if there is none.
 function nearestPrototypes(run, net) {
   const { shape, classes } = run.prototypes;
   const points = { shape, data: floatsOf(run.prototypes.points) };

@@ -40,7 +40,7 @@ function startPage(content) {
     at("attention-section").hidden = !state.player.isTransformer;
     state.cell = null;
     at("proved").textContent = run.level
-      ? `Level ${run.level}. ${run.claim} ${run.reason ? `Not higher, because ${run.reason}.` : ""}`
+      ? `Level ${run.level}. ${run.claim} ${run.reason ? `The level is not higher, because ${run.reason}.` : ""}`
       : "No certificate: the task has no finite machine to compare the net with.";
     at("about").textContent = `${run.about} ${content.about.command ? `Page made by: ${content.about.command}. ` : ""}` +
       `lengthwise ${content.about.lengthwise}, commit ${content.about.commit.slice(0, 10)}.`;
@@ -170,8 +170,8 @@ function startPage(content) {
   function showTree(step) {
     at("tree").replaceChildren(...(step ? [treePicture(state.player, state.analysis, step)] : []));
     const more = step > MAX_LEAVES_SHOWN ? ` Only the newest ${MAX_LEAVES_SHOWN} symbols are drawn.` : "";
-    const color = state.player.run.machine ? "Its number and color show the class that the machine gives to its window"
-      : "Its color shows the answer that the net gives to its window";
+    const color = state.player.run.machine ? "Its number and color show the machine's class of the symbols below it"
+      : "Its color shows the net's answer to the symbols below it";
     at("tree-note").textContent = `A circle is a state of the net. ${color}.${more}`;
   }
 
@@ -279,7 +279,7 @@ function startPage(content) {
     choose(cell);
   });
 
-  // An address may end in #net=1&string=abba&step=3, in which a plus is a symbol and not a blank.
+  // An address may end in #net=1&string=abba&step=3. A plus sign in it is a symbol, and not a blank.
   const asked = new URLSearchParams(location.hash.slice(1).replace(/\+/g, "%2B"));
   const index = Number(asked.get("net") || 0);
   open(content.runs[index] ? index : 0);

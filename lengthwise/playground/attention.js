@@ -43,7 +43,7 @@ function headerCell(scope, text, title = "") {
   return header;
 }
 
-// Return the chosen cell after an arrow key, or null after another key; the first one is the newest in the first row.
+// Return the chosen cell after an arrow key, or null after another key. The first cell that is chosen is the newest one in the first row.
 function movedCell(cell, key, { first, step, rows }) {
   const [down, right] = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] }[key] || [0, 0];
   if (!down && !right) return null;
@@ -58,7 +58,7 @@ function drawnCell(cell, { first, step, rows }) {
 }
 
 function attentionSentence(run, analysis, { first, rows }, cell) {
-  if (!cell) return "A click on a cell, or an arrow key, chooses a weight to read here.";
+  if (!cell) return "Click on a cell, or press an arrow key, to read its weight here.";
   const { label, weights, earlier } = rows[cell.row];
   const symbol = run.symbols[analysis.symbols[cell.position]];
   const hidden = first ? ` The ${counted(first, "earlier position")} together: ${percent(earlier)}.` : "";

@@ -25,7 +25,7 @@ from lengthwise.runs.stored import StoredModel, load_stored
 from lengthwise.tasks.base import RegularTask, SymbolTask
 
 MAX_PROTOTYPES = 400
-"""The largest number of prototypes by which a page colors states. With more, the machine's classes give the colors."""
+"""The largest number of prototypes by which a page colors states. Otherwise, colors show the machine's classes."""
 
 LEARNED_FROM = "learned.json"
 """The file about the examples, in the folder of a machine that was learned from them."""
@@ -104,8 +104,8 @@ def _certificate(path: Path, stored: StoredModel) -> Certificate:
     certificate = Certificate.read(file)
     if certificate.weights != weights_digest(stored.model):
         raise ValueError(
-            f"{file}: expected the certificate of these weights, got one of other weights; `lengthwise certify {path}` "
-            "writes it again"
+            f"{file}: expected the certificate of these weights, got a certificate of other weights; `lengthwise "
+            f"certify {path}` writes a new one"
         )
     return certificate
 
@@ -147,7 +147,7 @@ def _machine(certificate: Certificate | None, extraction: Extraction | None) -> 
 
 
 def _prototypes(extraction: Extraction) -> dict[str, Any] | None:
-    """Return the computed prototypes of the machine's classes; None if there are more than `MAX_PROTOTYPES`."""
+    """Return the computed prototypes of the machine's classes; None if there are 0 or more than `MAX_PROTOTYPES`."""
     classes = extraction.classes[extraction.num_given :]
     kept = np.flatnonzero(classes >= 0)
     if not 0 < len(kept) <= MAX_PROTOTYPES:
@@ -190,7 +190,7 @@ def _drawings(certificate: Certificate | None, task: SymbolTask, is_learned: boo
 
 def _drawing(subject: str, title: str, machine: Transducer, classes: tuple[str, ...]) -> dict[str, str]:
     why_not = drawing_obstacle(machine)
-    # Sinks are also drawn, because the page highlights the present state of the machine.
+    # Sinks are also drawn, because the page highlights the current state of the machine.
     svg = "" if why_not else machine_svg(machine, classes, with_sinks=True)
     note = f"Not drawn: {why_not}." if why_not else ""
     return {"of": subject, "title": f"{title}, {machine.num_states} states", "svg": svg, "note": note}

@@ -1,4 +1,4 @@
-"""Models as the page's JavaScript runs them: settings, and weights in float32."""
+"""Models in the form that the page's JavaScript runs: settings, and weights in float32."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -35,17 +35,18 @@ from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.ops.in_range import LARGEST
 
 MAX_WEIGHTS = 4_000_000
-"""The largest number of weights that a page contains: 16 MB."""
+"""The largest number of weights that a page contains. They take 16 MB in float32, and 21 MB in base64."""
 
 MAX_SYMBOLS = 512
-"""The largest number of symbols that the page reads by a transformer, and so the length of tables of positions."""
+"""The largest number of symbols that a transformer reads on the page, and the largest length of tables of positions."""
 
 
 def net_json(model: SequenceModel) -> dict[str, Any]:
     """Return a model's settings and weights as plain data: `kind`, its settings, `tensors`, `weights` in base64.
 
     Raises:
-        ValueError: the page has no JavaScript for a model of this kind, or the model has more than 4,000,000 numbers.
+        ValueError: the page has no JavaScript for a model of this kind or with these settings, or the model has more
+            than 4,000,000 numbers.
     """
     export = EXPORTS.get(type(model))
     if export is None:
@@ -57,7 +58,7 @@ def net_json(model: SequenceModel) -> dict[str, Any]:
     count = sum(tensor.numel() for tensor in tensors.values())
     if count > MAX_WEIGHTS:
         raise ValueError(
-            f"model: expected at most {MAX_WEIGHTS:,} numbers for a page, got {count:,}; train a smaller one"
+            f"model: expected at most {MAX_WEIGHTS:,} numbers for a page, got {count:,}; train a smaller model"
         )
     shapes = [{"name": name, "shape": list(tensor.shape)} for name, tensor in tensors.items()]
     flat = torch.cat([tensor.detach().flatten().double() for tensor in tensors.values()])
@@ -153,10 +154,10 @@ def _transformer(model: Transformer) -> Exported:
         )
     max_length = min(MAX_SYMBOLS, model.max_length or MAX_SYMBOLS)
     if isinstance(read_in.positions, FIRE):
-        # Beyond the limit, biases depend on two positions, which would be a table for each pair.
+        # Beyond the limit, a bias depends on both positions, so the table would need an entry for each pair.
         limits = [float(layer.limit_in_positions.detach()) for layer in _fire_biases(read_in.positions)]
         max_length = min(max_length, int(min(limits)) + 1)
-    # The page gets numbers of positions or distances, so that no formula of an encoding is written twice.
+    # The page gets tables by position or distance, so that no formula of an encoding is written twice.
     tensors = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("read_in.positions.")}
     tensors |= _position_tables(read_in.positions, max_length)
     if isinstance(tied := model.readout[1], TiedReadout):
@@ -220,7 +221,7 @@ ENCODINGS: tuple[type[PositionEncoding], ...] = (
     LearnedPositions,
     SinusoidalPositions,
 )
-"""The encodings that the page can run. Others may depend on positions in more ways than a table contains."""
+"""The encodings that the page can run. Tables by position or distance may not be enough for other encodings."""
 
 EXPORTS: Mapping[type[SequenceModel], Callable[[Any], Exported]] = {
     RegularGPT: _tree,

@@ -27,7 +27,8 @@ def write_playground(paths: Sequence[Path], page: Path, *, title: str = "Playgro
     `command` is the command that the page names as its origin.
 
     Raises:
-        ValueError: no path is given, or one twice; the page cannot run a model; or its name does not end in .html.
+        ValueError: no path is given, or a path is given twice; the page cannot run a model; or the name of the page
+            does not end in .html.
     """
     check_suffix("page", page, [".html"])
     if not paths:

@@ -36,13 +36,13 @@ function className(run, number) {
 }
 
 function verdict(run, analysis, step) {
-  if (!step) return { text: "Nothing is read yet.", isWrong: false };
+  if (!step) return { text: "Nothing has been read yet.", isWrong: false };
   const prefix = analysis.prefixes[step - 1];
   if (run.task === null) return { text: run.taskSentence, isWrong: false };
   if (prefix.taskAnswer === null) return { text: "The task has no answer after this prefix.", isWrong: false };
   if (run.isLearned) { // the machine may itself be wrong, so agreement with it does not make an answer right
     const verb = prefix.isWrong ? "differs from" : "agrees with";
-    return { text: `The net ${verb} the machine it was certified as.`, isWrong: prefix.isWrong };
+    return { text: `The net ${verb} the machine in its certificate.`, isWrong: prefix.isWrong };
   }
   if (prefix.isWrong) return { text: "The net is wrong.", isWrong: true };
   return { text: "The net is right.", isWrong: false };
@@ -51,7 +51,7 @@ function verdict(run, analysis, step) {
 // Explain the net's answer: the class of its state, and the machine's answer for this class.
 function reasons(player, analysis, step) {
   const { run } = player;
-  if (!step) return ["Before the first symbol there is nothing to answer."];
+  if (!step) return ["Before the first symbol, there is nothing to answer."];
   const prefix = analysis.prefixes[step - 1];
   const said = answerName(run, prefix.answer);
   if (prefix.answer === null) return ["The net's numbers are not finite here, which counts as a wrong answer."];
@@ -59,7 +59,7 @@ function reasons(player, analysis, step) {
   const sentences = [];
   if (!run.machine) {
     sentences.push(
-      `After ${read} the net gives ${said} a probability of ${percent(prefix.probabilities[prefix.answer])}.`,
+      `After ${read}, the net gives ${said} a probability of ${percent(prefix.probabilities[prefix.answer])}.`,
       "No finite machine was read off this net, so its states have no classes. They are colored by their answers.",
     );
   } else if (player.isTree) {
@@ -72,7 +72,7 @@ function reasons(player, analysis, step) {
   }
   if (run.task !== null && prefix.taskAnswer !== null && prefix.isWrong) {
     const [owner, errs, erred, isWrong, answer] = run.isLearned
-      ? ["The machine it was certified as", "differs", "differed", "differs", "machine's answer"]
+      ? ["The machine in its certificate", "differs", "differed", "differs", "machine's answer"]
       : ["The task's own machine", "errs", "erred", "is wrong", "right answer"];
     sentences.push(`${owner} is in state ${prefix.taskState} after ${read}, and answers ` +
       `${answerName(run, prefix.taskAnswer)}${run.isLearned ? "." : `: ${run.question}`}`);
@@ -99,8 +99,8 @@ function machineReasons(run, analysis, step, said) {
   }
   if (isDecided(run.machine, machineClass)) sentences.push("Whatever follows, the answer stays the same.");
   if (stateClass === null || stateClass === machineClass) {
-    const where = stateClass === null ? "The net" : "The net's state lies in the class of that state, so it";
-    sentences.push(`${where} says ${said}.`);
+    const where = stateClass === null ? "The net" : "The net's state lies in the class of that state, so the net";
+    sentences.push(`${where} answers ${said}.`);
   } else {
     sentences.push("Here the net has left its machine: its state is nearest to a state of another class.");
   }
@@ -121,7 +121,7 @@ function treeReasons(player, analysis, step, said) {
     `The net merges the string as a tree of ${counted(root.level, "level")}. ${merged}, and that class answers ` +
       `${answerName(run, answerOrNull(run.machine.outputs[root.machineClass]))}.`,
     root.stateClass === root.machineClass
-      ? `The net's state at the root lies in that class, so it says ${said}.`
+      ? `The net's state at the root lies in that class, so the net answers ${said}.`
       : "Here the net has left its machine: its state at the root is nearest to a state of another class.",
   ];
 }

@@ -223,7 +223,8 @@ def test_a_state_that_overflows_answers_nothing() -> None:
     assert Certificate.from_text(certificate.to_text()) == certificate
     check(certificate)
     assert (
-        "the model has a logit that is not finite, right is" in dict(certificate_lines(certificate))["counterexample"]
+        "the model has a logit that is not finite; the right answer is"
+        in dict(certificate_lines(certificate))["counterexample"]
     )
 
 

@@ -318,7 +318,7 @@ def test_a_net_is_certified_by_a_machine(capsys) -> None:
     assert not Path("net", "certificate.json").exists(), "by another machine than its own, only where it is told"
     code, out, error = printed(capsys, "certify", "net", "--machine", "(a|b)*bb", "--min-level", "tested")
     assert code == 1
-    assert "counterexample: bb: the model says out, right is in" in out
+    assert "counterexample: bb: the model answers out; the right answer is in" in out
     assert error == "lengthwise: --min-level: expected tested or higher, got refuted\n"
     code, _, error = printed(capsys, "certify", "net", "--machine", "(a|b)*bb")
     assert (code, error) == (1, "lengthwise: refuted; `--min-level refuted` exits with code 0 at every level\n")

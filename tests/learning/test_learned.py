@@ -258,7 +258,7 @@ def test_the_command_writes_what_was_learned(tmp_path: Path, monkeypatch: pytest
     assert exit_code("learn", str(path), "--out", str(tmp_path / "out")) == 0
     out = capsys.readouterr().out
     assert "machine: 3 states, 2 symbols; 2 of " in out
-    assert "expression: True where the string matches (" in out
+    assert "expression: True if the string matches (" in out
     assert "proved: the net is this machine at every length; nothing is proved about the world\n" in out
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<svg" in page

@@ -240,7 +240,7 @@ def test_somebody_types_a_string_and_steps_through_it(compiled, tmp_path: Path) 
         assert "last merge joins ab" in browser.text("why")
         browser.write("x")
         assert '"x" is not a symbol of this task' in browser.text("problem")
-        assert browser.text("verdict") == "Nothing is read yet.", "not what was said of the string before"
+        assert browser.text("verdict") == "Nothing has been read yet.", "not what was said of the string before"
         assert browser.text("net-answer") == "-"
         browser.evaluate("document.getElementById('string').select()")
         browser.write("abba")
@@ -298,8 +298,8 @@ const result = [[true, false], [true, true], [false, false], [false, true]].map(
 @needs_node
 def test_a_net_of_a_learned_machine_is_not_called_right() -> None:
     assert run_script(VERDICTS, {}) == [
-        "The net agrees with the machine it was certified as.",
-        "The net differs from the machine it was certified as.",
+        "The net agrees with the machine in its certificate.",
+        "The net differs from the machine in its certificate.",
         "The net is right.",
         "The net is wrong.",
     ]

@@ -193,7 +193,7 @@ def test_the_section_shows_the_newest_positions_and_arrow_keys_choose_a_weight()
     assert path == [(0, 199), (0, 198), (0, 197), (1, 197), (2, 197), (3, 197), (3, 198)]
     assert [cell["position"] for cell in short["cells"][2:5]] == [2, 1, 0]
     assert {cell["position"] for cell in one["cells"][2:]} == {0}, "the only position"
-    assert short["sentences"][0] == "A click on a cell, or an arrow key, chooses a weight to read here."
+    assert short["sentences"][0] == "Click on a cell, or press an arrow key, to read its weight here."
     assert short["sentences"][1].startswith("In layer 1, head 1, position 3 (c) gets ")
     assert "earlier" not in short["sentences"][1]
     assert "The 136 earlier positions together: " in long["sentences"][2]

@@ -68,5 +68,8 @@ def test_a_counterexample_of_words_has_spaces_between_them() -> None:
     says_no = nn.Linear(6, 2)
     says_no.load_state_dict({"weight": torch.zeros(2, 6), "bias": torch.tensor([1.0, 0.0])})
     certificate = certify(wrap(nn.Embedding(2, 4), nn.GRU(4, 6), says_no), task)
-    assert "out out: the model says no, right is yes" in dict(certificate_lines(certificate))["counterexample"]
+    assert (
+        "out out: the model answers no; the right answer is yes"
+        in dict(certificate_lines(certificate))["counterexample"]
+    )
     assert "(2 symbols: out out) is yes" in " ".join(check(certificate).verified)

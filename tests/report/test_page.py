@@ -72,7 +72,7 @@ def test_the_numbers_are_on_the_page(tmp_path: Path) -> None:
     cells = parsed(page).cells
     assert {"parity", "99.98 %", "99.60 % at 50", "30.2", "25,216"} <= set(cells)
     text = page.read_text(encoding="utf-8")
-    assert "One pass: 256 random strings are read once" in text
+    assert "In one pass, the net reads 256 random strings" in text
     assert "parity 50.00 %" in text
     assert "final weights, averaged over steps" in text
     assert "0123abc" in text

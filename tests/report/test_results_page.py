@@ -69,7 +69,7 @@ def test_a_study_of_runs_without_a_result_is_left_out_in_a_sentence(tmp_path: Pa
     outcomes = [outcome(0), outcome(1)._replace(result=None, reason="Diverged: NaN")]
     experiment = experiment_with(outcomes)._replace(study=lambda runs: pytest.fail("it needs all runs"))
     write_page("looped/figure-5", "smoke", "command", experiment, outcomes, tmp_path, tmp_path / "page.md")
-    assert "The results and pictures that need all of these runs are left out until each" in (
+    assert "The results and pictures that need all runs of this experiment are left out until each" in (
         tmp_path / "page.md"
     ).read_text(encoding="utf-8")
 

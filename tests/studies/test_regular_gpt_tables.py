@@ -58,7 +58,7 @@ def test_one_cell_is_run_alone_and_once(tmp_path: Path, capsys: pytest.CaptureFi
     assert not list(tmp_path.glob("*.md"))
     printed = capsys.readouterr().out
     assert "  seeds: 0\n  lengths scored: 1-40\n  commits: " in printed
-    assert "\n  dense range: One pass: 4 random strings" in printed
+    assert "\n  dense range: In one pass, the net reads 4 random strings" in printed
     assert "\n  A trial at scale `smoke`: one seed" in printed
     before = times(tmp_path)
     assert reproduce(tmp_path, "--rows", cell.row, "--columns", cell.column) == 0

@@ -19,10 +19,10 @@ LOSS_WINDOWS = 200
 """The largest number of points of a loss curve; a point is the median over the steps since the previous point."""
 
 LOSS_FLOOR = 1e-8
-"""The smallest loss that is drawn. Smaller losses, maybe 0, do not fit on a logarithmic axis and are drawn here."""
+"""The smallest loss that is drawn. A smaller loss, such as 0, does not fit on a logarithmic axis; it is drawn here."""
 
 FEW = 4
-"""The largest number of seeds whose equal accuracies stay visible, by line widths and by offsets of points."""
+"""The largest number of seeds for which line widths and offsets of points keep equal accuracies visible."""
 
 Value = dict[str, Any]
 

@@ -27,8 +27,9 @@ MARKS = {"proved": "#0b3d91", "bounded": "#5b7fd1", "extracted": "#9aa7b8"}
 def heat_map(experiment: Experiment, entries: Sequence[Entry]) -> alt.HConcatChart:
     """Draw a panel for each part: the mean accuracy in percent, rounded down, on a color that begins at chance.
 
-    A dot is the lowest level of all finished runs of a cell; without any dot the legend is left out. All panels have
-    the same rows, so that one list of labels serves them all, but each has only the columns of its own cells.
+    A dot shows the lowest level of all finished runs of a cell. If there are no dots, the legend is left out. All
+    panels have the same rows, so that one list of labels serves all of them. Each panel has only the columns of its own
+    cells.
     """
     rows = list(dict.fromkeys(cell.row for cell in experiment.cells))
     columns: dict[str, dict[str, None]] = {}
@@ -51,7 +52,7 @@ def heat_map(experiment: Experiment, entries: Sequence[Entry]) -> alt.HConcatCha
 
 
 def has_marks(entries: Sequence[Entry]) -> bool:
-    """Return whether some cell has a level that is marked."""
+    """Return whether a cell has a level that is marked by a dot."""
     return any(entry.level in MARKS for entry in entries)
 
 

@@ -22,7 +22,7 @@ MAX_PLANES = 8
 """The largest number of planes that are drawn; if there are more, only the first ones are drawn."""
 
 EDGE = 1.35
-"""The distance from the center of a plane to its edge, in units of the state."""
+"""The distance from the center of a plane to its edge, in units of the largest norm of a state in this plane."""
 
 FINE = 40
 """The number of points of a curve between two steps."""
@@ -34,12 +34,12 @@ MAX_NAMES = 24
 def memorization_chart(memorization: Memorization | RationalMemorization) -> alt.VConcatChart:
     """Draw planes of the state, colored by symbol, above the logits along one period.
 
-    A generator of two dimensions shows the symbol that is read as the regions behind its orbit (Figures 1 and 2 of the
-    note). With more dimensions each plane shows only its part of the orbit. The logits are also drawn between steps.
-    The bar below them shows the symbol that is read, which changes where the orbit passes from region to region.
+    For a generator of two dimensions, regions behind the orbit show which symbol is read there (Figures 1 and 2 of the
+    note). With more dimensions, each plane shows only its part of the orbit. The logits are also drawn between steps.
+    The bar below them shows the symbol that is read, which changes when the orbit passes from region to region.
     """
     if not memorization.generator.dimension:
-        raise ValueError("word: expected two different symbols or more, got one; there is no state to draw")
+        raise ValueError("word: expected at least two different symbols, got one; there is no state to draw")
     planes = [_square(memorization.word.symbols, *content) for content in _plane_contents(memorization)]
     columns = 2 if len(planes) > 1 else 1
     rows = [alt.hconcat(*planes[start : start + columns]) for start in range(0, len(planes), columns)]
@@ -129,7 +129,7 @@ def _square(symbols: Sequence[str], title: str, values: Values, regions: list[Va
 
 
 def _regions(weights: Array, bias: Array, symbols: Sequence[str]) -> list[Values]:
-    """Return the polygon of the square in which each symbol has the largest logit, by cutting off half-planes."""
+    """Return, for each symbol, the polygon in which it has the largest logit, by cutting half-planes off the square."""
     polygons = []
     for one, symbol in enumerate(symbols):
         corners = [(-EDGE, -EDGE), (EDGE, -EDGE), (EDGE, EDGE), (-EDGE, EDGE)]

@@ -79,7 +79,7 @@ def _states_note(result: Analysis) -> str:
     named = ", ".join(names[:8]) + (" and so on" if len(names) > 8 else "")
     return (
         "The states at all levels, projected on the two directions of largest variance. Each state belongs to a window "
-        f"of the string. A window stands for one of the {len(names):,} elements of the task's transition "
+        f"of the string. A window represents one of the {len(names):,} elements of the task's transition "
         f"monoid{f' ({kind})' if kind else ''}, which are named by their shortest strings: {escape(named)}. Two states "
         "of a level are in one cluster if a path over states of this level connects them in steps of at most the given "
         "distance."

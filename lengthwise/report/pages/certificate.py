@@ -26,9 +26,9 @@ MAX_TABLE_SIZE = 30
 _MAP_NOTE = (
     "Prototype maps. A point is a prototype: a state of the net that represents all states near it. The axes are the "
     "two directions along which the prototypes of a run vary most, in units of the state. The letters at a point are "
-    "the name of the prototype's class in the machine. It is the shortest string that leads to this class. (A dot in a "
-    "name is the pad, which represents no symbol. The name - means that no string leads to the class.) Prototypes with "
-    "the same letters are different states with the same meaning."
+    "the name of the prototype's class in the machine. The name is the shortest string that leads to this class. (A "
+    "dot in a name is the pad, which represents no symbol. The name - means that no string leads to the class.) "
+    "Prototypes with the same letters are different states with the same meaning."
 )
 
 

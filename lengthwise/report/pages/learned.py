@@ -35,7 +35,7 @@ def write_learned_page(learned: Learned, page: Path) -> None:
     )
     sections = {
         "Machine": _machine(learned),
-        "Labels that are right": html_table(accuracy_table(learned))
+        "Accuracy": html_table(accuracy_table(learned))
         + html_note(
             "The search and the training do not use held-out strings. If prefixes have labels, a label in a held-out "
             "string counts only if no training string begins with the same prefix."
@@ -46,7 +46,7 @@ def write_learned_page(learned: Learned, page: Path) -> None:
         sentence = (
             f"The machine contradicts {counted(count, 'label')} ({CONTRADICTED}). For the shortest strings, these are:"
         )
-        sections["Labels that it contradicts"] = f"<p>{sentence}</p>{html_table(contradiction_table(learned))}"
+        sections["Contradicted labels"] = f"<p>{sentence}</p>{html_table(contradiction_table(learned))}"
     sections["Certificate"] = html_definitions(certificate_lines(learned.certificate))
     sections["Search"] = html_table(attempt_table(learned)) + html_note(
         f"{learned.search.num_alike or 'None'} of these attempts found the machine. Rows "

@@ -50,7 +50,10 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tupl
     """Return pairs of column and meaning for the tables with a line for each model."""
     lengths = span(experiment.plan.dense)
     return [
-        ("cells", "cells with a finished run; a cell is a model on a task. Compare models only if all cells have one"),
+        (
+            "cells",
+            "cells with a finished run; a cell is a model on a task. Compare models only if all their cells have one",
+        ),
         ("mean", f"accuracy at {lengths}, averaged over cells"),
         (
             ", ".join(map(at_length, long_lengths(experiment))),
@@ -59,19 +62,19 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tupl
         (
             "structured",
             "the lowest accuracy on any family of structured strings, averaged over runs and cells. Random sampling "
-            "does not draw structured strings",
+            "hardly ever draws structured strings",
         ),
         ("fits", f"runs whose final loss, at the lengths of training, is below {LOW_LOSS}"),
         (
             "solved",
-            f"runs without an error on the random strings of {lengths} symbols; other strings refute some of them",
+            f"runs without an error on the random strings of {lengths} symbols; other strings may refute them",
         ),
         *([("overflow", _OVERFLOW)] if any(entry.overflowed for entry in entries) else []),
         (", ".join(levels_of(entries)), "runs with this level of certificate"),
         (
             "error",
             "the length in symbols of the shortest known string with a wrong answer: the median over nets (for an even "
-            "number, the shorter of the two in the middle) and the range",
+            "number of nets, the smaller of the two middle values) and the range",
         ),
     ]
 
@@ -102,7 +105,7 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
             f"constant answer. {_DOTS if has_marks(entries) else _NO_DOTS}{_checked(outcomes)}"
         ),
         f"{runs:,} of {len(experiment.specs):,} runs are finished, and all seeds of {complete:,} of "
-        f"{len(experiment.cells):,} cells. [{stem}.csv]({stem}.csv) has the numbers of all finished cells in full "
+        f"{len(experiment.cells):,} cells. [{stem}.csv]({stem}.csv) contains the numbers of all finished cells in full "
         "precision.",
         folded("Columns of that file", [definitions(CSV_COLUMNS.items())]),
         "## What it costs",

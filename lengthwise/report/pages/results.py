@@ -38,7 +38,7 @@ _SCORED = {
     "search": ["Accuracies are for final answers of the chosen runs, at lengths at which every class can occur."],
 }
 
-NO_RESULT = "no recorded result: not run yet, or diverged (early records keep nothing of diverged runs)"
+NO_RESULT = "no recorded result, because it has not been run yet or has diverged (early records omit diverged runs)"
 
 MAX_NAMED = 5
 """The largest number of runs without a result that are named for one reason; if there are more, they are counted."""
@@ -54,7 +54,7 @@ _MACHINE_COLUMNS = {
 }
 
 
-_NO_STUDY = "The results and pictures that need all of these runs are left out until each run has a result."
+_NO_STUDY = "The results and pictures that need all runs of this experiment are left out until each run has a result."
 
 
 def file_stem(name: str, scale: str) -> str:
@@ -116,8 +116,8 @@ def markdown_page(
         *of_results(experiment, outcomes, listing, study.sections),
         *_measured(results),
         _provenance(results, today),
-        f"All results, a line of JSON for each run: [{file_stem(name, scale)}.jsonl.gz](records/"
-        f"{file_stem(name, scale)}.jsonl.gz). {_of_records(name, experiment)}",
+        f"[{file_stem(name, scale)}.jsonl.gz](records/{file_stem(name, scale)}.jsonl.gz) contains all results, one "
+        f"line of JSON for each run. {_of_records(name, experiment)}",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -130,8 +130,8 @@ def _of_records(name: str, experiment: Experiment) -> str:
             "it does not find."
         )
     return (
-        f"With option `recorded`, `lengthwise reproduce {name}` counts these runs as finished. With `page-only`, it "
-        "trains no other nets."
+        f"With option `recorded`, `lengthwise reproduce {name}` counts these runs as finished. Option `page-only` "
+        "trains nothing, and writes the page from finished runs."
     )
 
 
@@ -185,7 +185,7 @@ def _certificates(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[s
         definitions(level_sentences(table.header)),
         *table_paragraphs(table),
         *(table_paragraphs(kept_back) if kept_back.lines else []),
-        folded("Sizes of the machines", sizes),
+        folded("Sizes of the machines" if "prototypes" in machines.header else "Cost of the certificates", sizes),
     ]
 
 

@@ -258,8 +258,8 @@ def _configuration(panel: _Panel) -> str:
     goal = "until {level} with a budget of {budget:g} CPU seconds, ".format(**spec["until"]) if "until" in spec else ""
     seeds = ", ".join(str(row.seed) for row in panel.rows)
     how = (
-        "To repeat the training, save this as a file, and give it as the configuration of "
-        f"<code>{escape(command)}</code> with preset {preset_below(spec)}, {goal}seed {seeds}."
+        "To repeat the training, save these settings as a file, and pass the file as the configuration to "
+        f"<code>{escape(command)}</code>, with preset {preset_below(spec)}, {goal}seed {seeds}."
     )
     return (
         f"<details><summary>{escape(panel.title)}</summary>{html_note(how)}<pre>{escape(as_toml(spec))}</pre></details>"

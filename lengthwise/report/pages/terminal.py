@@ -31,7 +31,7 @@ def progress_display(console: Console, specs: Iterable[RunSpec] = ()) -> Iterato
     """Yield a listener that shows the progress of runs.
 
     On a terminal, runs have bars; elsewhere, each run prints a line after every tenth of its steps. Before the runs, a
-    sentence announces what changes during training, because such a change may make the loss jump. If there are several
+    sentence announces the changes during training, because such a change may make the loss jump. If there are several
     runs, the display also counts the finished ones. With more than `MAX_BARS` runs, the bars of finished runs
     disappear.
     """

@@ -17,10 +17,13 @@ from lengthwise.runs.result import RunResult
 COLUMNS = {
     "mean": "accuracy of the final answer, averaged over runs and lengths",
     "interval": (
-        "a 95 % interval for the mean over all random tasks of this kind, of which the cell has a sample. If all "
-        "scores are equal there is no interval, because equal scores do not show how much other tasks would differ"
+        "a 95 % interval for the mean over all random tasks of this kind. The cell has a sample of these tasks. If all "
+        "scores are equal, there is no interval, because equal scores do not show how much other tasks would differ"
     ),
-    "proved": "runs whose net is proved right at every length, with a 95 % interval for the share over all such tasks",
+    "proved": (
+        "runs whose net is proved right at every length, with a 95 % interval for the share of such nets over all "
+        "random tasks of this kind"
+    ),
     "lowest": "the lowest accuracy of any run at any length",
     "best run": "the highest mean over lengths of any run",
     "solved": "runs without a single error at the lengths scored",
@@ -30,10 +33,10 @@ COLUMNS = {
         "on these strings)"
     ),
     "at step": (
-        f"every {PROBE_EVERY} steps, a run answers a fixed set of strings, the probe. For a solved run, the column "
-        "contains the step of the first probe without an error after which all later probes have no error either. The "
-        "probe consists of separately drawn strings of 48 to 500 symbols. (If a task has no strings of these lengths, "
-        "its longest strings are used.) -: the last probe had an error, or the run had no probes"
+        f"every {PROBE_EVERY} steps, a run is tested on a fixed set of separately drawn strings of 48 to 500 symbols. "
+        "(If a task has no strings of these lengths, its longest strings are used.) For a solved run, the column "
+        "contains the first step from which on no test has an error. -: no run is solved, the last test had an error, "
+        "or there were no tests"
     ),
     "after CPU s": "the CPU seconds of training up to that step",
     "CPU s": "CPU seconds of training; for a run of several attempts, the sum over all attempts and certificates",
@@ -47,7 +50,7 @@ COLUMNS = {
         "whether every run is right on nearly all strings of the training length (see the notes). If not, the lowest "
         "accuracy at that length is in brackets. Scores at longer lengths then do not measure generalization"
     ),
-    "guesses": "the expected best test of a net that knows only the most frequent answer",
+    "guesses": "the expected *best test* of a net that always gives the most frequent answer",
 }
 """The meaning of each column of the tables of accuracies, by the column's name."""
 
@@ -55,7 +58,7 @@ COLUMNS = {
 def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """Return one line for each cell: mean and extremes of its runs' accuracy at the scored lengths (see `COLUMNS`).
 
-    Each long length is a separate column with the lowest run.
+    Each long length has a separate column with the lowest accuracy of any run.
     """
     long = [f"{length:,}" for length, _ in experiment.plan.long]
     best = ("best test", "guesses") if experiment.scoring.best_test else ()

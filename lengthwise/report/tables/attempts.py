@@ -18,12 +18,15 @@ COLUMNS = {
     "CPU s, median": "CPU seconds of all attempts of a run, with their certificates: the median over runs",
     "CPU s, max": "the CPU seconds of the run that took the longest",
     "attempts": "the number of nets that a run trained; the last net is the result",
-    "restarts": "attempts in all runs that ended with a certificate below the level; others ended by their loss",
+    "restarts": (
+        "the number of attempts, over all runs, that ended with a certificate below the level. Other failed attempts "
+        "ended because of their loss"
+    ),
     "sizes": "the smallest and the largest size of the model in the last attempts",
     "steps": "training steps of all attempts of a run",
     "states": "states of the minimal machine read off the last net",
     "certificate CPU s": "CPU seconds of the last certificate",
-    "accuracy": "the lowest accuracy of any run at any length measured afterwards",
+    "accuracy": "the lowest accuracy of any run at any length that was measured after training",
 }
 """The meaning of each column of `attempts_table`, by the column's name."""
 

@@ -19,7 +19,7 @@ MAX_QUOTED = 20
 """The length of the longest counterexample that a table quotes, in symbols."""
 
 COLUMNS = {
-    "mean": "the accuracy, averaged over the tasks with a result; their number is in brackets if some have none",
+    "mean": "the accuracy, averaged over the tasks with a result (in brackets: their number, if it is not all tasks)",
     "runs": "the number of finished runs",
     "proved": "the number of runs whose net is proved right at every length, out of the runs with a certificate",
     "refuted by": "the shortest string that one of these nets is known to answer wrongly, with its task",

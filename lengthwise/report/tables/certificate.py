@@ -28,8 +28,8 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
             "of the machine": "the shortest string that the machine read off the model answers wrongly",
             "as found": "shortened by leaving out parts",
         }[counterexample.shortest]
-        answer = "has a logit that is not finite" if counterexample.got is None else f"says {counterexample.got}"
-        yield "counterexample", f"{quoted}: the model {answer}, right is {counterexample.expected} ({how})"
+        answer = "has a logit that is not finite" if counterexample.got is None else f"answers {counterexample.got}"
+        yield "counterexample", f"{quoted}: the model {answer}; the right answer is {counterexample.expected} ({how})"
     yield from _machine(certificate)
     if certificate.tested:
         yield "answered correctly", ", ".join(tested.describe() for tested in certificate.tested)
@@ -66,15 +66,19 @@ def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
     if machine is not None:
         size, size_of_task = certificate.num_classes
         yield (
-            ("machine", f"{size} classes of messages go down; the task's rule has {size_of_task}")
+            ("machine", f"{size} classes of messages that go down; the task's rule has {size_of_task}")
             if certificate.machine_kind == "grid"
             else ("machine", f"{size} classes; the task's transducer has {size_of_task} states")
         )
     if closure is not None:
-        gap = "no two classes" if closure.gap is None else f"prototypes of two classes {closure.gap:.2f} apart"
+        gap = (
+            "there are no two classes"
+            if closure.gap is None
+            else f"prototypes of different classes are at least {closure.gap:.2f} apart"
+        )
         yield (
             "classes",
-            f"{closure.num_prototypes} prototypes, closed after {closure.num_levels} levels; states within "
+            f"{closure.num_prototypes} prototypes, closed after {closure.num_levels} levels; all states are within "
             f"{closure.radius:.2f} of their prototypes, {gap}",
         )
     if laws is not None:

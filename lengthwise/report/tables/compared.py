@@ -1,4 +1,4 @@
-"""Models compared on a task: the same seeds for each, measured by the same plan."""
+"""Models compared on a task. All models have the same seeds, and are measured by the same plan."""
 
 import json
 from collections import Counter
@@ -21,8 +21,8 @@ from lengthwise.runs.spec import identity
 COLUMNS = {
     "mean": "the accuracy of the final answer, averaged over seeds and lengths",
     "95 % interval": (
-        "an interval for the mean, which covers other seeds and other strings. If all seeds have equal accuracies, it "
-        "covers only other strings"
+        "a confidence interval for the mean on new seeds and new strings. If all seeds have equal accuracies, it "
+        "accounts only for new strings"
     ),
     "lowest": "the lowest accuracy of any seed at any length",
     "structured": "the lowest accuracy of any seed on structured strings",
@@ -43,7 +43,7 @@ class ComparedModel(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Models with the same seeds. `left_out` are the runs of seeds that another model does not have."""
+    """Models with the same seeds. `left_out` lists the runs whose seed another model does not have."""
 
     task: str
     seeds: tuple[int, ...]
@@ -60,8 +60,8 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
     """Group results by model and settings, for the seeds that all models have.
 
     Raises:
-        ValueError: tasks or plans differ, answers are numbers, a run is given twice, there is only one model, or no
-            seed is common to all.
+        ValueError: fewer than two runs are given, a run is given twice, tasks or plans differ, a result has errors or
+            perplexities instead of accuracies, there is only one model, or no seed is common to all models.
     """
     _check_comparable(results)
     groups: dict[str, dict[int, RunResult]] = {}

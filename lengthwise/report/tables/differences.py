@@ -42,8 +42,8 @@ def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> lis
     """Return the differences of an experiment: all pairs of columns that it compares, in each row that has both.
 
     Raises:
-        ValueError: a compared column has several runs of a seed. It is then unknown which run to pair with the run of
-            the other column.
+        ValueError: a compared column has several runs of a seed. It would then be unclear which of them to pair with
+            the run of the other column.
     """
     pairs: list[tuple[str, str, str, list[float]]] = []
     for row in dict.fromkeys(cell.row for cell in experiment.cells):
@@ -130,7 +130,7 @@ def _scores(cell: Cell, experiment: Experiment, outcomes: Sequence[Outcome]) -> 
         if count > 1:
             raise ValueError(
                 f"compared: expected one run of each seed in {cell.column!r} of {cell.row!r}, got {count} of seed "
-                f"{seed}; give each setting a column of its own"
+                f"{seed}; give each setting its own column"
             )
     results = results_of(cell, outcomes)
     if experiment.scoring.measure == "error":

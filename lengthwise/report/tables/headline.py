@@ -8,7 +8,7 @@ selects both, and `not A` selects all others.
 | `{cells[ROW][COLUMN][FIGURE]}` | the figure of a cell; for several cells, the sum of "k of n", or lowest and highest |
 | `{highest[ROW][COLUMN][FIGURE]}`, `{lowest[...]}` | the highest or lowest figure among cells |
 | `{share[ROW][COLUMN][FIGURE][TEXT]}` | how many of the cells have this text |
-| `{reached[ROW][COLUMN]}` | how many of the paper's means ours reach, to the digits that it prints |
+| `{reached[ROW][COLUMN]}` | how many of the paper's means our means reach, to the digits that the paper prints |
 | `{runs}`, `{diverged}` | runs of the experiment, and those without a result |
 | `{compared}`, `{decided}` | compared pairs of columns, and pairs that differ significantly after Holm's correction |
 

@@ -83,13 +83,13 @@ def expressions(learned: Learned) -> Iterator[tuple[str, str]]:
         except ValueError:  # the expression gets too long
             continue
         if len(text) <= MAX_EXPRESSION:
-            yield f"{answer} where the string matches", text
+            yield f"{answer} if the string matches", text
 
 
 def accuracy_table(learned: Learned) -> Table:
     """Return the accuracies, with a line for each learner and a column for each part of the examples."""
     learners = next(iter(learned.accuracies.values()))
-    header = ("labels that are right", *(PARTS[part] for part in learned.accuracies))
+    header = ("accuracy", *(PARTS[part] for part in learned.accuracies))
     lines = tuple(
         (learner, *(_share(scores[learner]) for scores in learned.accuracies.values())) for learner in learners
     )
@@ -133,5 +133,5 @@ def attempt_table(learned: Learned) -> Table:
         for attempt in learned.search.attempts
     )
     return Table(
-        ("method", "states of the net", "seed", "states of its machine", "errors", "message, bits", "CPU s"), lines
+        ("method", "states of the net", "seed", "states of its machine", "errors", "description, bits", "CPU s"), lines
     )

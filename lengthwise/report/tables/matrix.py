@@ -25,11 +25,11 @@ LOW_LOSS = 0.01
 class Entry(NamedTuple):
     """A cell with the results of its runs, and the statistics of these results.
 
-    `at_long`: the mean accuracy at each of the plan's long lengths, shortest first; NaN without strings of the length.
-    `structured`: the mean over runs of the accuracy on the family of structured strings with the lowest accuracy.
-    `chance`: the mean score of the best constant answer. `solved`: the number of runs without an error at the lengths
-    scored. `overflowed`: the share of strings on which states overflow. `at_printed`: the mean at the lengths of each
-    number that papers print, in the paper's form.
+    `at_long`: the mean accuracy at each of the plan's long lengths, shortest first; NaN if the task has no strings of
+    this length. `structured`: the mean over runs of the accuracy on the family of structured strings with the lowest
+    accuracy. `chance`: the mean score of the best constant answer. `solved`: the number of runs without an error at the
+    lengths scored. `overflowed`: the share of strings on which states overflow. `at_printed`: the mean at the lengths
+    of each number that papers print, in the paper's form.
     """
 
     cell: Cell
@@ -250,7 +250,7 @@ def matrix_csv(entries: Iterable[Entry]) -> str:
 
 
 CSV_COLUMNS = {
-    "part": "the answers that were given in training",
+    "part": "the part of the experiment, such as the answers that training supervises; empty if there is only one",
     "row": "the task",
     "column": "the model",
     "runs": "the number of finished runs, on which all other columns are based",

@@ -32,8 +32,8 @@ COLUMNS = {
     "whole": "perplexity of all tokens of the longest chunks",
     RATIO: (
         "the perplexity at the longest length divided by the perplexity at the shortest, for the same last tokens. The "
-        "95 % interval covers other chunks; the log-likelihood of a chunk is averaged over runs. Below 1, more context "
-        "helps"
+        "95 % interval accounts for the choice of chunks; the log-likelihood of a chunk is averaged over runs. Below "
+        "1, more context helps"
     ),
     "frequencies": "perplexity of a model that knows only the tokens' frequencies in the training split",
     "parameters": "the number of parameters of the model",
@@ -137,7 +137,7 @@ def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[
         (
             "Entries are the perplexity of *first* divided by the perplexity of *second*, on the same last tokens. The "
             "95 % interval is Student's interval over chunks; the log-likelihood of a chunk is averaged over runs. The "
-            "interval does not cover other seeds, and is not corrected for the number of intervals."
+            "interval does not account for the choice of seeds, and is not corrected for the number of intervals."
         ),
         *table_paragraphs(Table(("row", "first", "second", *map(_length, lengths)), tuple(lines))),
     ]
@@ -171,7 +171,7 @@ def curve_table(curve: PerplexityCurve) -> Table:
             (_length(point.length), f"{point.perplexity:.2f}", interval, ratio, f"{point.whole_perplexity:.2f}")
         )
     return Table(
-        ("length", "last token", "95 % interval", f"over that at {_length(curve.points[0].length)}", "whole"),
+        ("length", "last token", "95 % interval", f"ratio to {_length(curve.points[0].length)}", "whole"),
         tuple(lines),
     )
 

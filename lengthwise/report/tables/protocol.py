@@ -80,8 +80,8 @@ def _dense(row: RunRow, plan: EvaluationPlan) -> str:
     apart = f", at lengths at least {every} apart," if every > 1 else ""
     if row.dense.protocol == "one-pass":
         return (
-            f"One pass: {strings} random strings are read once. Prefixes of {low:,} to {high:,} symbols{apart} count "
-            "as random strings of these lengths, because in these tasks prefixes of random strings have the same "
+            f"In one pass, the net reads {strings} random strings. Prefixes of {low:,} to {high:,} symbols{apart} "
+            "count as random strings of these lengths, because in these tasks prefixes of random strings have the same "
             "distribution as random strings. All lengths are measured on prefixes of the same strings, so the scores "
             "at different lengths are not independent of one another."
         )
@@ -89,8 +89,8 @@ def _dense(row: RunRow, plan: EvaluationPlan) -> str:
     if len(lengths) == 1:
         return f"Independent strings: {strings} of length {lengths.pop():,}, the same for all runs."
     return (
-        f"Independent strings: {strings} new strings are drawn for each length from {low:,} to {high:,} that the task "
-        f"has{apart.rstrip(',')}."
+        f"Independent strings: {strings} new strings are drawn for each length from {low:,} to {high:,} at which the "
+        f"task has strings{f'; the lengths are at least {every} apart' if every > 1 else ''}."
     )
 
 
@@ -107,8 +107,9 @@ def _long(lengths: Sequence[LongLength]) -> str:
 def _structured(lengths: Sequence[LongLength]) -> str:
     counts = ", ".join(f"{count:,} strings of {length:,} symbols" for length, count in lengths)
     return (
-        f"Strings that random sampling never draws, from the families {', '.join(STRUCTURED)}. Each family has at most "
-        f"{counts}. No string occurs twice, and the task defines an answer for at least one position of every string."
+        f"Strings that random sampling hardly ever draws, from the families {', '.join(STRUCTURED)}. Each family has "
+        f"at most {counts}. No string occurs twice, and the task defines an answer for at least one position of every "
+        "string."
     )
 
 

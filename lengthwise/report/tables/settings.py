@@ -54,7 +54,7 @@ def task_of(result: RunResult) -> str:
 
 
 def task_in(spec: Settings) -> str:
-    """Return a task's name, its identifying settings, and other settings that are not at their default.
+    """Return a task's name, its identifying settings, and other settings whose value is not the default.
 
     Example:
         >>> task_in({"task": {"name": "tomita", "index": 3, "sampling": "near-miss"}})

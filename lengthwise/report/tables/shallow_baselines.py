@@ -54,7 +54,7 @@ def best_shallow_baseline(task: Task, lengths: Sequence[int]) -> ShallowBaseline
 
 
 def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
-    """Return a sentence for each task with shallow baselines: the best one's score at the longest balanced length.
+    """Return a sentence for each task with shallow baselines: the best baseline's score at the longest balanced length.
 
     Only lengths of the dense range are used, because accuracies are means over these. At unbalanced lengths a constant
     answer can be right.
@@ -110,10 +110,10 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
         (
             "*Best shallow baseline*: the highest score among three kinds of answers, as a mean over the lengths "
             "scored. The three kinds are the most frequent answer, the most frequent answer given one simple feature "
-            "of the problem, and a logistic regression on the counts of symbols and pairs. *95 % interval*: an "
-            "interval for the mean over new seeds and new problems. It accounts for both, although all runs of a task "
-            "are measured on the same problems. If all runs have equal accuracies, the interval accounts only for new "
-            f"problems, because equal runs do not show how much other runs would differ. {more}"
+            "of the string, and a logistic regression on the counts of symbols and pairs. *95 % interval*: a "
+            "confidence interval for the mean accuracy on new seeds and new strings. It accounts for both, although "
+            "all runs of a task are measured on the same strings. If all runs have equal accuracies, the interval "
+            f"accounts only for new strings, because equal runs do not show how much other runs would differ. {more}"
         ),
         *table_paragraphs(table),
     ]
