@@ -64,10 +64,10 @@ class Cell(NamedTuple):
 class Scoring(NamedTuple):
     """The score that each cell of a table shows, and the pairs of columns that are compared.
 
-    - `measure`: accuracies are taken at all lengths at which every class can occur (`"balanced"`) or at all legal
-      lengths (`"legal"`). Numeric answers have a squared `"error"`, and language models the `"perplexity"` of chunks.
-      `"attempts"` is the cost of reaching the goal of a run. `"search"` scores only one run of a cell, the run with the
-      lowest final training loss.
+    - `measure`: accuracies are taken at all lengths at which every class can occur (`"balanced"`), or at all lengths at
+      which the task has strings (`"legal"`). Numeric answers have a squared `"error"`, and language models the
+      `"perplexity"` of chunks. `"attempts"` is the cost of reaching the goal of a run. `"search"` scores only one run
+      of a cell, the run with the lowest final training loss.
     - `fit`: one of the plan's long lengths, and the accuracy that every run of a cell must reach there. Cells with a
       run that misses this accuracy are marked, because their scores at larger lengths do not measure generalization.
     - `best_test`: also show the best test result during training, as the paper does.

@@ -255,11 +255,11 @@ class UnknownName(KeyError, ValueError):
 
 @contextmanager
 def names_of_files() -> Iterator[None]:
-    """Add a hint to an `UnknownName` inside the context: a file may name members that only its author has."""
+    """Add a hint to an `UnknownName` inside the context: a file may name members that only its author registered."""
     try:
         yield
     except UnknownName as error:
-        raise UnknownName(f"{error}; if it is your own, name its Python file in {EXTENSIONS}") from None
+        raise UnknownName(f"{error}; if you registered this name, add its Python file to {EXTENSIONS}") from None
 
 
 class ExtensionError(ValueError):

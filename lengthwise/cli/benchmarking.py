@@ -37,9 +37,9 @@ class RunOptions:
 
     runs: Root = Path("runs")
     workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None
-    pool: Annotated[
-        str, Parameter(help="Pool of the runs: local, shared (divides a folder with others), dask or ray.")
-    ] = "local"
+    pool: Annotated[str, Parameter(help="Pool of the runs: local, shared (with other commands), dask or ray.")] = (
+        "local"
+    )
     device: Device = "cpu"
     budget: Annotated[
         int | None,
@@ -129,7 +129,7 @@ class _Request(NamedTuple):
         return self.benchmark.make(entrants or self.benchmark.entrants, self.scale).select(self.rows, self.columns)
 
     def records(self) -> "tuple[Path, list[RunResult]]":
-        """Return the file of the benchmark's records, and its results; without the file, an empty list."""
+        """Return the file of the benchmark's records, and its results, or an empty list if there is no file."""
         from lengthwise.report.pages.results import file_stem
         from lengthwise.runs.records import read_records, records_file
 
@@ -361,7 +361,9 @@ def _models_of(text: str) -> list[str]:
             raise ValueError(f"model: expected a model's name or a file that registers one, got {text}; give {text}.py")
         return [MODELS[text].name]
     if not Path(text).is_file():
-        raise ValueError(f"model: expected a model's name or a file that registers one, got {text}, not found")
+        raise ValueError(
+            f"model: expected a model's name or a file that registers one, got {text}, which does not exist"
+        )
     # An absolute path stays valid in workers, whatever their working folder is.
     path = str(Path(text).resolve())
     # Jobs carry the files in this variable to workers in other processes.

@@ -76,9 +76,9 @@ def memorize(
 ) -> int:
     """Compute the smallest linear RNN without feedback that repeats a word indefinitely, and draw its orbit.
 
-    Without feedback means that W_x = 0. No smaller net of this kind repeats the word, whatever its W_h (with
-    --rational, if its W_h is rational). If the budget ends the search first, bounds are printed. --prove verifies the
-    lower bound without relying on the solver of linear programs. A net that reads its own answers may be smaller.
+    Without feedback means that W_x = 0. No smaller net of this kind repeats the word, for any W_h (with --rational, for
+    any rational W_h). If the budget ends the search first, only bounds are printed. --prove verifies the lower bound
+    without relying on the solver of linear programs. A net that reads its own answers may be smaller.
     """
     from lengthwise.constructions.memorization.farkas import refute_below
     from lengthwise.constructions.memorization.memorize import memorize as memorize_word

@@ -58,9 +58,9 @@ class Sweep:
     """Options for executing the runs of an experiment."""
 
     workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None
-    pool: Annotated[
-        str, Parameter(help="Pool of the runs: local, shared (divides a folder with others), dask or ray.")
-    ] = "local"
+    pool: Annotated[str, Parameter(help="Pool of the runs: local, shared (with other commands), dask or ray.")] = (
+        "local"
+    )
     scheduler: Annotated[
         str | None, Parameter(help="Address of the pool's cluster; by default, a cluster is started on this machine.")
     ] = None
@@ -86,7 +86,7 @@ def reproduce(
     recorded: Annotated[
         bool,
         Parameter(
-            negative=(), help="Take recorded runs as finished: from records/ next to the page, or else the package."
+            negative=(), help="Count recorded runs as finished; records are next to the page, or else in the package."
         ),
     ] = False,
     page_only: Annotated[bool, Parameter(negative=(), help="Do not train; write the page from finished runs.")] = False,

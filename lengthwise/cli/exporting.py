@@ -22,7 +22,7 @@ def export(
     form: Annotated[
         Literal["step", "strings", "parts"] | None,
         Parameter(
-            help="step: graph of one step (default of recurrent models); strings: whole strings; parts: parts (ONNX)."
+            help="Graph of one step (default of recurrent models), of strings, or of parts of strings (only ONNX)."
         ),
     ] = None,
     max_length: Annotated[

@@ -17,7 +17,7 @@ INDEX = Path(__file__).with_name("members.json")
 
 
 SETTINGS = "settings"
-"""The family of settings, which are shown but not listed."""
+"""The family of settings, which `show` describes, but `list` omits."""
 
 
 class Line(NamedTuple):

@@ -12,7 +12,7 @@ from lengthwise.files import UnreadableFile, exists
 
 
 def whole_number(kind: Any, tokens: Sequence[Any]) -> int:
-    """Parse a whole number of at least 0, because cyclopts would round 1.5."""
+    """Parse a whole number of at least 0. The default converter of cyclopts would round 1.5."""
     text = tokens[0].value
     # Python itself rejects numbers of more than 4,300 digits, with a message about its limits.
     if not text.isdecimal() or len(text) > MAX_DIGITS:

@@ -18,7 +18,7 @@ def play(
     out: Annotated[Path, Parameter(help="File for the page, which needs no other files.")] = Path("play.html"),
     title: Annotated[str, Parameter(help="The heading of the page.")] = "Playground",
 ) -> int:
-    """Write a page with a field for strings. It shows a net's answers with reasons, next to its machine and its task.
+    """Write a page on which you type strings. It shows a net's answers with reasons, next to its machine and its task.
 
     The page runs the net in the browser and loads nothing from the network. A model without a certificate is certified
     first.

@@ -96,7 +96,7 @@ def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, m
     assert len(kept) == 4
     assert exit_code("evaluate", str(tmp_path / "runs" / results[0].run_id), "--lengths", "3") == 2
     assert f"unknown model '{name}'" in (error := capsys.readouterr().err)
-    assert "if it is your own, name its Python file in LENGTHWISE_EXTENSIONS" in error
+    assert "if you registered this name, add its Python file to LENGTHWISE_EXTENSIONS" in error
 
 
 def test_a_part_of_the_cells_is_run_and_shown(mine: Path, tmp_path: Path, monkeypatch, capsys) -> None:

@@ -226,7 +226,9 @@ def test_columns_with_several_runs_of_a_seed_are_not_compared() -> None:
     experiment = Experiment(
         "Title", "About.", cells, TREE_PLAN, scoring=Scoring(measure="error", compared=[("R=2", "R=1, 2")])
     )
-    sentence = r"^compared: expected one run of each seed in 'R=1, 2' of 'trees', got 2 of seed 0; give each setting a "
+    sentence = (
+        r"^compared: expected one run of each seed in 'R=1, 2' of 'trees', got 2 of seed 0; give each setting its "
+    )
     with pytest.raises(ValueError, match=sentence):
         compared_columns(experiment, outcomes)
 
