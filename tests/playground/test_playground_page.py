@@ -134,7 +134,7 @@ def test_the_page_loads_nothing_and_its_policy_names_its_only_script_and_style(c
     assert "&lt;Title&gt;" in page
     data = re.findall(r'id="data">(.*?)</script>', page, re.DOTALL)[0]
     assert json.loads(data)["runs"] == json.loads(json.dumps(list(contents.values())))
-    assert "but not in the arithmetic that a certificate is about" in " ".join(page.split())
+    assert "but a certificate is about the arithmetic of PyTorch" in " ".join(page.split())
 
 
 def test_requests_that_cannot_be_met_are_one_sentence(compiled, tmp_path: Path, capsys) -> None:
@@ -179,7 +179,7 @@ def test_a_certificate_of_other_weights_is_refused(tmp_path: Path, capsys) -> No
         construction.model.readout[4].bias.add_(1e-3)
     save_compiled(construction, folder)
     (folder / "certificate.json").write_bytes(certificate)
-    with pytest.raises(ValueError, match="expected the certificate of these weights, got one of other weights"):
+    with pytest.raises(ValueError, match="expected the certificate of these weights, got a certificate of other weights"):
         run_contents(folder)
 
 

@@ -79,7 +79,7 @@ def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
         yield (
             "classes",
             f"{closure.num_prototypes} prototypes, closed after {closure.num_levels} levels; all states are within "
-            f"{closure.radius:.2f} of their prototypes, {gap}",
+            f"{closure.radius:.2f} of their prototypes, and {gap}",
         )
     if laws is not None:
         identity = "the pad is the identity" if laws.pad_is_identity else "the pad is not the identity"
