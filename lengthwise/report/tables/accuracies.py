@@ -36,7 +36,7 @@ COLUMNS = {
         f"every {PROBE_EVERY} steps, a run is tested on a fixed set of separately drawn strings of 48 to 500 symbols. "
         "(If a task has no strings of these lengths, its longest strings are used.) For a solved run, the column "
         "contains the first step from which on no test has an error. -: no run is solved, the last test had an error, "
-        "or there were no tests"
+        "or the run was never tested"
     ),
     "after CPU s": "the CPU seconds of training up to that step",
     "CPU s": "CPU seconds of training; for a run of several attempts, the sum over all attempts and certificates",
