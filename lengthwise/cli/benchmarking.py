@@ -63,7 +63,7 @@ def bench(
         Parameter(help="Your model: a registered name, or a Python file that registers models."),
     ] = None,
     rows: Annotated[str, Parameter(help="Run only these tasks, as in parity,even-pairs.")] = "",
-    columns: Annotated[str, Parameter(help="Run only these models' columns, as in gru,lstm.")] = "",
+    columns: Annotated[str, Parameter(help="Run only the columns of these models, as in gru,lstm.")] = "",
     scale: Annotated[
         str, Parameter(help="smoke (seconds), small (a laptop) or paper (the published steps, if there are any).")
     ] = "small",
@@ -78,7 +78,7 @@ def bench(
     pages: Annotated[
         Path,
         Parameter(
-            converter=folder, help="Folder for the page. If it has no recorded results, those in the package are used."
+            converter=folder, help="Folder for the page. If it has no recorded results, the package's results are used."
         ),
     ] = Path("docs/results"),
     options: RunOptions = DEFAULT_OPTIONS,

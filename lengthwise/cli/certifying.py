@@ -53,8 +53,8 @@ def certify(
 
     Levels: refuted (the net answers a string wrongly), tested (no such string was found), extracted (the machine read
     off the net is right at every length, and the net followed this machine on all strings tried), bounded (the net is
-    proved to be right up to a stated length), proved (the net is proved to be right at every length). The exit code is
-    1 if the net is refuted, unless you pass --min-level refuted.
+    proved to be right up to a stated length), proved (the net is proved to be right at every length). Without
+    --check, the exit code is 1 if the net is refuted, unless you pass --min-level refuted.
     """
     from lengthwise.certification.certificate import certificate_file, parse_level
 

@@ -59,7 +59,7 @@ def memorize(
     *,
     rational: Annotated[bool, Parameter(negative=(), help="Use only integers in W_h.")] = False,
     robust: Annotated[
-        bool, Parameter(negative=(), help="Find the net with the widest margin among nets of its dimension.")
+        bool, Parameter(negative=(), help="Find the net with the widest margin among all nets of its dimension.")
     ] = False,
     prove: Annotated[bool, Parameter(negative=(), help="Prove that no net without feedback is smaller.")] = False,
     max_dimension: Annotated[
@@ -72,13 +72,13 @@ def memorize(
         int,
         Parameter(converter=count, help="Number of linear programs after which the search stops and prints bounds."),
     ] = 3_000,
-    out: Annotated[Path, Parameter(help="The picture, PNG, SVG or PDF.")] = Path("memorize.png"),
+    out: Annotated[Path, Parameter(help="File for the picture: PNG, SVG or PDF.")] = Path("memorize.png"),
 ) -> int:
     """Compute the smallest linear RNN without feedback that repeats a word indefinitely, and draw its orbit.
 
     Without feedback means that W_x = 0. No smaller net of this kind repeats the word, for any W_h (with --rational, for
-    any rational W_h). If the budget ends the search first, only bounds are printed. --prove verifies the lower bound
-    without relying on the solver of linear programs. A net that reads its own answers may be smaller.
+    any rational W_h). If the budget ends the search first, only bounds on the dimension are known. --prove verifies the
+    lower bound without relying on the solver of linear programs. A net that reads its own answers may be smaller.
     """
     from lengthwise.constructions.memorization.farkas import refute_below
     from lengthwise.constructions.memorization.memorize import memorize as memorize_word

@@ -93,8 +93,8 @@ def diff(
 
     In all other cases, two machines are compared, and a net counts as the machine of its certificate. The printed
     string is as short as possible. Exits with code 0 if the machines are equal and with 1 if not. Symbols and answers
-    are matched by name. Names that mean accept and reject are matched by meaning. Labels such as OK and FAIL are among
-    them if the other machine uses other names. Strings that one of the machines does not answer are not compared.
+    are matched by name. Names that mean accept and reject are matched by meaning. These names include labels such as OK
+    and FAIL if the other machine uses other names. Strings that one of the machines does not answer are not compared.
     """
     if all(map(_is_net, (first, second))):
         if alphabet or accept or rename:
@@ -255,7 +255,7 @@ def combine(
         str,
         Parameter(
             allow_leading_hyphen=True,
-            help="Machines with the words and, or, minus between them, as in A and B; not may precede a machine.",
+            help="Machines joined by 'and', 'or' or 'minus', as in A and not B; 'not' selects a machine's complement.",
         ),
     ],
     out: Annotated[Path, Parameter(help="File to write; its suffix, such as .dot, selects the format.")],
@@ -265,8 +265,8 @@ def combine(
 ) -> int:
     """Write the smallest automaton of an intersection, union, difference or complement of languages.
 
-    The words and, or and minus apply from left to right: A or B and C means (A or B) and C. The word not applies to the
-    next machine.
+    The words 'and', 'or' and 'minus' apply from left to right: A or B and C means (A or B) and C. The word 'not'
+    applies to the next machine.
     """
     from lengthwise.automata.labeled import labeled_dfa
     from lengthwise.formats.files import format_of
@@ -301,7 +301,7 @@ def _steps(terms: Sequence[str]) -> list[tuple[str, bool, str]]:
     """Return for each machine the word before it (empty for the first), whether it is complemented, and its source."""
     steps: list[tuple[str, bool, str]] = []
     waiting = list(terms)
-    words = f"one of the words {', '.join(OPERATORS)}"
+    words = f"one of {', '.join(map(repr, OPERATORS))}"
     while waiting or not steps:
         word = waiting.pop(0) if steps else ""
         if steps and word not in OPERATORS:

@@ -42,7 +42,8 @@ class Until:
         str | None, Parameter(help="Train until this goal: solved (a low loss), extracted, bounded or proved.")
     ] = None
     budget: Annotated[
-        float | None, Parameter(help="With --until: CPU seconds after which no attempt begins; 600 if not given.")
+        float | None,
+        Parameter(help="With --until: CPU seconds after which no further attempt begins; 600 if not given."),
     ] = None
 
     def budget_seconds(self) -> float:

@@ -74,7 +74,7 @@ def test_combine_prints_what_it_assumes_about_answers(capsys) -> None:
         ((), "terms: expected a machine after combine, got the end; add a machine"),
         (
             ("a*", "b*"),
-            "terms: expected one of the words and, or, minus after a*, got 'b*'; write one of them between machines",
+            "terms: expected one of 'and', 'or', 'minus' after a*, got 'b*'; write one of them between machines",
         ),
         (("a*", "and", "not"), "terms: expected a machine after not, got the end; add a machine"),
         (("a*", "and", "or"), "terms: expected a machine after and, got 'or'; name a file of this name as ./NAME"),

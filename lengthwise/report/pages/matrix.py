@@ -52,7 +52,8 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tupl
     return [
         (
             "cells",
-            "cells with a finished run; a cell is a model on a task. Compare models only if all their cells have one",
+            "cells with a finished run; a cell is a model on a task. Compare only models with a finished run in every "
+            "cell",
         ),
         ("mean", f"accuracy at {lengths}, averaged over cells"),
         (
