@@ -50,8 +50,8 @@ def check_picture(path: Path) -> None:
 def pictures(requests: Sequence[tuple[str, Chart | str]]) -> list[bytes] | None:
     """Draw charts, or drawings in SVG, each as `"svg"`, as `"pdf"`, or as `"png"` at twice the size.
 
-    Return None, with a warning, if the chart library crashes. A single other process makes all pictures, because it
-    takes a second to start.
+    Return None, with a warning, if the chart library crashes. One separate process draws all pictures, because
+    starting a process takes a second.
 
     Raises:
         RuntimeError: a chart is invalid.

@@ -1,6 +1,6 @@
 """Print lines and tables: the only module that writes to standard output and standard error.
 
-Symbols, answers and names come from files of other people. An escape sequence in such a name could clear the screen,
+Symbols, answers and names may come from other people's files. An escape sequence in such a name could clear the screen,
 and a line break could begin a line that looks like the program's own. So this module escapes all text before it writes.
 """
 

@@ -13,9 +13,9 @@ import vl_convert
 
 
 def render(kind: str, content: dict[str, Any] | str) -> bytes:
-    """Return a picture of a chart or an SVG (`kind` svg, png at twice the size, or pdf), or the chart library.
+    """Return a picture of a chart, or of a drawing in SVG, in the format `kind`: svg, pdf, or png at twice the size.
 
-    The kind `"library"` returns the JavaScript that draws charts, and ignores the content.
+    With kind `"library"`, return the JavaScript that draws charts, and ignore the content.
     """
     if kind == "library":
         return str(vl_convert.javascript_bundle()).encode()  # type: ignore[call-arg]  # optional, but not in its stub

@@ -192,7 +192,7 @@ def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool,
 
 
 def _on_record(pages: Path, stem: str, runs: Path, console: Output, *, counts: bool) -> "list[RunResult]":
-    """Return the results recorded next to a page; without them, the package's if records count as finished."""
+    """Return the results in the records next to a page, or in the package if that file is missing and records count."""
     from lengthwise.runs.records import read_diverged, read_records, records_file, restore, restore_diverged
 
     records = records_file(pages, stem) if counts else pages / "records" / f"{stem}.jsonl.gz"
@@ -217,7 +217,7 @@ def _check_page_only(page_only: bool, **given: object) -> None:
 def _run_shard(
     text: str, experiment: "Experiment", runs: Path, console: Output, options: "PoolOptions", pool: str
 ) -> int:
-    """Run a share of the runs. A later command writes the page."""
+    """Run one shard of the runs. A later command writes the page."""
     from lengthwise.cli.progress import run_all
     from lengthwise.report.pages.terminal import print_failures
     from lengthwise.runs.pools.shard import parse_shard

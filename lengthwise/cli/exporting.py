@@ -33,8 +33,8 @@ def export(
 ) -> int:
     """Write a model for other runtimes, or its machine as source code or text.
 
-    An exported model is compared with the original on 1,000 strings. A file of a machine contains the level and the
-    digest of its certificate, and twenty test strings.
+    A model that is exported for another runtime is compared with the original on 1,000 strings. A file of a machine
+    contains the level and the digest of its certificate, and twenty test strings.
     """
     from lengthwise.export.base import EXPORTS, Options
     from lengthwise.export.base import export as export_model

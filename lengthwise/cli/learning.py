@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class ExampleOptions:
-    """Options of learning from a file of labeled strings."""
+    """Options for learning from a file of labeled strings."""
 
     supervision: Annotated[
         Literal["last", "prefix"], Parameter(help="last: one label for each string; prefix: one label for each symbol.")

@@ -156,7 +156,7 @@ def _diff_nets(first: Path, second: Path, min_level: str | None, seed: int, as_j
 
 
 def _taken(sources: Sequence[str], given: "Sequence[Given]") -> list[str]:
-    """Return which labels are matched with accept and reject, if the machines use different names of answers."""
+    """Return sentences about labels that are matched with accept and reject, if machines name answers differently."""
     from lengthwise.automata.answers import acceptor_index
 
     if len({frozenset(one.labeled.classes) for one in given}) == 1:
@@ -168,7 +168,7 @@ def _taken(sources: Sequence[str], given: "Sequence[Given]") -> list[str]:
 
 
 def _taken_of(labeled: "LabeledMachine") -> str | None:
-    """Return which labels are matched with accept and reject, or None for automata and if no labels match."""
+    """Return a phrase with the labels that are matched with accept and reject, or None for automata or other labels."""
     from lengthwise.automata.answers import acceptor_index
 
     index = acceptor_index(labeled.classes)

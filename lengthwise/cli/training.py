@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Until:
-    """The goal of training, and the time for it."""
+    """The goal of training, and the CPU time for reaching it."""
 
     until: Annotated[
         str | None, Parameter(help="Train until this goal: solved (a low loss), extracted, bounded or proved.")

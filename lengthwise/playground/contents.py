@@ -129,7 +129,7 @@ def extraction_again(certificate: Certificate, model: SequenceModel, symbols: tu
 
 
 def _machine(certificate: Certificate | None, extraction: Extraction | None) -> dict[str, Any]:
-    """Return level, counterexample, machine, and the prototypes of its classes."""
+    """Return the level, the counterexample, the machine, and the prototypes of the machine's classes."""
     if certificate is None:
         return {"level": None, "claim": "", "reason": "", "counterexample": None, "machine": None, "prototypes": None}
     wrong = certificate.counterexample

@@ -33,9 +33,9 @@ def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int, hover: bool = Tru
     """Draw the accuracy of the final answer against length, with a color for each seed of one configuration.
 
     Solid lines show the dense range. Diamonds show the long lengths with Wilson's 95 % interval, and are side by side
-    where seeds share a length. The dashed line is the best constant answer, and the vertical rule the longest training
-    length. Only balanced lengths are drawn. `hover` adds a tooltip to every point of the lines, which makes a picture
-    five times as large.
+    where seeds share a length. The dashed line is the best constant answer, and the vertical rule is at the longest
+    training length. Only balanced lengths are drawn. `hover` adds a tooltip to every point of the lines, which makes a
+    picture five times as large.
     """
     rows = sorted(rows, key=lambda row: row.seed)
     seeds = [row.seed for row in rows]
@@ -59,7 +59,7 @@ def comparison_chart(
     """Draw the accuracy of the final answer against length, with a color for the mean of each model over its seeds.
 
     Bands, and short vertical lines at the long lengths, reach from the lowest seed to the highest. The dashed line is
-    the best constant answer, and the tall vertical rules are the longest training lengths.
+    the best constant answer, and the tall vertical rules are at the longest training lengths.
     """
     dense, long = _means(models, is_long=False), _means(models, is_long=True)
     rows = [row for of_model in models.values() for row in of_model]

@@ -74,7 +74,7 @@ def _frequencies(memorization: Memorization | RationalMemorization) -> tuple[int
 def _named(states: Array, memorization: Memorization | RationalMemorization) -> Values:
     """Return a point for every state. States at the same point share a name.
 
-    Names are placed outside; names of several steps, which are wide, are placed above or below the point.
+    Names are placed outside the orbit. Names of several steps, which are wide, are placed above or below the point.
     """
     word = memorization.word
     indices: dict[tuple[float, ...], list[int]] = {}

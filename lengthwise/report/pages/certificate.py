@@ -33,7 +33,7 @@ _MAP_NOTE = (
 
 
 def certificate_section(certificates: Mapping[str, Certificate]) -> tuple[str, dict[str, alt.LayerChart]]:
-    """Return HTML about certificates, given under the names of their runs, and its charts under their names."""
+    """Return HTML about certificates, and its charts by name. `certificates` maps names of runs to certificates."""
     if not certificates:
         return "", {}
     charts, titles = {}, {}
@@ -86,7 +86,11 @@ def _picture(certificate: Certificate) -> str:
 
 
 def _machine_table(certificate: Certificate, names: Sequence[str]) -> Table | None:
-    """Return a line for each class or state: its answer, and its successor for each newer class or each symbol."""
+    """Return a table with a line for each state or class of a machine; None if it would be too large.
+
+    A line contains the answer and the successors: of a state for each symbol, and of a class for each newer class that
+    it is merged with.
+    """
     if certificate.machine is None or len(names) > MAX_TABLE_SIZE:
         return None
     machine = machine_from_json(certificate.machine)

@@ -1,6 +1,6 @@
 """The result of an experiment in sentences, whose numbers are looked up when a page is made.
 
-A headline is a format string with fields. Names in brackets select rows or columns: `*` stands for any text, `A | B`
+A headline is a format string with fields. Names in brackets select rows or columns: `*` matches any text, `A | B`
 selects both, and `not A` selects all others.
 
 | field | what it becomes |

@@ -21,7 +21,7 @@ def without_seed(spec: Settings) -> Settings:
 
 
 def collect_differences(specs: Sequence[Settings]) -> list[tuple[str, list[str]]]:
-    """Return the dotted names of the settings in which specifications differ, each with its value in each of them."""
+    """Return the dotted names of the settings in which specifications differ, with the values in all specifications."""
     settings = [flat(spec) for spec in specs]
     keys = dict.fromkeys(key for of_spec in settings for key in of_spec)
     texts = {key: [setting_text(each[key]) if key in each else NOTHING for each in settings] for key in keys}

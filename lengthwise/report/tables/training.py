@@ -20,7 +20,7 @@ class Change(NamedTuple):
 
 
 def late_change(train: Settings) -> Change | None:
-    """Return the first change during a recipe (section `train` of a specification), or None.
+    """Return the first change during training by a recipe (section `train` of a specification), or None.
 
     The result is None if nothing changes, or if the loss decides when the change comes (`PaceRecipe`).
 

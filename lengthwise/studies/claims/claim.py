@@ -71,7 +71,7 @@ class Effect(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """Two columns of a row; the paper ranks the first higher. Disjoint ranges of the runs decide this."""
+    """Two columns of a row; the paper ranks the first higher. Disjoint ranges of the runs decide the claim."""
 
     experiment: str
     row: str
@@ -81,7 +81,7 @@ class Contrast(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Two columns in all rows; the paper ranks the first higher. The mean difference over the rows decides this."""
+    """Two columns in all rows; the paper ranks the first higher. The mean difference over rows decides the claim."""
 
     experiment: str
     first: str
@@ -90,7 +90,7 @@ class Rows(NamedTuple):
 
 
 class TableNumber(NamedTuple):
-    """A number in a table of a page that a benchmark or study wrote: the column, and the first cells of its line.
+    """A number in a table of a page by a benchmark or study, found by its column and the first cells of its line.
 
     `heading` is the heading of the table's section. It is needed if several tables have such a line.
     """

@@ -205,7 +205,7 @@ class Ledger:
         return experiment, cell
 
     def _outcomes(self, evidence: Entry | Effect | Contrast | Rows) -> list[Outcome]:
-        """Return the recorded results of the runs that an experiment has now."""
+        """Return the recorded results of the runs in an experiment's current definition."""
         key = evidence.experiment, evidence.scale
         if key not in self._recorded:
             path = self.docs / "results" / "records" / f"{file_stem(*key)}.jsonl.gz"
@@ -227,7 +227,7 @@ class Ledger:
 
 
 def _by_equal_steps(evaluated: Evaluated, experiment: Experiment, columns: Contrast | Rows, row: str = "") -> Evaluated:
-    """Return the evaluation; it becomes undecided if the second column's nets are worse after fewer training steps."""
+    """Return the evaluation, but undecided if the second column's nets are worse and were trained for fewer steps."""
     first, second = (
         max(spec.recipe.steps for spec in experiment.select(row, name).specs)
         for name in (columns.first, columns.second)

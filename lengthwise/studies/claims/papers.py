@@ -33,7 +33,7 @@ def read_paper(path: Path) -> Paper:
     """Read the claims of a paper from a TOML file. `docs/extending.md` lists its keys.
 
     A table of `[[claims]]` is one claim, or several with shared keys: each of its `rows` gives values for its
-    `columns`. Their text may name other keys, as in ``claim = "{row}, {column}."``.
+    `columns`. The text of `claim` may name other keys, as in ``claim = "{row}, {column}."``.
 
     Raises:
         ValueError: the file is not TOML, a key is unknown, missing or has another type, or a claim appears twice.
@@ -70,7 +70,7 @@ class _Lines(NamedTuple):
 
 
 class _Named(NamedTuple):
-    """The keys that every claim has, next to the keys of its evidence."""
+    """The keys that every claim has, besides the keys of its evidence."""
 
     section: str
     claim: str
@@ -81,7 +81,7 @@ class _Named(NamedTuple):
 class _StatedKeys(NamedTuple):
     """The keys of `Stated`, whose numbers are on its own page.
 
-    A number is its column and the first cells of its line; a phrase is a pattern.
+    A number is given by its column and the first cells of its line, and a phrase by a pattern.
     """
 
     verdict: Verdict
@@ -95,7 +95,7 @@ class _StatedKeys(NamedTuple):
     why: str = ""
 
     def evidence(self) -> Stated:
-        """Return the evidence with each number next to its page."""
+        """Return the evidence with the page of each number."""
         numbers: tuple[Number, ...] = (
             *(TableNumber(self.page, column, tuple(line), self.heading) for column, *line in self.numbers),
             *(Phrase(self.page, pattern) for pattern in self.phrases),
