@@ -113,7 +113,7 @@ def _block_linear(model: BlockLinearRNN) -> Exported:
     if model.config.num_layers > 1:
         raise ValueError(
             f"model: expected a block-linear-rnn of one layer, whose matrices depend on the symbol alone, got "
-            f"{model.config.num_layers}; the playground cannot run more layers"
+            f"{model.config.num_layers} layers; the playground cannot run more layers"
         )
     layer = model.layers[0]
     assert isinstance(layer, BlockLinearLayer)

@@ -280,7 +280,7 @@ def test_columns_are_compared_over_rows_and_runs(docs: Path) -> None:
         ),
         (Entry("looped/table-2", TREES, "timestep, R=5", ("mean",)), "looped/table-2: no column 'mean'"),
         (Entry("looped/table-30", "", ""), "unknown experiment 'looped/table-30'"),
-        (Entry("looped/table-2", TREES, "control, R=5", ("error",)), "expected: .* has no entry of the paper"),
+        (Entry("looped/table-2", TREES, "control, R=5", ("error",)), "expected: .* the paper prints no score for"),
         (Effect("looped/table-2", TREES, "timestep, R=5", "timestep, R=9", ""), "looped/table-2: expected one of the"),
         (Stated("reproduced", "no-page.md", "tests/none.py"), "no-page.md: expected a page below"),
         (

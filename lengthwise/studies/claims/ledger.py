@@ -121,8 +121,8 @@ class Ledger:
             return Evaluated("not run", published=cell.published)
         if entry.expected is None and not cell.published:
             raise ValueError(
-                f"expected: expected the lowest score at which the claim holds, because {entry} has no entry of the "
-                "paper, got none; give this score"
+                "expected: expected the lowest score at which the claim holds, because the paper prints no score "
+                f"for {entry}, got none; give this score"
             )
         limits = (entry.expected, 1.0) if entry.expected is not None else printed_range(cell.published)
         fit = None
