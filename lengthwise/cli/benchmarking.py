@@ -37,9 +37,7 @@ class RunOptions:
 
     runs: Root = Path("runs")
     workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None
-    pool: Annotated[str, Parameter(help="Pool of the runs: local, shared (with other commands), dask or ray.")] = (
-        "local"
-    )
+    pool: Annotated[str, Parameter(help="Pool of runs: local, shared (by several commands), dask or ray.")] = "local"
     device: Device = "cpu"
     budget: Annotated[
         int | None,

@@ -58,9 +58,7 @@ class Sweep:
     """Options for executing the runs of an experiment."""
 
     workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None
-    pool: Annotated[str, Parameter(help="Pool of the runs: local, shared (with other commands), dask or ray.")] = (
-        "local"
-    )
+    pool: Annotated[str, Parameter(help="Pool of runs: local, shared (by several commands), dask or ray.")] = "local"
     scheduler: Annotated[
         str | None, Parameter(help="Address of the pool's cluster; by default, a cluster is started on this machine.")
     ] = None
@@ -84,10 +82,7 @@ def reproduce(
     runs: Root = Path("runs"),
     pages: Annotated[Path, Parameter(converter=folder, help="Folder for the page of results.")] = Path("docs/results"),
     recorded: Annotated[
-        bool,
-        Parameter(
-            negative=(), help="Count recorded runs as finished; records are next to the page, or else in the package."
-        ),
+        bool, Parameter(negative=(), help="Count recorded runs as finished (next to the page, else in the package).")
     ] = False,
     page_only: Annotated[bool, Parameter(negative=(), help="Do not train; write the page from finished runs.")] = False,
     rows: Annotated[str, Parameter(help="Run only these rows, as in parity,even-pairs; write no page.")] = "",
