@@ -43,7 +43,7 @@ MAX_MAPPED = 2_000
 
 
 class Candidate(NamedTuple):
-    """An extracted machine, the radius of its classes, and its agreement with the model's states along strings."""
+    """An extracted machine, the requested radius of its classes, and its agreement with the model's states."""
 
     extraction: Extraction
     radius: float
@@ -51,7 +51,7 @@ class Candidate(NamedTuple):
 
 
 class CertificateBuilder(NamedTuple):
-    """A builder of certificates for one model and its task, with the counts of right answers to tested strings."""
+    """A builder of certificates for one model and its task; `tested` counts right answers to tested strings."""
 
     model: SequenceModel
     task: MachineTask
@@ -90,24 +90,26 @@ class CertificateBuilder(NamedTuple):
         )
 
     def refuted_by(self, candidate: Candidate) -> Certificate | None:
-        """Return a certificate of level ``refuted`` if the model makes the machine's shortest error.
+        """Return a certificate that refutes the model, if the model makes the error that was found in the machine.
 
-        The result is None if the machine is right.
+        The result is None if the machine is right. The level is ``tested`` if the model makes the error in a batch, but
+        not when it reads the string alone (`refuted`).
 
         Raises:
-            Unproved: the machine has an error that the model does not make.
+            Unproved: the model does not make the error that was found in the machine, or a class gives a wrong answer
+                before classes are merged.
         """
         extraction, reference = candidate.extraction, self.task.reference
         error = first_error(extraction.machine, reference)
         if error is None:
-            # The proof follows the classes before reduction, so these must also be right.
+            # The proof uses the classes as they are before classes are merged, so these must also be right.
             if first_error(extraction.fine, reference) is None:
                 return None
             raise Unproved(
-                "the machine is right once its classes are merged, but a class before merging gives a wrong answer; "
-                "a proof needs all of these classes"
+                "the machine is right after its classes are merged, but one of the classes before merging gives a "
+                "wrong answer; a proof needs right answers from all classes before merging"
             )
-        # The machine and the task differ on this string. Only the model's answer shows with which of them it agrees.
+        # The machine and the task differ on this string. The model's answer decides which of the two it agrees with.
         string = self.task.encode(self.task.separator.join(error))
         if bool(grade(self.model, self.task, string[None]).wrong):
             return self.refuted(string, _shortest_kind(extraction.machine, reference), candidate)
@@ -119,7 +121,7 @@ class CertificateBuilder(NamedTuple):
         """Return a certificate of level ``refuted`` with this string as its counterexample.
 
         If the model answers the string correctly when it reads the string alone, the level is ``tested``. `found_by` is
-        the name of the search that found the string (`certification.searches`), if a search found it.
+        the name of the search that found the string (`certification.searches`), or empty if no search found it.
         """
         # Users run the model on one string at a time, without rounding denormal numbers to 0. Only an error under these
         # conditions refutes the model.
@@ -127,8 +129,8 @@ class CertificateBuilder(NamedTuple):
             graded = grade(self.model, self.task, string[None])
         if not bool(graded.wrong):
             reason = (
-                f"a string of {len(string)} symbols is answered wrongly in a batch, or as a prefix of others, but "
-                "correctly when it is alone and no small number is rounded to 0"
+                f"a string of {len(string)} symbols is answered wrongly in a batch, or as a prefix of other strings, "
+                "but correctly when it is read alone and no denormal number is rounded to 0"
             )
             return self.certificate("tested", reason, candidate=candidate)
         counterexample = Counterexample(
@@ -142,7 +144,7 @@ class CertificateBuilder(NamedTuple):
 
 
 def weights_digest(model: SequenceModel) -> str:
-    """Return a digest of all tensors, with their names, shapes and types."""
+    """Return a digest of all tensors of a model's state dict, with their names, shapes and types."""
     digest = blake2b(digest_size=16)
     for name, tensor in model.state_dict().items():
         digest.update(_bytes(name, tensor))
@@ -150,9 +152,9 @@ def weights_digest(model: SequenceModel) -> str:
 
 
 def net_digest(model: SequenceModel) -> str:
-    """Return the digest that identifies a certificate's model: of all settings, and of all tensors with their names.
+    """Return the digest of all settings and all tensors with their names; it identifies a certificate's model.
 
-    Settings are included because two nets with the same weights and other settings compute different functions.
+    Settings are included because two nets with the same weights but different settings compute different functions.
     """
     arrays = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     return checker.net_digest(dump_named(model.name, model.config), arrays)
@@ -177,14 +179,14 @@ def mismatched_part(certificate: Certificate, model: SequenceModel, task: Task) 
 
 
 def _untitled(task: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a task without its title and note, which change no answer."""
+    """Return the fields of a task without its title and note, which do not affect its answers."""
     return {name: value for name, value in task.items() if name not in ("title", "note")}
 
 
 def _shortest_kind(machine: Machine, reference: Transducer | GridMachine) -> Shortest:
-    """Return whether the string that `first_error` finds is known to be the machine's shortest error.
+    """Return `"of the machine"` if the string of `first_error` is known to be the machine's shortest error.
 
-    The result is `"of the machine"` if it is, and `"as found"` if the machine may have shorter errors.
+    The result is `"as found"` if the machine may have shorter errors.
     """
     if isinstance(machine, GridMachine) and isinstance(reference, GridMachine):
         error = first_grid_error(machine, reference)
@@ -195,8 +197,8 @@ def _shortest_kind(machine: Machine, reference: Transducer | GridMachine) -> Sho
 def mask_unsupervised(extraction: Extraction, task: Transducer | GridMachine) -> Extraction:
     """Return an extraction whose transducer has output `IGNORE` in states in which no supervised string ends.
 
-    A proof does not need the answers in these states, so the logits there may be tied. Machines other than transducers
-    stay as they are.
+    A proof does not need the answers in these states, so it allows ties between logits there. Machines other than
+    transducers are returned unchanged.
     """
     fine = extraction.fine
     if not isinstance(fine, Transducer) or not isinstance(task, Transducer):
@@ -224,13 +226,13 @@ def _closure(extraction: Extraction, radius: float) -> Closure:
 def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
     """Return the prototypes along their first two principal axes, with their classes.
 
-    The map is empty for more than `MAX_MAPPED` prototypes. It is also empty for one-hot states, because their distances
-    only count the blocks in which they differ.
+    The map is empty for more than `MAX_MAPPED` prototypes. It is also empty for one-hot states, because a picture of
+    their distances means nothing: a distance shows only in how many blocks two states differ.
     """
     if extraction.exact or len(extraction.prototypes) > MAX_MAPPED:
         return ()
     centered = (extraction.prototypes - extraction.prototypes.mean(0)).double()
-    # The padding gives states of width 1 a second axis.
+    # The padding adds a column of zeros, so that states of width 1 also have two axes.
     _, _, axes = torch.linalg.svd(torch.nn.functional.pad(centered, (0, 1)), full_matrices=False)
     coordinates = (centered @ axes[:2, :-1].T).tolist()
     return tuple((round(x, 3), round(y, 3), int(k)) for (x, y), k in zip(coordinates, extraction.classes, strict=True))

@@ -38,7 +38,7 @@ class Graded(NamedTuple):
 
     @property
     def wrong(self) -> Bool[Tensor, " B"]:
-        """Return a mask of the supervised strings whose answer is not the expected one."""
+        """Return a mask of the supervised strings whose answer is not the expected answer."""
         return (self.expected != IGNORE) & (self.answers != self.expected)
 
 

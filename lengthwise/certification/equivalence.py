@@ -1,4 +1,7 @@
-"""Equivalence of a machine in a certificate and its task, with a shortest difference. This module imports no torch."""
+"""Comparison of a certificate's machine with the task: a proof that they agree, or a string on which they differ.
+
+This module imports no torch.
+"""
 
 import numpy as np
 
@@ -18,14 +21,14 @@ def machine_from_json(
     """Return a tree machine if the fields contain leaves, a grid machine if they contain cells, else a transducer.
 
     Raises:
-        ValueError: the table is ragged, or has more than 20,000,000 entries.
+        ValueError: the table is ragged, or the table of a tree machine has more than 20,000,000 entries.
     """
     if "cells" in content:
         return GridMachine.from_json(content)
-    # Shapes are checked before arrays are made, because a file is not trusted: a small text could name a huge table.
+    # Shapes are checked before arrays are made, since a file is not trusted: a small file could describe a huge table.
     width = content["chunk_size"] + 1 if "leaves" in content else len(content["symbols"])
     if {len(row) for row in content["table"]} != {width}:
-        raise ValueError(f"table: expected one row or more, each of {width} numbers, got other rows; certify again")
+        raise ValueError(f"table: expected one or more rows of {width} numbers each, got other rows; certify again")
     if "leaves" not in content:
         return Transducer.from_json(content)
     size = len(content["outputs"]) ** content["chunk_size"]
@@ -35,9 +38,9 @@ def machine_from_json(
 
 
 def first_ungraded(task: Transducer) -> tuple[str, ...] | None:
-    """Return the shortest string of at least one symbol to which a task's machine has no answer, or None."""
+    """Return a shortest nonempty string that a task's machine does not answer, or None."""
     without = task.outputs == IGNORE
-    # The empty string is never graded, so the search begins in an extra state, which no edge leads to.
+    # The empty string is never graded, so the search begins in an extra state to which no edge leads.
     extended = Semiautomaton(np.vstack([task.semiautomaton.table, task.semiautomaton.table[task.start]]), task.symbols)
     return extended.shortest_string(task.num_states, np.append(without, False))
 
@@ -45,9 +48,10 @@ def first_ungraded(task: Transducer) -> tuple[str, ...] | None:
 def first_error(
     machine: TreeMachine | Transducer | GridMachine, task: Transducer | GridMachine
 ) -> tuple[str, ...] | None:
-    """Return the shortest supervised string that machine and task answer differently; None proves that they agree.
+    """Return a shortest string that the machine and the task answer differently; None proves that they agree.
 
-    For grid machines, the string comes from a search and may not be the shortest.
+    Only nonempty strings to which the task has an answer are compared. For grid machines, the string comes from a
+    search, and there may be shorter ones.
 
     Raises:
         ValueError: the machines are too large or of different kinds, or neither a string nor a proof was found.
@@ -57,8 +61,8 @@ def first_error(
         return None if grid_error is None else grid_error.symbols
     if isinstance(machine, GridMachine) or isinstance(task, GridMachine):
         raise ValueError(
-            "machine: expected a machine and a task that both read strings, or both pairs of strings, got one that "
-            "reads strings and one that reads pairs; certify again"
+            "machine: expected a machine and a task that read the same kind of input, got strings for one and pairs of "
+            "strings for the other; certify again"
         )
     if isinstance(machine, TreeMachine):
         return machine.difference_string(task)
@@ -68,7 +72,7 @@ def first_error(
         )
     product = machine.semiautomaton.product(task.semiautomaton)
     wrong = (task.outputs != IGNORE)[None, :] & (machine.outputs[:, None] != task.outputs[None, :])
-    # The empty string is not supervised, so the search begins in an extra state, which has no answer.
+    # The empty string is not supervised, so the search begins in an extra state, which counts as right.
     before = product.table[machine.start * task.num_states + task.start]
     extended = Semiautomaton(np.vstack([product.table, before]), product.symbols)
     return extended.shortest_string(product.num_states, np.append(wrong.ravel(), False))

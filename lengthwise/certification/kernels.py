@@ -1,9 +1,10 @@
 """A self-test of this CPU's kernels: the errors of torch's functions, next to the errors that proofs assume.
 
-Proofs bound sums in any order, and assume that elementwise functions are off by a few units of the result
-(`ops.intervals`, `checker`). The kernel that torch runs depends on the CPU, on settings and on the sizes of tensors. So
-errors are measured on the CPU that makes a proof. The unit of an error is 2^-23 times a size in float32, and 2^-52
-times a size in float64. Proofs about nets in float64 still assume only the accuracy of float32.
+Proofs bound sums for every order of summation. They assume that elementwise functions are off by at most a few units of
+the result (`ops.intervals`, `checker`). The kernel that torch runs depends on the CPU, on settings and on the sizes of
+tensors. So errors are measured on the CPU that makes a proof. They are relative to a size, which is the absolute value
+of the result for most functions. A unit is 2^-23 times this size in float32, and 2^-52 times this size in float64.
+Proofs about nets in float64 still assume only the accuracy of float32.
 """
 
 import math
@@ -38,15 +39,16 @@ from lengthwise.ops.intervals import ULPS
 from lengthwise.ops.sinusoids import position_angles
 
 WIDTHS = (2, 3, 4, 5, 8, 16, 17, 31, 32, 64)
-"""The widths at which softmax and norms are measured. Some are smaller than a CPU's vectors, and some are larger."""
+"""The widths at which softmax and norms are measured. Some are smaller than a CPU's vector registers, some larger."""
 
 Measurement = Callable[[torch.dtype], Iterator[MeasuredError]]
 
 
 class Kernel(NamedTuple):
-    """The largest measured error of one function, and the largest error that proofs assume, both in units.
+    """The largest measured error of one function, and the largest error that proofs assume.
 
-    If the assumed error depends on a width, both errors are for the width with the largest ratio of the two.
+    Errors are in units. For kernels that must be exact, they are absolute differences, and the assumed error is 0. Both
+    errors belong to the measurement with the largest ratio of measured to assumed error.
     """
 
     name: str
@@ -81,7 +83,7 @@ class KernelReport(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Return a text about the kernels that are off by more than proofs assume; without such kernels it is empty."""
+        """Return a text about the kernels that are off by more than proofs assume, or an empty text."""
         return "; ".join(kernel.describe() for kernel in self.kernels if not kernel.holds)
 
     def to_json(self) -> dict[str, Any]:
@@ -89,10 +91,10 @@ class KernelReport(NamedTuple):
 
 
 def kernel_report() -> KernelReport:
-    """Measure this CPU's kernels, once in a process for each setting of threads and oneDNN.
+    """Measure this CPU's kernels. A process measures once for each number of threads and each setting of oneDNN.
 
     Raises:
-        ValueError: torch is set to compute in less than float32 (`devices.check_arithmetic`).
+        ValueError: torch is set to compute in a lower precision than float32 (`devices.check_arithmetic`).
 
     Example:
         >>> kernel_report().kernels[0].name
@@ -104,7 +106,7 @@ def kernel_report() -> KernelReport:
 
 @cache
 def _report(num_threads: int, uses_onednn: bool) -> KernelReport:
-    """Measure all kernels with torch's current settings, which the arguments repeat as keys of the cache."""
+    """Measure all kernels with torch's current settings. The arguments serve only as keys of the cache."""
     names = [(name, dtype) for name in measurements() for dtype in UNITS]
     return KernelReport(
         kernels=tuple(measure(name, dtype) for name, dtype in names),
@@ -124,7 +126,8 @@ def measure(name: str, dtype: torch.dtype) -> Kernel:
 def measurements() -> dict[str, Measurement]:
     """Return the measurement of each function, by the function's name."""
     by_name: dict[str, Measurement] = {
-        # Each range ends where the result no longer changes, or where it overflows.
+        # Most ranges end where the result no longer changes, or where it overflows. Logarithms and rsqrt are measured
+        # from e^-60 to e^60.
         "exp": _elementwise(torch.exp, np.exp, _result_size, _below_overflow),
         "log": _elementwise(torch.log, np.log, _log_size, _positive),
         "log1p": _elementwise(torch.log1p, np.log1p, _result_size, _positive),
@@ -137,7 +140,7 @@ def measurements() -> dict[str, Measurement]:
         "tanh form of GELU": _elementwise(
             partial(F.gelu, approximate="tanh"), _tanh_gelu, _gelu_size, _symmetric(14.0)
         ),
-        # Above 20 torch returns x itself.
+        # Above 20, torch's softplus returns x itself.
         "softplus": _elementwise(F.softplus, _softplus, _result_size, _symmetric(20.0)),
         "rsqrt": _elementwise(torch.rsqrt, lambda x: 1 / np.sqrt(x), _result_size, _positive),
         "softmax": _softmax_errors,
@@ -149,7 +152,7 @@ def measurements() -> dict[str, Measurement]:
         "product of matrices": _product_errors,
         "product of whole numbers": _whole_number_errors,
     }
-    # Recurrent layers in torch have their own kernels, whose functions may differ from the elementwise ones.
+    # Torch's recurrent layers have their own kernels, whose functions may differ from the elementwise functions.
     for kind, gates in GATES.items():
         for function in dict.fromkeys(gate.function for gate in gates):
             by_name[f"{function} inside nn.{kind}"] = partial(gate_errors, kind, function)
@@ -163,7 +166,7 @@ def _elementwise(
     size: Callable[[Array, Array], Array],
     numbers: Callable[[torch.dtype], Tensor],
 ) -> Measurement:
-    """Return a measurement of an elementwise function, in units of a size that depends on argument and result."""
+    """Return a measurement of an elementwise function, whose errors are relative to `size(argument, result)`."""
 
     def errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
         for arguments in layouts(numbers(dtype)):
@@ -178,17 +181,17 @@ def _result_size(x: Array, result: Array) -> Array:
 
 
 def _gelu_size(x: Array, result: Array) -> Array:
-    """Return the size of a GELU's error. It includes |x|, since 1 + erf cancels for x < 0."""
+    """Return the size relative to which a GELU's error is measured. It includes |x|: 1 + erf cancels for x < 0."""
     return np.abs(x) + np.abs(result)
 
 
 def _log_size(x: Array, result: Array) -> Array:
-    """Return the size of a logarithm's error. It includes 1, for the relative error of the argument."""
+    """Return the size relative to which a logarithm's error is measured. It includes 1 for errors of the argument."""
     return 1 + np.abs(result)
 
 
 def _symmetric(top: float) -> Callable[[torch.dtype], Tensor]:
-    """Return a function that returns points in [-top, top]."""
+    """Return a function that returns points in [-top, top], and the extreme numbers of `EXTREMES`."""
     return partial(points, top)
 
 
@@ -202,7 +205,7 @@ def _below_overflow(dtype: torch.dtype) -> Tensor:
 
 
 def _gelu(x: Array) -> Array:
-    """Return x P(Z < x), by erfc, which does not cancel."""
+    """Return x P(Z < x) for a standard normal Z, by erfc, which does not cancel."""
     return x * _each(math.erfc, -x / math.sqrt(2)) / 2
 
 
@@ -215,7 +218,7 @@ def _each(f: Callable[[float], float], x: Array) -> Array:
 
 
 def _tanh_gelu(x: Array) -> Array:
-    """Return x (1 + tanh y) / 2 = x sigmoid(2 y)."""
+    """Return x sigmoid(2 y) = x (1 + tanh y) / 2, for y = sqrt(2 / pi) (x + 0.044715 x^3)."""
     return x * sigmoid(np.sqrt(8 / x.dtype.type(np.pi)) * (x + 0.044715 * x**3))
 
 
@@ -224,7 +227,7 @@ def _softplus(x: Array) -> Array:
 
 
 def _power_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors of n^p for distances n and the exponents 0.01 ... 2 of KERPLE."""
+    """Yield errors of n^p for distances n and exponents p from 0.01 to 2, as in KERPLE."""
     numbers = torch.arange(1, 4097).to(dtype)
     drawn = torch.from_numpy(generator().uniform(0.01, 2, 8)).to(dtype)
     exponents = torch.cat([drawn, torch.tensor([0.01, 0.5, 1, 2], dtype=dtype)])[:, None]
@@ -233,7 +236,7 @@ def _power_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _wave_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors, relative to 1, of waves that are computed in float64: as a sine, a cosine, and a complex number."""
+    """Yield absolute errors, in units, of sines and cosines that float64 computes directly and by `torch.polar`."""
     angles = position_angles(4096, 8)
     turns = torch.polar(torch.ones_like(angles), angles)
     for wave, results in ((np.sin, (angles.sin(), turns.imag)), (np.cos, (angles.cos(), turns.real))):
@@ -245,8 +248,8 @@ def _wave_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 def _logits(width: int, dtype: torch.dtype) -> Iterator[Tensor]:
     """Yield rows of multiples of 2^-8, whose differences are exact: random rows, and rows with one large logit.
 
-    The largest exponential of the last rows is 1. Each of the other exponentials, added by itself, is just too small to
-    change a sum with 1.
+    In the rows with one large logit, the largest exponential is 1. The other exponentials are so small that adding any
+    one of them to 1 gives 1.
     """
     drawn = generator()
     for scale in (1.0, 4.0, 30.0):
@@ -258,7 +261,7 @@ def _logits(width: int, dtype: torch.dtype) -> Iterator[Tensor]:
 
 
 def _axes(f: Callable[[Tensor, int], Tensor], rows: Tensor) -> Iterator[Tensor]:
-    """Yield a function's results on rows along the last axis, along the first axis, and along a middle axis."""
+    """Yield a function's results on the same rows, laid out along the last axis, the first axis and a middle axis."""
     yield f(rows, -1)
     yield f(rows.T.contiguous(), 0).T
     between = rows.T.unflatten(1, (3, -1)).transpose(0, 1).contiguous()
@@ -266,7 +269,7 @@ def _axes(f: Callable[[Tensor, int], Tensor], rows: Tensor) -> Iterator[Tensor]:
 
 
 def _softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors relative to each share; proofs assume the error of an exponential, and half a unit per summand."""
+    """Yield relative errors of softmax; proofs assume one exponential's error and half a unit for each summand."""
     for width in WIDTHS:
         for logits in _logits(width, dtype):
             exponentials = np.exp(wide(logits) - wide(logits).max(1, keepdims=True))
@@ -276,7 +279,7 @@ def _softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _log_softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors in the units that bound a mixture's log-probabilities (`methods.one_hot_states`)."""
+    """Yield errors in the units of the bound on a mixture's log-probabilities (`methods.one_hot_states`)."""
     for width in WIDTHS:
         for logits in _logits(width, dtype):
             centered = wide(logits) - wide(logits).max(1, keepdims=True)
@@ -286,7 +289,7 @@ def _log_softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _one_hot_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield the exact distances of shares from 1 for the largest logit, and from 0 for all others."""
+    """Yield the largest absolute errors of softmax outputs that must be exactly 1 or 0."""
     drawn = generator()
     for width in WIDTHS:
         far = NEVER_SEEN[dtype] + drawn.exponential(3.0, (48, width))
@@ -300,8 +303,8 @@ def _one_hot_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 def _attention_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
     """Yield the relative error of the smaller of two attention weights, whose scores differ by 0 to 80.
 
-    All other keys have weights of at most e^-200. If the small key comes first among many keys, kernels rescale its sum
-    when they reach the large key.
+    All other keys have weights of at most e^-200. If the key with the smaller score comes first among many, kernels
+    rescale their running sums when they reach the key with the larger score.
     """
     for width, count in ((2, 500), (8, 500), (17, 100), (64, 24), (1200, 2)):
         small = -torch.from_numpy(generator().uniform(0, 80, (count, 1))).to(dtype)
@@ -334,9 +337,9 @@ def _rows(width: int, dtype: torch.dtype) -> Iterator[Tensor]:
 
 
 def _layer_norm_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors relative to the result plus the largest number of a row, scaled like the row.
+    """Yield errors relative to |result| + max |x| / sqrt(variance + epsilon), with the largest |x| of the row.
 
-    Every bound of a norm has slack for `ULPS` units of the deviation and of the scale, and more for wide rows.
+    Every bound on a LayerNorm's result allows `ULPS` units of error in x - mean and in the scale, more for wide rows.
     """
     for width in (*WIDTHS, 100, 256):
         for rows in _rows(width, dtype):
@@ -350,7 +353,7 @@ def _layer_norm_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _unit_vector_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield relative errors; proofs assume the errors of a sum of squares, a root and a quotient."""
+    """Yield relative errors of unit vectors; proofs assume the errors of a sum of squares, a root and a quotient."""
     for width in WIDTHS:
         for rows in _rows(width, dtype):
             right = wide(rows) / np.sqrt((wide(rows) ** 2).sum(1, keepdims=True))
@@ -358,7 +361,7 @@ def _unit_vector_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _products(vectors: Tensor, rows: Tensor, bias: Tensor) -> Iterator[Tensor]:
-    """Yield the same sums of products and a bias, in each way that nets compute them."""
+    """Yield the same sums of products and a bias, once for each way in which nets compute them."""
     columns = rows.T
     yield F.linear(vectors, rows, bias)
     yield F.linear(vectors[:1], rows, bias)
@@ -380,7 +383,7 @@ def _product_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _whole_number_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors of sums below 2^22, which must be exact. Factors of 12 bits reveal products of lower precision."""
+    """Yield errors of sums below 2^22, which must be exact. Factors of 12 bits reveal products in lower precision."""
     drawn = generator()
     large, small = (drawn.integers(-top, top + 1, (24, 64)) for top in (4095, 15))
     for vectors, rows in ((large, small[:5]), (small, large[:5])):

@@ -1,8 +1,8 @@
 """The subject of a certificate: a model and its task, which are checked first and must not change during the tests.
 
-A certificate names a model by its settings and its weights. The checks here reject everything that could make the
-certificate be about another net. They reject arithmetic that is not float32 or float64 on a CPU, a changed attribute,
-and an answer that depends on chance or on earlier calls.
+A certificate identifies a model by its settings and its weights. The checks here reject a model whose answers depend on
+anything else, because its certificate could then describe another net. They reject arithmetic that is not float32 or
+float64 on a CPU, changed attributes, and answers that depend on chance or on earlier calls.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,8 @@ def checked_subject(model: SequenceModel, task: MachineTask) -> Iterator[None]:
     """Check a model and its task, keep the model in evaluation mode, and check at the end that nothing changed.
 
     Raises:
-        ValueError: the model or the task cannot be certified, or the block changed the weights or the answers.
+        ValueError: the model or the task cannot be certified, or the code in the ``with`` block changed the model's
+            weights or answers.
     """
     with eval_mode(model):
         check_model(model, task)
@@ -37,15 +38,17 @@ def checked_subject(model: SequenceModel, task: MachineTask) -> Iterator[None]:
 
 
 def check_model(model: SequenceModel, task: MachineTask) -> None:
-    """Reject a model that does not compute in float32 or float64 on a CPU, or that was made for another task.
+    """Reject a model or a task that cannot be certified, whatever the model answers.
 
-    Denormal weights are also rejected: some programs compute with them, and others (such as training here) round them
-    to 0.
+    Raises:
+        ValueError: the model does not compute in float32 or float64 on a CPU, or was made for another task. A weight is
+            NaN or denormal. The state dict differs from the parameters and buffers. A method of the model, or of a
+            user's task, raises an error or contradicts other methods. Torch is set to a lower precision than float32.
     """
     if model.precision != "float32":
         raise ValueError(
             "model: expected a model that computes in float32, got a model trained with "
-            f"train.precision={model.precision!r}; a certificate would be about another net, so train it in float32"
+            f"train.precision={model.precision!r}; certificates do not cover this arithmetic, so train it in float32"
         )
     tensors = _tensors_of(model)
     dtypes = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}
@@ -68,7 +71,7 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
 
 
 def _tensors_of(model: SequenceModel) -> dict[str, Tensor]:
-    """Return the tensors that the model computes with; a state dict that a hook changes may lack them."""
+    """Return the model's parameters and buffers by name; a state dict that a hook changes may lack some of them."""
     parameters, buffers = (
         dict(of_kind(remove_duplicate=False)) for of_kind in (model.named_parameters, model.named_buffers)
     )
@@ -76,15 +79,15 @@ def _tensors_of(model: SequenceModel) -> dict[str, Tensor]:
 
 
 def _check_state_dict(model: SequenceModel, tensors: dict[str, Tensor]) -> None:
-    """Reject a state dict other than the parameters and buffers: certificates identify a model by its state dict."""
+    """Reject a state dict that differs from the parameters and buffers: certificates identify a model by this dict."""
     state = model.state_dict()
     differing = {name for name in state if name not in tensors}
     differing |= {name for name, _ in model.named_parameters(remove_duplicate=False) if name not in state}
     differing |= {name for name in state if name in tensors and not _are_same(state[name], tensors[name])}
     if differing:
         raise ValueError(
-            f"model: expected a state dict of its parameters and buffers, got a different {min(differing)}; remove the "
-            "hook that changes it"
+            f"model: expected a state dict of the model's own parameters and buffers, but {min(differing)} differs; "
+            "remove the hook that changes the state dict"
         )
 
 
@@ -100,23 +103,28 @@ class _Snapshot(NamedTuple):
 
 
 def _snapshot_of(model: SequenceModel, task: MachineTask) -> _Snapshot:
-    """Return the parts of a model that must not change; raise a ValueError if two calls give different logits.
+    """Return what must not change: a digest of the weights, and the logits on some strings.
 
-    A proof about one call must hold for the next call. Layers of torch respect `model.eval()`, but others may not.
+    A proof about one call must hold for the next call. Layers of torch are deterministic after `model.eval()`, but
+    others may not be.
+
+    Raises:
+        ValueError: two calls give different logits.
     """
     first, second = (_logits_of(model, len(task.symbols)) for _ in range(2))
     if not torch.equal(first, second):
         raise ValueError(
-            "model: expected the same logits from the same strings, got other logits the second time; turn off "
-            "dropout, noise and whatever else model.eval() leaves random"
+            "model: expected the same logits from the same strings, got different logits the second time; turn off "
+            "dropout, noise and whatever else is still random after model.eval()"
         )
     return _Snapshot(weights_digest(model), first)
 
 
 def _check_axes(model: SequenceModel, task: MachineTask) -> None:
-    """Reject a registered model with a tensor of more or fewer axes than its settings imply, before the model runs.
+    """Reject a registered model with a tensor that has more or fewer axes than its settings imply.
 
-    Torch silently broadcasts a weight with one more axis, and results may then grow with every level of a tree.
+    This check comes before the model runs, because torch silently broadcasts a weight with one more axis. Results may
+    then get more axes at every level of a tree.
     """
     kind = type(model)
     if not MODELS.has_member(kind):
@@ -127,34 +135,34 @@ def _check_axes(model: SequenceModel, task: MachineTask) -> None:
         if len(shape) != num_axes.get(name, len(shape)):
             raise ValueError(
                 f"model: expected {num_axes[name]} axes of {name}, as its settings imply, got shape {list(shape)}; "
-                "make it again, and load its weights"
+                "reshape this tensor"
             )
 
 
 def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
-    """Reject a model that its settings and weights alone do not determine: a certificate contains only these.
+    """Reject a registered model if its settings and weights do not determine its answers.
 
-    For example, the epsilon of a norm is an attribute that no weight contains. Provers check models of kinds that are
-    not registered.
+    A certificate identifies a model by its settings and weights alone. For example, the epsilon of a norm is an
+    attribute that no weight contains. For models that are not registered, the provers make such checks.
     """
     kind = type(model)
     if not MODELS.has_member(kind):
         return
-    # A new net gets this model's settings and weights. If the two nets still differ, a certificate of this model would
-    # identify the new net, about which nothing was proved.
+    # A new net gets this model's settings and weights. If the new net differs from the model, a certificate of the
+    # model would also identify the new net, about which nothing was proved.
     rebuilt = _made_again(model, task)
     state = model.state_dict()
     if differing := _shapes(state).items() ^ _shapes(rebuilt.state_dict()).items():
         raise ValueError(
-            "model: expected tensors of the names and shapes that its settings make, got a different "
-            f"{min(differing)[0]}; make it again, and load its weights"
+            "model: expected tensors with the names and shapes that its settings imply, but "
+            f"{min(differing)[0]} differs; certify the model as its settings build it, without later changes"
         )
-    # A part may have several names, and all of them must agree.
+    # A part may have several names. The rebuilt net must have the part under each of these names.
     parts, rebuilt_parts = (dict(net.named_modules(remove_duplicate=False)) for net in (model, rebuilt))
     if differing := parts.keys() ^ rebuilt_parts.keys():
         raise ValueError(
-            f"model: expected the parts that its settings make, got a different {min(differing)}; make it again, and "
-            "load its weights"
+            f"model: expected the parts that its settings imply, but {min(differing)} is missing or additional; "
+            "certify the model as its settings build it, without later changes"
         )
     for name, part in parts.items():
         got, expected = _settings_of(part), _settings_of(rebuilt_parts[name])
@@ -162,20 +170,21 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
             key = min(keys)
             raise ValueError(
                 f"model: expected {key}={expected.get(key)!r} in its part {name or kind.name}, as its settings imply, "
-                f"got {got.get(key)!r}; make it again, and load its weights"
+                f"got {got.get(key)!r}; build the model again from its settings, and load its weights"
             )
     rebuilt.to(next(model.parameters()).dtype).load_state_dict(state)
     if not torch.equal(_logits_of(rebuilt.eval(), len(task.symbols)), _logits_of(model, len(task.symbols))):
         raise ValueError(
-            f"model: expected a model that its settings and weights make, got a {kind.name} that answers differently; "
-            "make it again, and load its weights"
+            f"model: expected the logits of a {kind.name} with the same settings and weights, got different logits; "
+            "build the model again from its settings, and load its weights"
         )
 
 
 def _made_again(model: SequenceModel, task: MachineTask) -> SequenceModel:
-    """Return a net with the same settings, and with the number of symbols that the model's tensors show.
+    """Return a new net with the model's settings, and with the number of symbols that the model's tensors imply.
 
-    A model may have more symbols than its task. All tensors must then be larger by the same number.
+    A model may have more symbols than its task. All sizes that differ from the sizes for the task must then differ by
+    the same number. Otherwise, the new net has as many symbols as the task.
     """
 
     def build(num_extra_symbols: int) -> SequenceModel:
@@ -200,9 +209,9 @@ def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
 
 
 def _settings_of(part: nn.Module) -> dict[str, object]:
-    """Return the attributes that weights do not contain, such as the epsilon of a norm."""
+    """Return a part's plain attributes, which weights do not contain, such as the epsilon of a norm."""
     kinds = (bool, int, float, str, tuple)
-    later = {"training", "precision"}  # these are set after a model is made, by its mode and its run
+    later = {"training", "precision"}  # set after a model is built: by `eval` or `train`, and by a training run
     return {name: value for name, value in vars(part).items() if isinstance(value, kinds) and name not in later}
 
 
@@ -215,8 +224,8 @@ def _check_unchanged(model: SequenceModel, task: MachineTask, before: _Snapshot)
     for what, is_changed in changed.items():
         if is_changed:
             raise ValueError(
-                f"model: expected {what} that do not change while the model reads strings, but the tests changed them; "
-                "make sure that a call stores nothing for the next call"
+                f"model: expected {what} that do not change while the model reads strings, but they changed; make sure "
+                "that a call of the model stores nothing for the next call"
             )
 
 
@@ -227,11 +236,13 @@ def _logits_of(model: SequenceModel, num_symbols: int) -> Tensor:
 def _check_numbers(name: str, tensor: Tensor) -> None:
     if bool(tensor.isnan().any()):
         raise ValueError(f"model: expected weights that are numbers, got NaN in {name}; train again")
-    # The bits are compared: a processor that rounds denormal numbers to 0 compares them as 0.
+    # The bits are compared, because a processor that rounds denormal numbers to 0 also compares them as 0.
     bits = tensor.contiguous().view(torch.int32 if tensor.dtype == torch.float32 else torch.int64)
     mantissa = 23 if tensor.dtype == torch.float32 else 52
     magnitude = bits & torch.iinfo(bits.dtype).max
+    # Some programs compute with denormal weights, and others (such as training here) round them to 0.
     if bool(((magnitude > 0) & (magnitude < 1 << mantissa)).any()):
         raise ValueError(
-            f"model: expected weights that every processor computes with, got denormal numbers in {name}; set them to 0"
+            "model: expected weights that every processor treats alike, got denormal numbers (so small that some "
+            f"processors round them to 0) in {name}; set them to 0"
         )

@@ -16,17 +16,20 @@ UNITS = {torch.float32: 2.0**-23, torch.float64: 2.0**-52}
 """The units of errors, each twice the unit roundoff of its type."""
 
 NUM_POINTS = {torch.float32: 6_000, torch.float64: 600}
-"""The number of points of an even grid; a sweep has about twice this number."""
+"""The number of evenly spaced points. A sweep has about twice this number of points."""
 
 SMALLEST_SIZE = 1e-30
-"""The smallest absolute value of a point other than 0. Errors at smaller numbers are below every slack."""
+"""The smallest absolute value of a point other than 0. Every slack covers the errors at smaller numbers."""
 
 EXTREMES = (0.0, 1.0, -1.0, 1e3, -1e3, LARGEST, -LARGEST)
 """The numbers that are always among the points."""
 
 
 class MeasuredError(NamedTuple):
-    """The largest error of a kernel at the points of a sweep, and the largest error that proofs assume, in units."""
+    """The largest error of a kernel at the points of a sweep, and the largest error that proofs assume.
+
+    Both are in units, or absolute differences for kernels that must be exact.
+    """
 
     measured: float
     assumed: float
@@ -43,14 +46,14 @@ def generator() -> np.random.Generator:
 
 
 def wide(tensor: Tensor) -> Array:
-    """Return a tensor's numbers in a higher precision; float64 may stay float64 if NumPy has no higher precision."""
+    """Return a tensor's numbers in a higher precision; float64 stays float64 if NumPy has no higher precision."""
     numbers: Array = tensor.detach().numpy().astype(np.float64 if tensor.dtype == torch.float32 else np.longdouble)
     return numbers
 
 
 def error(got: Tensor, exact: Array, size: Array) -> float:
-    """Return the largest error in units of `size`, as in `Intervals.rounded`; `LARGEST` for NaN."""
-    # `SMALLEST` is in the denominator because bounds add it to each size: smaller errors are already allowed for.
+    """Return the largest error, in units relative to `size`, as in `Intervals.rounded`; `LARGEST` for NaN."""
+    # `SMALLEST` is in the denominator because bounds add it to each size: they already allow errors of tiny results.
     units = np.abs(wide(got) - exact) / (UNITS[got.dtype] * (size + SMALLEST))
     return float(np.nan_to_num(units, nan=LARGEST, posinf=LARGEST).max())
 
@@ -61,7 +64,7 @@ def difference(got: Tensor, exact: Tensor) -> float:
 
 
 def points(top: float, dtype: torch.dtype) -> Tensor:
-    """Return in random order an even grid over [-top, top], random digits with random exponents, and extremes."""
+    """Return an even grid over [-top, top], random digits with random exponents, and `EXTREMES`, in random order."""
     drawn, count = generator(), NUM_POINTS[dtype]
     exponents = drawn.uniform(np.log2(SMALLEST_SIZE), np.log2(top), count // 2)
     near_one = drawn.uniform(-4, np.log2(top), count // 2)
@@ -72,7 +75,10 @@ def points(top: float, dtype: torch.dtype) -> Tensor:
 
 
 def layouts(numbers: Tensor) -> Iterator[Tensor]:
-    """Yield the same numbers contiguously, at every second index, and a few at a time: torch's kernels may differ."""
+    """Yield the same numbers contiguously, at every second index, and a few at a time.
+
+    Torch may run another kernel for each of these layouts.
+    """
     yield numbers
     yield numbers.repeat_interleave(2)[::2]
     yield from numbers[: 17 * 9].split(list(range(1, 18)))
@@ -93,7 +99,7 @@ class Products(NamedTuple):
         return (self.vectors.shape[1] + 2) / 2
 
     def scaled(self, largest: float) -> "Products":
-        """Return the products times a power of two that brings all sizes to at most `largest`. No digit changes."""
+        """Return the products times a power of two that brings all sizes to at most `largest`. Digits do not change."""
         factor = 2.0 ** math.floor(math.log2(largest / self.sizes.max()))
         return Products(self.vectors * factor, self.rows, self.bias * factor, self.sums * factor, self.sizes * factor)
 
@@ -108,7 +114,7 @@ def cancelling_products(num_vectors: int, num_rows: int, count: int, dtype: torc
     left = numbers(num_vectors, count)
     right = numbers(num_rows, count)
     factors = drawn.uniform(1, 2, half)
-    # The second half has other digits, so that the errors of products do not cancel with the products.
+    # The second half has other digits than the first, so that rounding errors do not cancel along with the products.
     left[:, half : 2 * half] = -left[:, :half] * factors
     right[:, half : 2 * half] = right[:, :half] / factors
     order = drawn.permutation(count)
@@ -120,7 +126,7 @@ def cancelling_products(num_vectors: int, num_rows: int, count: int, dtype: torc
 
 
 def _correctly_rounded(vectors: Array, rows: Array, bias: Array) -> tuple[Array, Array]:
-    """Return the sums of products, and the sums of their absolute values."""
+    """Return the correctly rounded sums of products, and the sums of the absolute values of their terms."""
     terms = [one[:, None] * another for one in _parts(vectors) for another in _parts(rows)]
     terms.append(np.broadcast_to(bias[:, None], (len(vectors), len(bias), 1)))
     sums = np.array([[math.fsum(row) for row in matrix] for matrix in np.concatenate(terms, -1).tolist()])
@@ -128,10 +134,10 @@ def _correctly_rounded(vectors: Array, rows: Array, bias: Array) -> tuple[Array,
 
 
 def _parts(numbers: Array) -> list[Array]:
-    """Return the first 24 digits of numbers, and the remaining digits if there are any.
+    """Return the first 24 binary digits of the numbers, and the remaining digits if there are any.
 
-    Products of two parts are exact in float64, except for products of two lower parts. Their error is at most 2^-101 of
-    the whole product.
+    Products of two parts are exact in float64, except for products of two lower parts. The error of these is at most
+    2^-101 of the whole product.
     """
     high = numbers.astype(np.float32).astype(np.float64)
     low = numbers - high

@@ -129,7 +129,7 @@ def test_models_that_answer_at_random_are_refused(kind: str) -> None:
     model = slow_net("gru", None, pace=0.3)
     model.readout = torch.nn.Sequential(Unsteady(kind), model.readout)
     with pytest.raises(
-        ValueError, match=r"got other logits the second time; turn off dropout, noise and whatever else mod"
+        ValueError, match=r"got different logits the second time; turn off dropout, noise and whatever else is"
     ):
         certify(model, LastSymbol())
 

@@ -71,7 +71,7 @@ def test_prefixes_that_are_answered_otherwise_are_a_doubt(kind: type[WrongPrefix
     certificate = certify(as_kind(kind), TASK)
     assert certificate.level == "tested"
     expected = (
-        f"a string of {kind.POSITION + 1} symbols is answered wrongly in a batch, or as a prefix of others, but co"
+        f"a string of {kind.POSITION + 1} symbols is answered wrongly in a batch, or as a prefix of other strings, b"
     )
     assert certificate.reason.startswith(expected)
 
@@ -117,9 +117,7 @@ class Tires(RNN):
 
 @pytest.mark.parametrize(("kind", "what"), [(Counts, "weights"), (Tires, "answers")])
 def test_models_that_change_from_call_to_call_are_rejected(kind: type[RNN], what: str) -> None:
-    sentence = (
-        rf"model: expected {what} that do not change while the model reads strings, but the tests changed them; make"
-    )
+    sentence = rf"model: expected {what} that do not change while the model reads strings, but they changed; make"
     with pytest.raises(ValueError, match=sentence):
         certify(as_kind(kind), TASK)
 

@@ -66,7 +66,7 @@ def test_state_dicts_that_hide_the_weights_are_refused() -> None:
     other = slow_net("rnn", None, pace=0.3)
     other.register_state_dict_post_hook(zeroed)
     with pytest.raises(
-        ValueError, match=r"a state dict of its parameters and buffers, got a different readout\.bias; rem"
+        ValueError, match=r"a state dict of the model's own parameters and buffers, but readout\.bias differs; rem"
     ):
         certify(other, TASK)
 
@@ -83,7 +83,7 @@ def test_nothing_is_proved_of_a_net_that_its_settings_and_weights_do_not_make() 
     assert changed
     assert certificate.level == "extracted"
     assert (
-        "expected eps=1e-05 in its part layers.0.norms.0, as its settings imply, got 0.001; make" in certificate.reason
+        "expected eps=1e-05 in its part layers.0.norms.0, as its settings imply, got 0.001; build" in certificate.reason
     )
 
 
@@ -110,7 +110,7 @@ def other_name(model: SequenceModel) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (more_tensors, "that its settings make, got a different more; make it"),
+        (more_tensors, "that its settings imply, but more differs; certify"),
         (other_name, "expected name=None in its part regular-gpt"),
     ],
 )
@@ -136,11 +136,11 @@ def test_one_part_may_be_used_twice() -> None:
     model.norms[1] = model.norms[0]
     check_made_by_settings(model, TASK)
     model.readout[4] = model.readout[2]
-    with pytest.raises(ValueError, match="of the names and shapes that its settings make, got a different"):
+    with pytest.raises(ValueError, match="with the names and shapes that its settings imply, but "):
         check_made_by_settings(model, TASK)
     model = make_model("gru", TASK)
     model.extra = nn.ReLU()
-    with pytest.raises(ValueError, match="expected the parts that its settings make, got a different extra; make"):
+    with pytest.raises(ValueError, match="expected the parts that its settings imply, but extra is missing or"):
         check_made_by_settings(model, TASK)
 
 
