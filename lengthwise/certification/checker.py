@@ -5,14 +5,15 @@
 The proof file contains the net's weights. For most methods it also contains a finite machine, with a set of states for
 each class. The checker shows three things:
 
-1. The machine answers every string as the certificate's transducer does, if the transducer has an answer to it.
+1. The machine answers every supervised string as the certificate's transducer does. A string is supervised if the
+   transducer has an answer to it.
 2. Each step of the net leads from the set of a class into the set of the next class, however floating point rounds.
-3. In each set in which a supervised string ends, the logit of the machine's answer is larger than all others.
+3. In each set in which a supervised string ends, the logit of the machine's answer is larger than all other logits.
 
-By induction on the length, the net answers every string as the transducer does, if the transducer has an answer to it.
-Methods `choices` and `rules` need no machine of their own: they follow the net and the task's machine side by side.
-Method `attention` has no steps: the checker verifies bounds on attention along all paths of the task's machine, and
-that the right answer leads within these bounds.
+By induction on the length, the net answers every supervised string as the transducer does. Methods `choices` and
+`rules` need no machine in the file: they follow the net and the task's machine side by side. Method `attention` has no
+steps. It verifies bounds on attention along all paths of the task's machine, and that the right answer has the largest
+logit within these bounds.
 
 The checker assumes:
 
@@ -22,7 +23,7 @@ The checker assumes:
 - An elementwise function (tanh, exp, erf, log1p, a power, 1/sqrt) is off by at most `FUNCTION` times `UNIT` times its
   largest value. Certificates contain a measurement of this error on the processor that made them (`kernels`).
 - An exponential inside attention is off by at most `ATTENTION` times `UNIT` times its value. Attention over t keys
-  multiplies its sums by at most t / `CHUNK` + 1 such exponentials.
+  rescales its running sums by at most t / `CHUNK` + 1 such exponentials.
 - exp(0) is 1, and exp(x) is 0 for x below `LOG_OF_ZERO`.
 
 Nothing in the two files is ignored or converted: unknown keys, settings, names, types and shapes are rejected.
@@ -86,12 +87,12 @@ REGIONS = 512
 """The number of regions of masses that are bounded at once."""
 
 MIN_PIECE = 1e-6
-"""The width of a region of masses that is not halved again: rounding alone moves a head's output by more than this."""
+"""A narrower region of masses is not halved again, because rounding alone moves a head's output by more than this."""
 
 TINY = 1e-25
 """The number that is added to each size before the size is multiplied by `UNIT`.
 
-Below 2^-126 float32 has fewer digits. It has no digits there if the processor flushes denormal numbers to zero. So an
+Below 2^-126, float32 has fewer digits, and no digits at all if the processor flushes denormal numbers to zero. So an
 operation loses up to 2^-126 = 1.2e-38. `UNIT` times `TINY` is 6e-33, and covers more than `MAX_TERMS` such operations.
 """
 
@@ -99,7 +100,10 @@ LARGEST = 1e15
 """The largest number that has a bound. A sum of `MAX_TERMS` squares of smaller numbers stays in float32's range."""
 
 LOG_OF_ZERO = {"float32": -112.0, "float64": -770.0}
-"""The exp of a smaller number becomes 0, because it is below half of the type's smallest number (2^-149 or 2^-1074)."""
+"""The exp of a smaller number rounds to 0: it is below half of the type's smallest positive number.
+
+That number is 2^-149 in float32, and 2^-1074 in float64.
+"""
 
 MIN_PROBABILITY = 1e-30
 """The floor of a mixture's probabilities: before the logarithm, the net raises smaller probabilities to this number."""
@@ -108,7 +112,7 @@ MIN_EXPONENTIAL = 1e-290
 """The floor of an upper bound on an exponential. Float64 has all its digits there, and `TINY` is far larger."""
 
 MIN_NORM = 1e-6
-"""The norms of reflections' directions are above this bound, so that neither a norm nor its square underflows."""
+"""The norm of a reflection's direction must be above this bound, so that neither the norm nor its square underflows."""
 
 MAX_FILE = 2**30
 """The largest proof or certificate, in bytes."""
@@ -117,16 +121,16 @@ MAX_ELEMENTS = 2**22
 """The largest array of bounds, in numbers. A method holds a few dozen such arrays at once."""
 
 MAX_SIZE = 2**18
-"""The largest width of a net, and the largest numbers of symbols, of classes, and of rows of a machine."""
+"""The largest width of a net, and the largest number of symbols, of classes, and of a machine's rows."""
 
 MAX_PAIRS = 500_000
-"""The largest number of pairs of a class and a state of the task that are followed."""
+"""The largest number of pairs that a check follows. A pair is a class and a state of the task's machine."""
 
 MAX_MOVES = 50_000_000
-"""The largest number of moves from one state of a machine by one symbol that a check enumerates."""
+"""The largest number of moves that a check enumerates. A move leads from a state of a machine by one symbol."""
 
 MAX_WORK = 4 * 10**12
-"""The largest number of multiplications in a check. This number takes some minutes."""
+"""The largest number of multiplications in a check. They take some minutes."""
 
 MAX_CLOSURE = 2 * 10**11
 """The largest number of multiplications in the rounds that search for pairs of edges of a grid (`check_rules`)."""
@@ -152,7 +156,7 @@ def demand_limit(number: int, limit: int, what: str) -> None:
     demand(number <= limit, f"expected at most {limit:,} {what}, got {number:,}; this checker stops there")
 
 
-# Files are not trusted: keys and types are exact, nothing is converted, and each key has one value.
+# Files are not trusted: keys and types must match exactly, nothing is converted, and no key may occur twice.
 
 
 def parse_json(text: bytes, what: str) -> Any:
@@ -198,7 +202,7 @@ def texts(value: Any, what: str) -> list[str]:
     """Return a list of distinct texts that are not empty."""
     are_texts = type(value) is list and all(type(one) is str and one for one in value)
     demand(are_texts and 0 < len(value) <= MAX_SIZE, f"expected a list of names as {what}")
-    demand(len(set(value)) == len(value), f"expected {what} that differ, got one twice")
+    demand(len(set(value)) == len(value), f"expected distinct {what}, got one of them twice")
     return list(value)
 
 
@@ -220,7 +224,7 @@ def parse_transducer(value: Any, num_classes: int) -> Task:
     demand_limit(len(table), MAX_SIZE, "states of the transducer")
     for row in table:
         is_full = type(row) is list and len(row) == len(symbols)
-        demand(is_full, "expected a step of the transducer, and of the net, for each symbol")
+        demand(is_full, "expected a step of the transducer from each state for each symbol")
         for state in row:
             whole(state, "a state of the transducer", 0, len(table) - 1)
     for output in outputs:
@@ -231,7 +235,12 @@ def parse_transducer(value: Any, num_classes: int) -> Task:
 
 
 class GridTask(NamedTuple):
-    """A rule over the grid of two strings: ``cells[p, q, a, b]`` has the classes passed downwards and to the right."""
+    """A rule over the grid of two strings, whose letters belong to the rows and the columns of the grid.
+
+    A cell with letters a (row) and b (column) gets class p from above and class q from the left. ``cells[p, q, a, b]``
+    contains the classes that it passes downwards and to the right. The borders pass `top` and `left`. The answer is the
+    sum of the `numbers` of the classes that leave the last row, plus `per_row` for each row.
+    """
 
     symbols: list[str]
     cells: Array
@@ -275,7 +284,7 @@ def integers(value: Any, what: str, num_axes: int) -> Array:
 
 
 class Proof(NamedTuple):
-    """The content of a proof file: the net's tensors in the order of its state dict, and the tensors of the sets."""
+    """The content of a proof file: the net's tensors in the order of its state dict, and the tensors of its sets."""
 
     weights: Tensors
     sets: Tensors
@@ -291,7 +300,7 @@ def read(content: bytes) -> Proof:
     metadata = mapping(header.pop("__metadata__"), "metadata", ("weights",))
     demand(type(metadata["weights"]) is str, "expected a text as the names of weights")
     names = texts(parse_json(metadata["weights"].encode(), "the names of weights"), "names of weights")
-    # The digest separates a name from a shape by spaces and newlines. A name that contains them could pass for both.
+    # The digest separates names and shapes by spaces and newlines. A name that contains them could imitate a shape.
     demand(all(re.fullmatch(r"[\w.]+", name) for name in names), "expected names of weights without spaces")
     body = memoryview(content)[start:]  # a slice of bytes would copy them for each tensor
     layouts = {name: layout_of(f"tensor {name[:60]!r}", entry, len(body)) for name, entry in header.items()}
@@ -355,7 +364,7 @@ def net_digest(model: Mapping[str, Any], weights: Tensors) -> str:
     return digest.hexdigest()
 
 
-# Each kind of net has exact settings. They imply every tensor's name and shape, and the formula that is checked.
+# Each kind of net has a fixed list of settings. They imply every tensor's name and shape, and the formula to check.
 
 
 class Setting(NamedTuple):
@@ -537,7 +546,7 @@ def encoding_shapes(net: Net) -> Shapes:
 
 
 def wrapped_shapes(net: Net) -> Shapes:
-    """Return the shapes of a user's net of torch's parts; its tensors decide whether there are biases."""
+    """Return the shapes of a user's net that is made of torch's modules; its tensors decide whether it has biases."""
     core, size, layers = (net.settings[name] for name in ("core", "hidden_size", "num_layers"))
     demand(core == "rnn" or "nonlinearity" not in net.settings, "model.nonlinearity: expected only for core rnn")
     rows = NUM_GATES[core] * size
@@ -561,7 +570,7 @@ def wrapped_shapes(net: Net) -> Shapes:
 
 def head_parts(net: Net) -> list[tuple[str, str]]:
     """Return the parts of a wrapped net's head in order, each with the prefix of its tensors, if it has tensors."""
-    prefixes: dict[str, None] = {}  # in the order of the state dict, as in the chain
+    prefixes: dict[str, None] = {}  # in the order of the state dict, which is the order of the parts
     for name in net.weights:
         if name.startswith("readout.1"):
             prefixes[name.rpartition(".")[0]] = None
@@ -693,13 +702,13 @@ def parse_net(model: Any, weights: Tensors, num_symbols: int, num_classes: int) 
     return net
 
 
-# Float64 arithmetic bounds real numbers. `rounded` adds the rounding errors of float32, operation by operation.
+# Bounds on real numbers are computed in float64. `rounded` adds the rounding errors of float32 for each operation.
 
 
 class Form(NamedTuple):
-    """Affine forms: all ``center + sum_p d_p slope[p] + e`` with |d_p| <= 1 and |e| <= rest, number by number.
+    """Affine forms: all ``center + sum_p d_p slope[p] + e`` with |d_p| <= 1 and |e| <= rest, entry by entry.
 
-    All numbers of one computation share the inputs d_p, so that equal parts cancel in differences. Shapes are
+    All forms of one computation share the inputs d_p, so that equal parts cancel in differences. Shapes are
     center [..., D], slope [P, ..., D], rest [..., D].
     """
 
@@ -709,8 +718,8 @@ class Form(NamedTuple):
 
     @property
     def radius(self) -> Array:
-        # A float64 sum of P sides is off by P units of 2^-53, relative to itself. Forms that are compared were
-        # `rounded` with float32's units, whose factor 1.01 covers this error, or have the slack of `slack_of`.
+        # A float64 sum of P absolute slopes is off by P units of 2^-53, relative to itself. Forms that are compared
+        # were `rounded` with float32's units, whose factor 1.01 covers this error, or have the slack of `slack_of`.
         return np.asarray(np.abs(self.slope).sum(0) + self.rest)
 
     @property
@@ -741,7 +750,7 @@ class Form(NamedTuple):
     def rounded(self, size: Array, units: int, digits: float = math.inf) -> "Form":
         """Add the rounding errors of float32: `units` times `UNIT` times the size of what is rounded.
 
-        Sizes above `LARGEST` get an infinite rest, with which no later comparison holds. A sum of known multiples of
+        Sizes above `LARGEST` get an infinite rest, so that no later comparison holds. A sum of known multiples of
         2^-digits is exact if the sizes of its terms add up to at most 2^24 such multiples. Every partial sum is then
         also exact, in any order.
         """
@@ -773,8 +782,8 @@ class Form(NamedTuple):
     def scaled(self, factor: Any, shift: Any = 0.0) -> "Form":
         """Return the form times a known factor plus a known number. Two operations round: the product and the sum."""
         form = Form(self.center * factor + shift, self.slope * factor, self.rest * np.abs(factor))
-        # The product is rounded relative to |factor x|, and the sum relative to the result. If a net divides by n
-        # instead of multiplying with 1 / n, it rounds once less.
+        # The product is rounded relative to |factor x|, and the sum relative to the result. A net that divides by n,
+        # instead of multiplying by 1 / n, rounds once less.
         return form.rounded(self.size * np.abs(factor) + form.size, 2)
 
     def sum(self, axis: int) -> "Form":
@@ -796,16 +805,17 @@ class Form(NamedTuple):
     def smooth(self, f: Callable[[Array], Array], curvature: Any) -> "Form":
         """Return the image of an elementwise function with |f''| <= curvature on the set.
 
-        f is evaluated at 17 points, h = radius / 8 apart. Between two neighbors f differs from its secant by at most
-        curvature h^2 / 8 = curvature radius^2 / 512. This also holds for f(x) - chord x, with any slope `chord`, since
-        subtracting a line does not change the difference. So f(x) - chord x exceeds the range of its values at the
-        points by at most that bound. The form is chord x plus the middle of the range. Its rest contains chord e and
-        half of the range.
+        f is evaluated at 17 points, h = radius / 8 apart. Between two neighboring points, f differs from its secant by
+        at most curvature h^2 / 8 = curvature radius^2 / 512. This also holds for f(x) - chord x, with any slope
+        `chord`, since subtracting a line does not change the difference. So f(x) - chord x leaves the range of its
+        values at the points by at most this bound. The form is chord x plus the middle of the range. Its rest contains
+        chord e, half of the range, and the bound.
         """
         radius = self.radius
         points = self.center + radius * GRID.reshape(-1, *[1] * radius.ndim)
         values = f(points)
-        # Every slope is sound. The secant over the whole set has a small rest, and a single point needs no slope.
+        # Every slope is sound. The slope of the secant over the whole set gives a small rest. A single point needs no
+        # slope.
         chord = np.where(radius > 0, (values[-1] - values[0]) / (2 * radius), 0.0)
         off = values - chord * points
         # NumPy's functions and these differences are off by some units of 2^-53 = 1.1e-16; 1e-14 is 90 such units.
@@ -833,11 +843,11 @@ class Form(NamedTuple):
             lambda a: a.sum(-1, keepdims=True)
         )
         square = Form(square.center + half, square.slope, square.rest + half)
-        # There are n squares and n - 1 sums. Kernels with running means update each term once more, so the units are
-        # doubled.
+        # There are n squares and n - 1 additions. Kernels with running means update each term once more, so the units
+        # are doubled.
         square = square.rounded((deviation.size**2).sum(-1, keepdims=True), 2 * count + 4)
         variance = square.scaled(1 / count, epsilon)
-        # (x^-1/2)'' = 3/4 x^-5/2 is largest at the lower end. If that is not positive, the bound is infinite.
+        # (x^-1/2)'' = 3/4 x^-5/2 is largest at the lower end. If the lower end is not positive, the bound is infinite.
         scale = variance.smooth(lambda x: 1 / np.sqrt(x), 0.75 * np.maximum(variance.ends[0], 0) ** -2.5)
         normed = deviation.times(scale).or_narrower(deviation.normed_intervals(epsilon))
         return normed.scaled(weights[f"{name}.weight"], weights[f"{name}.bias"]) if name else normed
@@ -867,10 +877,10 @@ class Form(NamedTuple):
         return Form(center, slope, rest)
 
     def owned(self, start: int) -> "Form":
-        """Return the same set with a new input for the rest of each number of the last axis, numbered from `start`.
+        """Return the same set with slopes in place of rests: one new input for each index of the last axis.
 
-        Each e with |e| <= rest is d rest for some |d| <= 1. All windows may share d, because no two windows are
-        compared.
+        The new inputs are numbered from `start`. Each e with |e| <= rest is d rest for some |d| <= 1. The rows of a
+        form may share d, because no two rows are compared.
         """
         width = self.center.shape[-1]
         own = np.eye(width).reshape(width, *[1] * (self.rest.ndim - 1), width) * self.rest
@@ -887,7 +897,7 @@ MAX_DIGITS = 24
 
 
 def binary_digits(numbers: Array) -> float:
-    """Return how many binary digits the numbers have after the point; infinity above `MAX_DIGITS`."""
+    """Return the number of binary digits after the point that the numbers need; infinity above `MAX_DIGITS`."""
     # A product with a power of two and a remainder by 1 are exact in float64, so no tolerance is needed. A product that
     # overflows gives NaN, which counts as a remainder.
     if (numbers * 2.0**MAX_DIGITS % 1).any():
@@ -915,7 +925,7 @@ def tanh_gelu(x: Array) -> Array:
 
 
 # The largest |f''|, in this order: 0.7698 = 4 / (3 sqrt 3), 0.0962 = 1 / (6 sqrt 3), 1/4, 0.7979 = 2 / sqrt(2 pi). Both
-# forms of GELU have the same slope and curvature at 0, where their curvature is largest.
+# forms of GELU have their largest curvature at 0, where it is the same for both.
 TANH = (np.tanh, 0.77)
 SIGMOID = (sigmoid, 0.0963)
 SOFTPLUS = (softplus, 0.25)
@@ -926,8 +936,8 @@ TANH_GELU = (tanh_gelu, 0.798)
 def between(low: Array, high: Array | None = None) -> Form:
     """Return the form of all numbers from `low` to `high`, or of the numbers `low` alone."""
     low, high = low.astype(np.float64), (low if high is None else high).astype(np.float64)
-    # Half of a sum of two float64 numbers is off by 2^-53, relative to their size. So is half of a difference. Equal
-    # ends are one exact number, which gets no radius, so that sums of such numbers can be exact (`digits`).
+    # Half of a sum or difference of two float64 numbers is off by 2^-53, relative to their size. Equal ends are one
+    # exact number, which gets radius 0, so that sums of such numbers can be exact (`digits`).
     radius = np.where(low == high, 0.0, (high - low) / 2 + 1e-14 * np.maximum(np.abs(low), np.abs(high)))
     return Form(np.where(low == high, low, (low + high) / 2), np.zeros((0, *low.shape)), radius)
 
@@ -945,9 +955,9 @@ def total(
 ) -> Form:
     """Return the sum of matrices times forms, plus biases, with all terms added in any order.
 
-    A product is a form and a name with a gap. "readout.{}" is for "readout.weight" and, if there is one,
-    "readout.bias". If the name is empty, the product is the form itself. `rows` selects rows of all matrices. `shapes`
-    may simplify each product before the sum.
+    Each product is a form and the name of a linear map. The name "readout.{}" selects the matrix "readout.weight" and,
+    if there is one, the bias "readout.bias". If the name is empty, the form itself is added. `rows` selects rows of all
+    matrices. `shapes` may simplify each product before the sum.
     """
     parts = list[Form]()
     size = np.zeros(1)
@@ -959,10 +969,10 @@ def total(
         shift = weights[name.format("bias")][rows].astype(np.float64) if has_bias else np.zeros(1)
         part = Form(form.center @ matrix + shift, form.slope @ matrix, form.rest @ np.abs(matrix))
         parts.append(shapes(part))
-        # The sizes of all terms are summed up. At most `count` terms add up to one number.
+        # `size` sums up the sizes of all terms. At most `count` terms add up to one number.
         size, count = size + form.size @ np.abs(matrix) + np.abs(shift), count + len(matrix)
         digits = max(digits, form.digits)
-        # Infinity stays infinity, so the digits of a large matrix are then not computed.
+        # Once `digits` is infinite, it stays infinite, so the digits of a large matrix need not be computed.
         if digits < math.inf:
             digits = max(digits, form.digits + binary_digits(matrix), binary_digits(shift))
     # The kernel may fuse the products and mix their terms. The bound of one sum over all terms covers every order.
@@ -979,7 +989,7 @@ def demand_lead(weights: Tensors, name: str, features: Form, answers: Array) -> 
 
 def demand_ahead(logits: Form, answers: Array) -> None:
     """Demand that each answer has the largest logit, whatever values the forms allow."""
-    demand(are_ahead(logits, answers).all(), "one of its sets contains states with several answers")
+    demand(are_ahead(logits, answers).all(), "one of its sets may contain states with several answers")
 
 
 def are_ahead(logits: Form, answers: Array) -> Array:
@@ -988,7 +998,7 @@ def are_ahead(logits: Form, answers: Array) -> Array:
     The slope of a difference is the difference of the slopes, so that shared inputs cancel.
     """
     rows = np.arange(len(answers))
-    # The lead of the answer at the center, and by how much it can shrink: by both rests, and by each shared input.
+    # `own` is the lead of the answer at the center. `slack` is how far it can shrink, by both rests and shared inputs.
     own = logits.center[rows, answers][:, None] - logits.center
     slack = logits.rest + logits.rest[rows, answers][:, None]
     # Inputs are taken one at a time. All at once would need an array of inputs by rows by classes.
@@ -1000,16 +1010,16 @@ def are_ahead(logits: Form, answers: Array) -> Array:
 
 
 def in_parts(count: int, numbers_each: int) -> list[Array]:
-    """Return indices 0..count-1 in parts. Arrays with `numbers_each` for each index stay within `MAX_ELEMENTS`."""
+    """Return the indices 0..count-1 in parts; `numbers_each` numbers for each index of a part fit in `MAX_ELEMENTS`."""
     demand_limit(numbers_each, MAX_ELEMENTS, "numbers in the bounds of one state")
     return np.array_split(np.arange(count), -(-count // max(1, MAX_ELEMENTS // numbers_each)))
 
 
 def ends_after_symbols(sets: Tensors, task: Task) -> set[tuple[int, int]]:
-    """Return the pairs of a class and a state of the task in which the strings of at least one symbol end."""
+    """Return the pairs (class, state of the task's machine) in which nonempty strings end."""
     table, start = sets["table"].tolist(), int(sets["start"])
-    # The start is followed, but it counts as an end only if a symbol leads back to it. A pair has the same successors
-    # for every string that leads to it, so it is enough to follow each pair once.
+    # The search begins at the start, which counts as an end only if a symbol leads back to it. A pair has the same
+    # successors for every string that leads to it, so it is enough to follow each pair once.
     seen, queue = set[tuple[int, int]](), [(start, task.start)]
     for klass, state in queue:
         new = set(zip(table[klass], task.table[state], strict=True)) - seen
@@ -1021,15 +1031,16 @@ def ends_after_symbols(sets: Tensors, task: Task) -> set[tuple[int, int]]:
 
 
 Node = tuple[int, tuple[int, ...]]
-"""A node of a tree: its class, and the state to which its symbols lead from each state of the task's machine."""
+"""A node of a tree: its class and, for each state of the task's machine, the state to which its symbols lead."""
 
 
 def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of a class and a state of the task in which strings end, for a machine that merges windows.
+    """Yield the pairs (class, state of the task's machine) in which strings end, for a machine that merges windows.
 
-    Class 0 is a pad, and class 1 + v is symbol v. A string of T symbols is padded in front to chunk^L symbols, with the
-    least L >= 1 for which chunk^L >= T. The nodes of a level are the pad, nodes that begin with pads (mixed), and
-    nodes of symbols alone (full). Each level depends only on the level below, so nothing is new once a level repeats.
+    Class 0 is the pad, and class 1 + v is symbol v. A string of T symbols is padded in front to chunk^L symbols, with
+    the least L >= 1 for which chunk^L >= T. The nodes of a level are the pad, nodes that begin with pads (mixed), and
+    nodes of symbols alone (full). Each level depends only on the level below. So no new pair appears after a level
+    repeats.
     """
     table = sets["table"]
     chunk = sets["table"].ndim
@@ -1037,7 +1048,7 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
     num_moves = 0
 
     def spend(num_windows: int) -> None:
-        """Count moves before they are made: even a few symbols can have more products than a computer can enumerate."""
+        """Count moves before they are made, because even a few symbols can have too many windows to enumerate."""
         nonlocal num_moves
         num_moves += num_windows * chunk * len(moves)
         demand_limit(num_moves, MAX_MOVES, "moves of the task's machine along windows")
@@ -1066,7 +1077,7 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
         for pads in range(chunk):
             first = mixed | full if pads else mixed
             nodes = windows([*[frozenset([pad])] * pads, first, *[full] * (chunk - 1 - pads)])
-            # With chunk - 1 pads, all symbols are in the last part, so the string has fewer levels.
+            # With chunk - 1 pads, all symbols are in the last part, so the string needs fewer levels.
             if pads < chunk - 1 or is_first:
                 yield from ((klass, states[task.start]) for klass, states in nodes)
             now_mixed |= nodes
@@ -1076,8 +1087,8 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
 
 
 def supervised_ends(ends: Iterable[tuple[int, int]], sets: Tensors, task: Task) -> Array:
-    """Return the classes in which supervised strings end; the machine must answer each as the task does."""
-    # Answers depend only on the last class and state, so the pairs represent all strings.
+    """Return the classes in which supervised strings end; demand that the machine answers them as the task does."""
+    # Answers depend only on the class and the state in which a string ends, so the pairs represent all strings.
     pairs = {(klass, task.outputs[state]) for klass, state in ends}
     supervised = [(klass, answer) for klass, answer in pairs if answer != IGNORE]
     demand(bool(supervised), "expected a task with an answer to some string")
@@ -1129,7 +1140,7 @@ def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
     An enclosure is ``center + axes @ (radius * d)`` with |d_i| <= 1. Its axes are orthonormal up to rounding.
     """
     demand(net.settings.get("variant") == "merge", "expected a net of variant 'merge'")
-    # A net with codes replaces merged states, which this method does not follow.
+    # A net with codes replaces each merged state by a code, which this method does not follow.
     demand(int(net.weights.get("codebook.count", np.array(0))) == 0, "expected a net without codes")
     weights = net.weights
     width = net.settings["d_model"]
@@ -1138,7 +1149,7 @@ def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
     check_tree(net, sets, {"center": (count, width), "axes": (count, width, width), "radius": (count, width)})
     center, axes, radius = (sets[name] for name in ("center", "axes", "radius"))
     demand(
-        # The net copies a leaf without rounding. It is the center of its enclosure, whatever the radius.
+        # The net copies a leaf without rounding. The leaf is the center of its enclosure, which may have any radius.
         np.array_equal(center[: 1 + net.num_symbols], weights["embedding.weight"]),
         "expected leaves as first classes",
     )
@@ -1152,14 +1163,14 @@ def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
     for part in in_parts(len(supervised), chunk * width * max(width, net.num_classes)):
         states = enclosures_of(sets, supervised[part], 0).normed(weights, "readout.0")
         demand_lead(weights, "readout.1.{}", states, sets["outputs"][supervised[part]])
-    return f"{num_windows:,} windows of {count:,} enclosures lead into one another"
+    return f"all {num_windows:,} windows of {count:,} enclosures are merged into these enclosures"
 
 
 def slack_of(sets: Tensors, classes: Array) -> Array:
-    """Return the slack of enclosures, since their axes are off by up to 1e-12, and float64 rounds.
+    """Return the slack of enclosures. It covers axes that are off by up to 1e-12, and the rounding of float64.
 
-    A number of an enclosure of width D is a sum of D products of an axis and a radius. Its error is at most (1e-12 + D
-    2^-53) times the sum of the radii. That sum is at most the root of D times the norm of the radii. So the error is
+    A coordinate of an enclosure of width D is a sum of D products of an axis and a radius. Its error is at most (1e-12
+    + D 2^-53) times the sum of the radii. That sum is at most sqrt(D) times the norm of the radii. So the error is
     below 1e-9 of the norm for D up to 2,000. `MAX_ELEMENTS` does not allow wider enclosures.
     """
     radius, center = sets["radius"][classes], sets["center"][classes]
@@ -1167,7 +1178,7 @@ def slack_of(sets: Tensors, classes: Array) -> Array:
 
 
 def enclosures_of(sets: Tensors, classes: Array, index: int) -> Form:
-    """Return the enclosures of the index-th parts of windows. Each side of each part has its own input."""
+    """Return the enclosures of part `index` of each window. Each side of each part of a window has its own input."""
     (_, width), chunk = sets["center"].shape, sets["table"].ndim
     slope = np.zeros((chunk * width, len(classes), width))
     sides = sets["axes"][classes] * sets["radius"][classes][:, None]
@@ -1200,7 +1211,7 @@ def num_parameters(net: Net) -> int:
 
 
 def inputs_of_merges(net: Net) -> tuple[int, int]:
-    """Return the number of inputs that the last forms of `merged` have, and the number of hidden units of one block.
+    """Return the number of inputs of the last forms of `merged`, and the number of hidden units of one block.
 
     Inputs are the sides of the parts, the rests of each part after tanh, and the rests of attention, norms and blocks.
     """
@@ -1214,7 +1225,7 @@ def merged(net: Net, parts: list[Form]) -> Form:
     layer = {name.removeprefix("layers.0."): values for name, values in net.weights.items()}
     width, heads = parts[0].center.shape[-1], net.settings["num_heads"]
     starts = itertools.count(len(parts[0].slope), width)
-    # The layer counts positions from the newest part, and windows begin with the oldest. Rests after tanh become
+    # The layer counts positions from the newest part, but windows begin with the oldest part. Rests after tanh become
     # inputs, so that query, keys and values share them.
     states = [part.scaled(layer["gain"]).smooth(*TANH).owned(next(starts)) for part in reversed(parts)]
     query = total(layer, (states[0], "to_query.{}")).by_head(heads)
@@ -1222,16 +1233,16 @@ def merged(net: Net, parts: list[Form]) -> Form:
     keys, values = ([form.part(*half).by_head(heads) for form in both] for half in ((0, width), (width, None)))
     scale = (width // heads) ** -0.5
     scores = [query.times(key).sum(-1).scaled(scale, r[:, None]) for key, r in zip(keys, layer["bias"].T, strict=True)]
-    # Softmax, one part at a time. For a and b with scores s and t the mixture is b + sigmoid(s - t) (a - b). Its score
-    # against the next part is log(e^s + e^t) = t + softplus(s - t).
+    # Softmax adds one part at a time. The mixture of a and b with scores s and t is b + sigmoid(s - t) (a - b). In the
+    # comparison with the next part, its score is log(e^s + e^t) = t + softplus(s - t).
     mixture, score = values[0], scores[0]
     for value, other in zip(values[1:], scores[1:], strict=True):
         # Only differences of scores enter the softmax, so their common part cancels.
         ahead = score.plus(other, -1)
         step = ahead.smooth(*SIGMOID).times(mixture.plus(value, -1))
-        # The net rounds each weight of the softmax separately: the error is relative to a and b, not to a - b. A weight
-        # has an exponential's error and, by its denominator, a unit for each part. The sum of the products adds a unit
-        # for each part.
+        # The net rounds each weight of the softmax separately, so the error is relative to a and b, not to a - b. A
+        # weight has the error of an exponential, and its denominator adds a unit for each part. The sum of the products
+        # adds another unit for each part.
         mixture = value.plus(step).rounded(value.size + mixture.size, FUNCTION + 2 * len(parts))
         score = other.plus(ahead.smooth(*SOFTPLUS))
     # If a rest becomes an input, it can cancel in the sum with the residual, and in differences of logits.
@@ -1247,10 +1258,10 @@ def merged(net: Net, parts: list[Form]) -> Form:
 
 
 def check_codes(net: Net, sets: Tensors, task: Task) -> str:
-    """Check a CodebookGPT with codes: the nearest code of each merged window of leaves and codes is the machine's.
+    """Check a CodebookGPT with codes: each window of leaves and codes is merged into the code that the machine names.
 
-    The net replaces a merged state by the nearest code, to the last bit. So its states are leaves and codes. The
-    nearest code c of y has the largest c.y - |c|^2 / 2.
+    The net replaces a merged state by the nearest code, to the last bit. So its states are leaves and codes. The code c
+    that is nearest to a merged state y has the largest c.y - |c|^2 / 2.
     """
     demand(net.name == "codebook-gpt", "expected a net with codes")
     weights, num_leaves = net.weights, 1 + net.num_symbols
@@ -1275,21 +1286,21 @@ def check_codes(net: Net, sets: Tensors, task: Task) -> str:
         image = merged(net, [between(points[windows[part, i]]) for i in range(table.ndim)])
         # |y - c|^2 = |y|^2 - 2 (c.y - |c|^2 / 2): the part |y|^2 is the same for all codes.
         scores = total({"weight": codes, "bias": -half_squares}, (image, "{}"))
-        # The net computes the half squares in float32, each a sum of one square for each number of a code.
+        # The net computes |c|^2 / 2 in float32. It is a sum of one square for each number of a code.
         scores = scores.rounded(half_squares, codes.shape[1] + 2)
         demand_ahead(scores, chosen[targets])
     demand((supervised >= num_leaves).all(), "expected merged states at the ends of strings")
     states = between(points[supervised]).normed(weights, "readout.0")
     demand_lead(weights, "readout.1.{}", states, sets["outputs"][supervised])
-    return f"{len(windows):,} windows of {num_leaves:,} leaves and {len(chosen):,} codes are merged into one code each"
+    return f"all {len(windows):,} windows of {num_leaves:,} leaves and {len(chosen):,} codes are merged into codes"
 
 
 def exact_map(weights: Tensors, name: str, columns: Array) -> Array:
-    """Return W x + b for columns x; reject the proof if float32 could round it.
+    """Return W x + b for columns x; reject the proof if float32 could round the result.
 
     All entries are multiples of powers of two, so all products and partial sums are multiples of 2^-digits. In any
     order of summation, their sizes are at most |W| |x| + |b|. Float32 represents up to 2^24 multiples of 2^-digits
-    exactly. So does float64, which computes them here.
+    exactly. So does float64, in which the result is computed here.
     """
     matrix = weights[f"{name}.weight"].astype(np.float64)
     shift = weights[f"{name}.bias"].astype(np.float64)[:, None]
@@ -1302,9 +1313,9 @@ def exact_map(weights: Tensors, name: str, columns: Array) -> Array:
 def check_exact(net: Net, sets: Tensors, task: Task) -> str:
     """Check RegularGPT of variant bare: float32 computes each merge without an error.
 
-    Keys are 0, so a head's score for a position is its bias alone. If one position leads by so much that all other
-    exponentials are 0, its weight is 1 and all other weights are 0. The head then returns the value of this part. The
-    other operations are `exact_map` and ReLU.
+    All keys are 0, so a head's score for a position is the position's bias alone. If one position leads by so much that
+    all other exponentials are 0, its weight is 1 and all other weights are 0. The head then returns the value at this
+    position. The other operations are `exact_map` and ReLU.
     """
     demand(net.settings.get("variant") == "bare", "expected a net of variant 'bare'")
     weights = net.weights
@@ -1326,8 +1337,8 @@ def check_exact(net: Net, sets: Tensors, task: Task) -> str:
     scores = weights[f"{layer}.bias"].astype(np.float64)
     first = scores.argmax(1)
     others = np.where(np.arange(chunk) == first[:, None], -np.inf, scores).max(1)
-    # exp(x) becomes 0 below -104 in float32, and below -746 in float64. `LOG_OF_ZERO` is lower by 8 and by 24. The
-    # rounding of a difference of such a size is far smaller.
+    # exp(x) rounds to 0 below -104 in float32, and below -746 in float64. `LOG_OF_ZERO` is lower by 8 and by 24. A
+    # difference of such a size is rounded by far less.
     is_alone = others - scores[np.arange(heads), first] < LOG_OF_ZERO[net.dtype]
     demand(is_alone.all(), "a head attends to more than one part")
     queries = total(weights, (between(points), f"{layer}.to_query.{{}}"))
@@ -1338,7 +1349,7 @@ def check_exact(net: Net, sets: Tensors, task: Task) -> str:
     windows = np.argwhere(table >= 0)
     demand_limit(len(windows) * num_parameters(net), MAX_WORK, "multiplications")
     for part in in_parts(len(windows), max(width, len(weights[f"{layer}.feed_forwards.0.widen.bias"]))):
-        # Scores begin with the newest part, windows with the oldest.
+        # Scores begin with the newest part, but windows begin with the oldest part.
         seen = [values[head][:, windows[part, chunk - 1 - int(first[head])]] for head in range(heads)]
         hidden = exact_map(weights, f"{layer}.to_output", np.concatenate(seen))
         hidden = np.maximum(exact_map(weights, f"{layer}.feed_forwards.0.widen", hidden), 0)
@@ -1359,7 +1370,7 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
     demand((low <= high).all(), "expected boxes whose ends are in order")
     # Kinds without a weight for the first state begin with zeros.
     first = net.weights.get("first_state", np.zeros(width))
-    demand(((low[start] <= first) & (first <= high[start])).all(), "its set of the start lacks the first state")
+    demand(((low[start] <= first) & (first <= high[start])).all(), "the box of its start lacks the net's first state")
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
     # A layer above the first multiplies its weights by a slope for each number of a state.
     num_slopes = width if net.settings.get("num_layers", 1) > 1 else 1
@@ -1370,17 +1381,17 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
         for part in in_parts(count, step_numbers(net)):
             targets = sets["table"][part, symbol]
             lowest, highest = step(net, between(low[part], high[part]), symbol).ends
-            # The bounds of the step contain every rounding, including float64's (see `UNIT`), so the box needs no
-            # slack.
+            # The bounds of the step contain every rounding, also the rounding of float64 (see `UNIT`). So the box needs
+            # no slack.
             demand(((lowest >= low[targets]) & (highest <= high[targets])).all(), "a step leads out of its set")
     for part in in_parts(len(supervised), readout_numbers(net)):
         states = between(low[supervised[part]], high[supervised[part]])
         demand_answers(net, states, sets["outputs"][supervised[part]])
-    return f"{count * net.num_symbols:,} steps lead from {count:,} boxes of states into one another"
+    return f"all {count * net.num_symbols:,} steps lead from {count:,} boxes of states into these boxes"
 
 
 def readout_numbers(net: Net) -> int:
-    """Return how many numbers a read-out's bounds contain for each state, at its widest pair of layers."""
+    """Return an upper bound on the numbers in the bounds of a read-out for each state: its largest width, squared."""
     widest = max(readout_widths(net))
     return widest * widest
 
@@ -1401,8 +1412,7 @@ def feature_width(net: Net) -> int:
 def step_numbers(net: Net) -> int:
     """Return how many numbers a step's bounds contain for each state.
 
-    The features that enter a layer above the first have one slope for each feature. Up to four gates follow for each
-    slope.
+    The features that enter a layer above the first have one slope for each feature. Up to four gates use each slope.
     """
     has_slopes = net.settings.get("num_layers", 1) > 1
     return max(8 * state_width(net), 4 * feature_width(net) ** 2 if has_slopes else 0)
@@ -1437,7 +1447,7 @@ def stacked_step(net: Net, states: Form, symbol: int) -> Form:
         first = i * (1 + is_lstm) * width
         hidden = states.part(first, first + width)
         cell = f"layers.{i}.cell.{{}}_{{}}_l0"
-        # Each feature becomes an input, so that it cancels in x - mean.
+        # The rest of each feature becomes an input, so that it cancels in x - mean.
         entering = features.owned(0).normed(net.weights, f"norms.{i}")
         if is_lstm:
             content = states.part(first + width, first + 2 * width)
@@ -1451,7 +1461,10 @@ def stacked_step(net: Net, states: Form, symbol: int) -> Form:
 
 
 def wrapped_step(net: Net, states: Form, symbol: int) -> Form:
-    """Return the states after torch's layers. An lstm's state contains the contents of all layers, then the outputs."""
+    """Return the states after torch's layers.
+
+    The state of an lstm contains the cell contents of all layers, then the outputs of all layers.
+    """
     core, size, layers = (net.settings[name] for name in ("core", "hidden_size", "num_layers"))
     features = between(net.weights["embedding.weight"][symbol][None])
     parts = [states.part(first, first + size) for first in range(0, states.center.shape[-1], size)]
@@ -1489,7 +1502,8 @@ def lstm_cell(weights: Tensors, cell: str, entering: Form, hidden: Form, content
     Here `i, f, o = sigmoid(W x + U h + b)` and `g = tanh(W x + U h + b)`.
     """
     size = hidden.center.shape[-1]
-    # x and h share no inputs, and a function that only rises uses the ends alone. So intervals lose nothing here.
+    # x and h share no inputs, and the image of an increasing function depends on the ends alone. So intervals lose
+    # nothing here.
     both = total(weights, *cell_terms(cell, entering, hidden), shapes=as_intervals)
     enter, forget, update, leave = (both.part(k * size, (k + 1) * size) for k in range(4))
     added = enter.monotone(sigmoid).times(update.monotone(np.tanh))
@@ -1508,13 +1522,13 @@ def gru_cell(weights: Tensors, cell: str, entering: Form, hidden: Form) -> Form:
     of_input, of_state = cell_terms(cell, entering, hidden)
     both = total(weights, of_input, of_state, rows=gates, shapes=as_intervals).monotone(sigmoid)
     reset, share = both.part(0, size), both.part(size, None)
-    # The bias of U h is inside the product with r, so this sum cannot join the others.
+    # The bias of U h is inside the product with r, so U h + b is a separate sum.
     scaled = reset.times(total(weights, of_state, rows=last))
     new = total(weights, of_input, (scaled, ""), rows=last, shapes=as_intervals).monotone(np.tanh)
-    # h' is linear in z. For z in 0..1 it also rises in n and h, so its extremes are at ends of all three.
+    # h' is linear in z. For z in 0..1, it also rises in n and h, so its extremes are at the ends of z, n and h.
     shares = [np.clip(end, 0, 1) for end in share.ends]
     low, high = ([(1 - z) * n + z * h for z in shares] for n, h in zip(new.ends, hidden.ends, strict=True))
-    # Kernels differ in the order, as in n + z (h - n), and a rounded z may leave 0..1 by some units.
+    # Kernels compute h' in different orders, such as n + z (h - n), and a rounded z may leave 0..1 by some units.
     return between(np.minimum(*low), np.maximum(*high)).rounded(new.size + hidden.size, 2 * FUNCTION)
 
 
@@ -1528,8 +1542,8 @@ def demand_answers(net: Net, states: Form, answers: Array) -> None:
             if part == "Linear":
                 features = total(weights, (features, f"{prefix}.{{}}"))
             elif prefix:
-                # Inputs of earlier parts are dropped: one input for each feature is enough for x - mean, and takes less
-                # memory.
+                # Inputs of earlier parts are dropped. One input for each feature is enough to cancel in x - mean, and
+                # takes less memory.
                 features = as_intervals(features).owned(0).normed(weights, prefix, epsilon_of(part))
             elif part == "ReLU":
                 features = features.relu()
@@ -1543,7 +1557,7 @@ def demand_answers(net: Net, states: Form, answers: Array) -> None:
 
 
 def check_states(net: Net, sets: Tensors, task: Task) -> str:
-    """Check a BlockLinearRNN of one-hot columns. `states` contains the position of the 1 in each block of each class.
+    """Check a BlockLinearRNN with one-hot columns. `states` contains the position of the 1 in each block of each class.
 
     A product of a one-hot matrix and a one-hot vector adds zeros to a 1. No order of summation rounds this sum.
     """
@@ -1558,7 +1572,7 @@ def check_states(net: Net, sets: Tensors, task: Task) -> str:
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
     # The first state is a softmax at the same temperature, so it must also be one-hot.
     first = one_hot_positions(net, between(weights["layers.0.first_state"]))
-    demand(np.array_equal(states[int(sets["start"])], first), "it starts in another state")
+    demand(np.array_equal(states[int(sets["start"])], first), "its start is not the net's first state")
     demand_limit(net.num_symbols * (width + 1) * num_parameters(net), MAX_WORK, "multiplications")
     demand_limit(count * net.num_symbols * num_blocks, MAX_MOVES, "moves of blocks")
     for symbol in range(net.num_symbols):
@@ -1577,7 +1591,7 @@ def check_states(net: Net, sets: Tensors, task: Task) -> str:
         for part in in_parts(len(supervised), max(width * size, readout_numbers(net))):
             one_hot = between(np.eye(size)[states[supervised[part]]].reshape(len(part), width))
             demand_answers(net, one_hot, sets["outputs"][supervised[part]])
-    return f"{count * net.num_symbols:,} steps lead from {count:,} states into one another"
+    return f"all {count * net.num_symbols:,} steps lead from {count:,} states to these states"
 
 
 def one_hot_positions(net: Net, logits: Form) -> Array:
@@ -1593,10 +1607,10 @@ def one_hot_positions(net: Net, logits: Form) -> Array:
     largest = scaled.center.argmax(-1)[..., None]
     behind = high - np.take_along_axis(low, largest, -1)
     is_other = np.arange(size) != largest
-    # Softmax subtracts the largest logit. A logit this far behind becomes exp(x) = 0, and the largest exp(0) / 1 = 1.
-    # Rounding that difference changes it by at most u of itself. The limit is 8 below the number that float32 needs
-    # (float64: 24), so the computed difference still has an exp of 0. At temperature 0 the net compares, and a strict
-    # lead is enough.
+    # Softmax subtracts the largest logit. A logit this far behind gives exp(x) = 0, and the largest logit gives
+    # exp(0) / 1 = 1. Rounding changes the difference by at most u of itself. The limit is 8 below the number that
+    # float32 needs (float64: 24), so the computed difference still has an exp of 0. At temperature 0, the net takes a
+    # maximum, so a strict lead is enough.
     is_sure = behind < (LOG_OF_ZERO[net.dtype] if temperature else 0)
     demand(
         (is_sure | ~is_other).all() and np.isfinite(high).all(), "rounding may decide where a one-hot vector has its 1"
@@ -1605,12 +1619,13 @@ def one_hot_positions(net: Net, logits: Form) -> Array:
 
 
 def demand_mixture(logits: Array, answers: Array) -> None:
-    """Demand answers by log p for p = softmax(logits) of one state: the other terms of the mixture are 0.
+    """Demand that each answer has the largest log p, for p = softmax(logits) of one state.
 
-    Errors are in units of u, for n classes whose logits differ by at most `spread`. The exp of a rounded difference has
-    a relative error of spread + FUNCTION. A sum and a quotient add n + 2. A logarithm turns this into an absolute
-    error, and adds FUNCTION times |log p| <= spread + log n. `MIN_PROBABILITY` changes no answer: the right answer has
-    p >= 1 / n, and a raised probability stays far below that.
+    The state is one-hot, so all other terms of the mixture are 0. Errors are in units of u, for n classes whose logits
+    differ by at most `spread`. The exp of a rounded difference has a relative error of spread + FUNCTION. A sum and a
+    quotient add n + 2. A logarithm turns this into an absolute error, and adds FUNCTION times |log p| <= spread +
+    log n. `MIN_PROBABILITY` changes no answer: the right answer has p >= 1 / n, and a probability that is raised to
+    `MIN_PROBABILITY` stays far below 1 / n.
     """
     form = between(logits)
     count, spread = logits.shape[-1], np.ptp(form.center, -1, keepdims=True)
@@ -1623,7 +1638,7 @@ def demand_mixture(logits: Array, answers: Array) -> None:
 def check_choices(net: Net, sets: Tensors, task: Task) -> str:
     """Check a PD-SSM whose state is one-hot: follow each step that it may take, in parallel with the task's machine.
 
-    Steps copy a 1 exactly. If rounding may decide which entry of a column is the largest, follow all such entries.
+    Steps copy the 1 exactly. If rounding may decide which entry of a column is the largest, follow all such entries.
     """
     demand(net.name == "pd-ssm" and not sets, "expected a pd-ssm, and no sets")
     weights = net.weights
@@ -1675,25 +1690,25 @@ def rows_of(form: Form, rows: Any) -> Form:
 
 
 def softmax_shares(logits: Form) -> Form:
-    """Return the softmax of the last axis.
+    """Return bounds on the softmax along the last axis; its outputs are called shares.
 
-    A share is largest if its logit is at its upper end and all others are at their lower ends. The largest logit is
-    subtracted first, which rounds by u (|x| + |max|). Each share is an exponential over a sum of n exponentials, all
-    positive. Relative errors of FUNCTION, FUNCTION + n and 1 units add up.
+    A share is largest if its logit is at its upper end and all other logits are at their lower ends. The net first
+    subtracts the largest logit, which rounds by u (|x| + |max|). Each share is an exponential over a sum of n
+    exponentials, all positive. Relative errors of FUNCTION, FUNCTION + n and 1 units add up.
     """
     logits = logits.rounded(2 * logits.size.max(-1, keepdims=True), 2)
     low, high = logits.ends
     count, shift = low.shape[-1], high.max(-1, keepdims=True)
-    # The shift cancels in a share and keeps every exponential at most 1. An upper end must not underflow: among others
-    # that are as small, its share can be large. A lower end may underflow to 0: `others_high` is at least 1e-9, so no
-    # share divides by 0.
+    # The shift cancels in a share, and keeps every exponential at most 1. An upper end must not underflow: its share
+    # can be large if the other exponentials are as small. A lower end may underflow to 0: `others_high` is at least
+    # 1e-9, so no share divides by 0.
     low, high = np.exp(low - shift), np.maximum(np.exp(high - shift), MIN_EXPONENTIAL)
     # A float64 sum minus one of its terms is off by n units of 2^-53 of the sum, which is below 1e-11 of the sum.
     (sum_low, sum_high), slack = (end.sum(-1, keepdims=True) for end in (low, high)), 1e-9
     others_low, others_high = sum_low * (1 - slack) - low, sum_high * (1 + slack) - high
     # A share x / (x + rest) rises in x and falls in the rest. The ends of x and of the rest may belong to different
-    # points of the set, which only widens the bounds.
-    # A sum of exponentials is not negative, even if the slack exceeds it.
+    # points of the set, which only widens the bounds. A sum of exponentials is never negative, even if `others_low`
+    # is, because of the slack.
     shares = between(low / (low + others_high), high / (high + np.maximum(others_low, 0)))
     return shares.rounded(shares.size, 3 * FUNCTION + 2 * count)
 
@@ -1710,12 +1725,12 @@ def drift_and_growth(numbers: Array, norms: Array, points: Array, table: Array) 
         is_reflected = numbers[symbol, :, -1] > 0  # otherwise the block is the identity, which is not rounded
         removed = 2 * direction[:, :, None] * direction[:, None, :] * is_reflected[:, None, None]
         # The norm is off by (S + 4) / 2 units: S squares, their sum, and a root. So 2 k_i k_j is off by S + 7 units of
-        # its size. The difference from the identity adds one unit of each of the two. 1e-15 covers squares that
-        # underflow.
+        # its size. The difference from the identity adds one unit of 2 k_i k_j and one unit of the identity. 1e-15
+        # covers squares that underflow.
         error = UNIT * ((size + 8) * (np.abs(removed) + 1e-15) + np.eye(size)) * is_reflected[:, None, None]
         wrong = np.linalg.norm(error, axis=(1, 2))  # the Frobenius norm of each block, at least its spectral norm
         growth = max(growth, float(wrong.max()))
-        # A p = p - 2 k (k.p): an isometry, so that |A| = 1 and |A'| <= 1 + |A' - A|.
+        # A p = p - 2 k (k.p) is an isometry, so |A| = 1 and |A'| <= 1 + |A' - A|.
         images = points - np.einsum("nij,knj->kni", removed, points)
         # |A' p - p'| <= |A p - p'| + |(A' - A) p|. Matrices have blocks, so the last norm is the root of a sum of
         # squares over blocks, in each of which |(A' - A) p| <= |A' - A| |p|.
@@ -1749,7 +1764,7 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
     demand_limit(count * net.num_symbols * width * size, MAX_WORK, "multiplications")
     first = weights["layers.0.first_state"].astype(np.float64)
-    demand(np.array_equal(points[int(sets["start"])], first), "it starts in another state")
+    demand(np.array_equal(points[int(sets["start"])], first), "its start is not the net's first state")
     demand(float(weights["layers.0.temperature"]) == 0, "expected a temperature of 0")
     numbers = weights["embedding.weight"].astype(np.float64).reshape(net.num_symbols, num_blocks, size + 1)
     norms = np.linalg.norm(numbers[..., :-1], axis=-1, keepdims=True)
@@ -1761,13 +1776,13 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
     drift, growth = drift * (1 + 1e-9) + 1e-12 * scale * UNIT, growth * (1 + 1e-9)
     # An entry of A B is a sum of S products, so |fl(A B) - A B| <= (S + 1) u |A|_F |B|_F. Also, |A|_F <= sqrt(S) |A|.
     rounding = size * (size + 1) * UNIT
-    # `log1p` and `expm1` keep all digits of growths near 1e-6, which 1 + growth and a difference of powers would lose.
-    # Below 700, the products are off by less than 1e-12, and so are the exponentials, relative to themselves.
+    # `log1p` and `expm1` keep all digits of growths near 1e-6. The sum 1 + growth and a difference of powers would lose
+    # digits. Below 700, the products are off by less than 1e-12, and so are the exponentials, relative to themselves.
     stretched = max_length * math.log1p(growth)
     rolled = max_length * math.log1p(rounding)
     # exp(709) is the limit of float64. Beyond it, `reach` would be infinite.
     demand(stretched + rolled < 700, "states leave their balls before the largest length")
-    # (g^n - 1) / (g - 1) is 1 + g + ... + g^(n-1), which is n if no step stretches.
+    # (g^n - 1) / (g - 1) is 1 + g + ... + g^(n-1), which is n if no step enlarges distances (g = 1).
     num_steps = math.expm1(stretched) / growth if growth else max_length
     reach = drift * num_steps + scale * math.exp(stretched) * math.expm1(rolled)
     # Relative to `reach`, 1e-9 is far above its float64 error.
@@ -1781,18 +1796,19 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
 
 
 def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str:
-    """Check a transformer: bounds on attention show the right answer, for all strings of up to `max_length` symbols.
+    """Check a transformer: bounds on attention imply the right answer to all strings of up to `max_length` symbols.
 
     A head's output at the last position is a mean of the values of all positions, weighted by e^s. In the first layer,
     a value depends on the position's symbol, and a score s on the last symbol, the position's symbol, and their
-    distance. The mass of a symbol is the weight of its positions in this mean. For each block of lengths, last symbol x
-    and state p of the task's machine, the file has a lower and an upper bound on the mass of each symbol in each head,
-    for all strings that end with x in p. The checker verifies these bounds (`demand_masses`).
+    distance. The mass of a symbol is the weight of its positions in this mean. Consider
+    all strings in a block of lengths that end with symbol x in state p of the task's machine. For these strings, the
+    file has a lower and an upper bound on the mass of each symbol in each head. The checker verifies these bounds
+    (`demand_masses`).
 
-    So it knows a set of results of the layer for each pair of x and p (`results`). These are the inputs of the next
-    layer, whose values and scores depend on the pair (x, p) of a position in place of its symbol. The kind of a
-    position is its symbol in the first layer, and its pair in later layers. In the last layer, one answer must lead,
-    whatever the masses are within their bounds (`demand_one_answer`).
+    So the checker has, for each pair (x, p), a set that contains all results of the layer (`results`). These sets are
+    the inputs of the next layer. Its values and scores depend on the pair (x, p) of a position in place of its symbol.
+    The kind of a position is its symbol in the first layer, and its pair in later layers. In the last layer, one answer
+    must lead, whatever the masses are within their bounds (`demand_one_answer`).
     """
     demand(net.name == "transformer", "expected a transformer")
     count, num_blocks = len(sets.get("outputs", ())), len(sets.get("lengths", ()))
@@ -1808,7 +1824,7 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
     # The range is compared first, so that no difference overflows.
     are_rising = (lengths >= 1).all() and (lengths <= max_length).all() and (np.diff(lengths) > 0).all()
     demand(are_rising and lengths[-1] == max_length, "expected lengths that rise to the largest length")
-    if net.settings["positions"] == "fire":  # a later query divides by its own position
+    if net.settings["positions"] == "fire":  # a query after the limit divides by its own position
         limit = min(fire_limit(net, i) for i in range(num_layers))
         demand(max_length - 1 <= limit, f"expected positions up to FIRE's limit {limit:g}, got {max_length - 1:,}")
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
@@ -1836,15 +1852,16 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
 
 
 def names_of_bounds(i: int, num_layers: int) -> tuple[str, str]:
-    """Return the names of the bounds of layer i in the file. The names of the last layer have no number."""
+    """Return the names of layer i's bounds in the file. The names for the last layer contain no number."""
     return ("low", "high") if i == num_layers - 1 else (f"low.{i}", f"high.{i}")
 
 
 class LayerBounds(NamedTuple):
     """The file's bounds on the masses of one layer, for each block of lengths and each pair [B, P, H, K].
 
-    `kinds[q, u]` is the kind of a position whose symbol u is read in state q. `last` is the kind of the last position
-    of strings that end in each pair. Once a block is checked, `exists` tells whether one of its strings ends in a pair.
+    `kinds[q, u]` is the kind of a position whose symbol u is read in state q. `last` contains, for each pair, the kind
+    of the last position of the strings that end in it. Once a block is checked, `exists` tells for each pair whether a
+    string of the block ends in it.
     """
 
     pairs: Array
@@ -1857,8 +1874,8 @@ class LayerBounds(NamedTuple):
     def up_to(self, block: int) -> tuple[Array, Array, Array]:
         """Return bounds on the masses of all strings up to a block of lengths, and the kinds of their last positions.
 
-        If no string ends in a pair, the pair gets the bounds of another pair. These are never used, because no path has
-        positions of its kind.
+        If no string ends in a pair, the pair gets the bounds of another pair. No path has positions of this kind, so
+        these bounds are never used.
         """
         exists = self.exists[: block + 1]
         low = np.where(exists[..., None, None], self.low[: block + 1], np.inf).min(0)
@@ -1886,9 +1903,9 @@ def layer_bounds(sets: Tensors, i: int, num_layers: int, pairs: Array) -> LayerB
 class Heads(NamedTuple):
     """Intervals of a layer's scores [K, K, H, T] and inputs [K, M, D], and its values: center [K, H, E], and sides.
 
-    The axes of scores are the kind of the last position, the kind of the key, the head, and the distance of the two
-    positions. Without an encoding of positions, T is 1. The inputs of a kind are in M pieces. A value is its center
-    plus ``sides @ a`` for some a in [-1, 1]; the sides are [K, H, E, E].
+    The axes of scores are the kind of the last position, the kind of the key, the head, and the distance between the
+    two positions. Without an encoding of positions, T is 1. The inputs of each kind are covered by M pieces. A value is
+    its center plus ``sides @ a`` for a vector a with entries in [-1, 1]; the sides are [K, H, E, E].
     """
 
     scores: Form
@@ -1908,7 +1925,7 @@ def inputs_of_symbols(net: Net) -> Form:
 
 
 def heads_of(net: Net, i: int, inputs: Form, max_length: int) -> Heads:
-    """Return the bounds of layer i's scores and values, whatever float32 rounds; reject scores that may overflow."""
+    """Return bounds on the scores and values of layer i, however float32 rounds; reject scores that may overflow."""
     (num_kinds, num_pieces, width), num_heads = inputs.center.shape, net.settings["num_heads"]
     rows = num_kinds * num_pieces
     demand_limit(rows * max(4 * width, num_pieces * num_heads), MAX_ELEMENTS, "products of queries and keys")
@@ -1916,7 +1933,7 @@ def heads_of(net: Net, i: int, inputs: Form, max_length: int) -> Heads:
     mapped = as_one_axis([query_key_value(net, i, of_kind(inputs, kind, -3)) for kind in range(num_kinds)])
     query, key, value = (mapped.part(start, start + width).by_head(num_heads) for start in (0, width, 2 * width))
     scores = scores_of(net, i, query, key, max_length)
-    # A score that overflows makes the softmax NaN, whatever the other scores are.
+    # If a score overflows, the softmax is NaN, whatever the other scores are.
     is_finite = np.isfinite(scores.radius).all() and np.isfinite(value.radius).all()
     demand(is_finite, "expected scores and values that float32 can represent")
     return Heads(scores, *directed_enclosures(value), inputs)
@@ -1925,8 +1942,8 @@ def heads_of(net: Net, i: int, inputs: Form, max_length: int) -> Heads:
 def query_key_value(net: Net, i: int, inputs: Form) -> Form:
     """Return intervals of layer i's queries, keys and values, given intervals of its inputs."""
     demand_limit(inputs.center.size * 3 * inputs.center.shape[-1], MAX_ELEMENTS, "sides of queries, keys and values")
-    # A part that the numbers of one input share can cancel in the mean and in the map. So each number is an input of
-    # the form.
+    # What the numbers of one layer input have in common can cancel in the mean and in the map. So each number becomes
+    # an input of the form.
     normed = inputs.owned(0).normed(net.weights, f"layers.{i}.norms.0")
     return as_intervals(total(net.weights, (normed, f"layers.{i}.query_key_value.{{}}")))
 
@@ -1951,8 +1968,8 @@ def directed_enclosures(value: Form) -> tuple[Array, Array]:
     middle = points.mean(2, keepdims=True)
     around = points - middle
     basis = np.linalg.svd(np.swapaxes(around, 2, 3) @ around)[0]
-    # With a = (v - middle) basis, a basis^T is v - middle except for the part (v - middle) (basis basis^T - 1). This
-    # part is bounded here, so nothing depends on how `svd` rounds. In float64, a number loses at most 1e-13 of `size`.
+    # With a = (v - middle) basis, a basis^T differs from v - middle by (v - middle) (basis basis^T - 1). This term is
+    # bounded here, so nothing depends on how `svd` rounds. In float64, a number loses at most 1e-13 of `size`.
     part = np.abs(basis @ np.swapaxes(basis, 2, 3) - np.eye(basis.shape[-1])).sum((2, 3)) + 1e-13
     demand((part < 1e-9).all(), "expected values whose directions float64 can represent")
     lost = part[:, :, None] * 4 * (size.max((2, 3))[..., None] + TINY)
@@ -1968,8 +1985,8 @@ def scores_of(net: Net, i: int, query: Form, key: Form, max_length: int) -> Form
     Without positions, T is 1.
     """
     positions, head_dim = net.settings["positions"], query.center.shape[-1]
-    # Some kernels multiply query and key by the root of the scale first. Each of these two products rounds, and so do
-    # the two roots: four more roundings of each term. Eight are allowed, and one for each of the E + 1 sums.
+    # Some kernels first multiply query and key by the square root of the scale. These two products round, and so do the
+    # two roots: four more roundings of each term. Eight are allowed, and one for each of the E + 1 sums.
     units = head_dim + 1 + 8
     if positions == "rotary":
         return rotated(query, key, max_length, units).scaled(head_dim**-0.5)
@@ -2023,7 +2040,7 @@ def rotated(query: Form, key: Form, max_length: int, units: int) -> Form:
             # One unit is more than enough for these sums in float64.
             ends = [end[..., None] * wave for end in products(one, keys, 1).ends]
             low, high = low + np.minimum(*ends), high + np.maximum(*ends)
-        # A rotated pair is two numbers of size |a| + |b| at most.
+        # A rotated pair consists of two numbers, each of size at most |a| + |b|.
         largest = one.size.sum(-1).max(1)[:, None] * other.size.sum(-1).max(1)
         size = size + 2 * largest[..., None]
     # A rotated number rounds by three units of |a| + |b|: its cosine or sine, the products, and their sum. Query and
@@ -2032,7 +2049,7 @@ def rotated(query: Form, key: Form, max_length: int, units: int) -> Form:
 
 
 def vectors_of_distances(net: Net, i: int, max_length: int) -> Form:
-    """Return Transformer-XL's vectors of distances in layer i, [T, 1, H, E]: a linear map of sines, then cosines."""
+    """Return Transformer-XL's vectors of distances in layer i, [T, 1, H, E]: a linear map of sines and cosines."""
     width, num_heads = net.settings["d_model"], net.settings["num_heads"]
     demand_limit(max_length * width, MAX_ELEMENTS, "numbers of vectors of distances")
     angles = np.arange(max_length)[:, None] * 10_000.0 ** (-2 * np.arange((width + 1) // 2) / width)
@@ -2064,9 +2081,10 @@ def biases(net: Net, i: int, max_length: int) -> Form:
 
 
 def limited(net: Net, name: str) -> Form:
-    """Return KERPLE's parameter x + (limited x - x) of each head, [H, 1]; limits are 0.01, and 2 for a power.
+    """Return KERPLE's parameter of each head, [H, 1], as the net computes it: x + (limited x - x).
 
-    Within the limits, the difference is 0. Outside, the limit, the difference and the sum round.
+    The lower limit is 0.01. An exponent also has the upper limit 2. Within the limits, the difference is 0. Outside of
+    them, the limit, the difference and the sum are rounded.
     """
     numbers = net.weights[f"read_in.positions.{name}"].astype(np.float64)[:, None]
     is_power = net.settings["positions"] == "kerple-power" and name == "p"
@@ -2078,14 +2096,14 @@ def limited(net: Net, name: str) -> Form:
 def fire_biases(net: Net, i: int, distances: Array) -> Form:
     """Return f(psi(n) / (psi(L) + 1e-6)) for psi(x) = ln(1 + |c x|) and a net f with one layer of ReLUs.
 
-    The denominator has L as long as the query's position is at most L, which `check_attention` demands.
+    The denominator contains L as long as the query's position is at most L, which `check_attention` demands.
     """
     name = f"read_in.positions.layers.{i}"
     c, limit = (between(np.array([size])) for size in (abs(float(net.weights[f"{name}.c"])), fire_limit(net, i)))
-    # A limit that overflows in float32 is infinite there, so `rounded` leaves it without a bound above `LARGEST`.
+    # A limit that overflows is infinite in float32. So `rounded` gives limits above `LARGEST` no finite bound.
     limit = limit.rounded(limit.size, 1)
     above, below = (c.times(x).monotone(np.log1p) for x in (between(distances), limit))
-    # No exact number here is negative, and 1e-6 is far above the rounding errors of a denominator near 0.
+    # The exact numbers here are not negative, and 1e-6 is far above the rounding errors of a denominator near 0.
     lowest, highest = below.plus(between(np.array([1e-6]))).ends
     ratio = between(np.maximum(above.ends[0], 0) / highest, above.ends[1] / lowest)
     inputs = ratio.rounded(ratio.size, 1).each(lambda a: a[..., None])
@@ -2099,10 +2117,10 @@ def fire_limit(net: Net, i: int) -> float:
 
 
 def alibi_slopes(num_heads: int) -> list[float]:
-    """Return 2^(-8 h / H) for heads 1 ... H, if H is a power of two.
+    """Return 2^(-8 h / H) for heads h = 1 ... H, if H is a power of two.
 
-    Otherwise, let P be the largest power of two below H. Then all slopes for P heads come first, followed by the first,
-    third, ... slope for 2 P heads.
+    Otherwise, let P be the largest power of two below H. Then all slopes for P heads come first. The first, third, ...
+    of the slopes for 2 P heads follow.
     """
     power = 2 ** (num_heads.bit_length() - 1)
     own, finer = (range(1, power + 1), 8 / power), (range(1, 2 * power, 2), 4 / power)
@@ -2110,22 +2128,22 @@ def alibi_slopes(num_heads: int) -> list[float]:
 
 
 def demand_masses(sets: Tensors, heads: Heads, layer: LayerBounds, block: int, first: int, last: int) -> Array:
-    """Demand the bounds on masses of a block of lengths, and return whether a string of the block ends in each pair.
+    """Demand that the bounds on masses hold for a block of lengths; return which pairs a string of the block ends in.
 
     The mass of kind v is at most c on a string if the sum over its positions of e^s (1[kind is v] - c) is at most 0. It
     is at least c if the sum of e^s (c - 1[kind is v]) is at most 0. A term depends on a position's kind and its
-    distance from the end. So the largest sum over all strings is a longest path, which is followed from the end. `best`
-    has axes claim, pair, head, class: the largest sum over strings that lead from the class to the pair.
+    distance from the end. So the largest sum over all strings is a longest path, which is followed from the end.
+    `best[claim, pair, head, class]` is the largest sum over strings that lead from the class to the pair.
     """
     table, start = sets["table"], int(sets["start"])
     pairs, kinds = layer.pairs, layer.kinds
-    # Claims come first: [K, P, H, 1].
+    # The axis of kinds comes first, because each kind gives one claim: [K, P, H, 1].
     low, high = (np.moveaxis(bounds[block], -1, 0)[..., None] for bounds in (layer.low, layer.high))
     demand_limit(2 * low.size * max(len(table), len(low)), MAX_ELEMENTS, "sums along paths")
     demand_limit(2 * low.size * len(table) * table.shape[1] * last, MAX_WORK, "multiplications")
     # Scores are taken relative to the largest score of their query and head, so that no exponential overflows. This
-    # multiplies all terms of a sum by a common factor, and changes no sign. An exponential that is an upper bound must
-    # not underflow.
+    # multiplies all terms of a sum by a common positive factor, so the sign of the sum stays the same. An exponential
+    # that is an upper bound must not underflow.
     least, most = (end - heads.scores.ends[1].max((1, 3), keepdims=True) for end in heads.scores.ends)
     least, most = np.exp(least)[layer.last], np.maximum(np.exp(most), MIN_EXPONENTIAL)[layer.last]
     exists = np.zeros(len(pairs), np.bool_)
@@ -2134,7 +2152,7 @@ def demand_masses(sets: Tensors, heads: Heads, layer: LayerBounds, block: int, f
         if column != (column := min(distance, least.shape[-1] - 1)):
             terms = terms_of(low, high, least[..., column], most[..., column])
         if distance == 0:
-            # The last symbol is the pair's, and leads to the pair's class.
+            # The last symbol of a string is the symbol of its pair, and leads to the class of its pair.
             ends = np.where(table[:, pairs[:, 0]] == pairs[:, 1], 0.0, -np.inf).T[:, None]
             best = np.stack([terms[:, p, :, kind, None] for p, kind in enumerate(layer.last)], 1) + ends
         else:
@@ -2149,14 +2167,14 @@ def demand_masses(sets: Tensors, heads: Heads, layer: LayerBounds, block: int, f
 
 
 def terms_of(low: Array, high: Array, least: Array, most: Array) -> Array:
-    """Return upper bounds [2 K, P, H, K] on the terms of a position of each kind u, for the claims on each kind v.
+    """Return upper bounds [2 K, P, H, K] on the terms of a position of each kind u, for the two claims on each kind v.
 
-    The terms are e^s (1[u is v] - high), and then e^s (low - 1[u is v]). The bounds are [K, P, H, 1], and the
-    exponentials [P, K, H].
+    The terms of the first K claims are e^s (1[u is v] - high), and the terms of the last K claims are
+    e^s (low - 1[u is v]). Shapes: `low` and `high` [K, P, H, 1], exponentials `least` and `most` [P, K, H].
     """
     least, most = (np.swapaxes(exponentials, 1, 2)[None] for exponentials in (least, most))
     own = np.eye(len(low), dtype=np.bool_)[:, None, None]
-    # A term is largest at the upper end of e^s if its factor is positive, and else at the lower end.
+    # A term is largest at the upper end of e^s if its factor is positive, and otherwise at the lower end.
     above = np.where(own, (1 - high) * most, -high * least)
     below = np.where(own, (low - 1) * least, low * most)
     terms = np.concatenate([above, below])
@@ -2189,11 +2207,11 @@ class Regions(NamedTuple):
 
 
 HALVINGS = 8
-"""The number of times that masses of the first layer are halved before its results become the next layer's inputs."""
+"""The number of times that regions of the first layer's masses are halved before its results become inputs."""
 
 
 def results(net: Net, i: int, heads: Heads, masses: tuple[Array, Array, Array], length: int) -> Form:
-    """Return intervals of the results [P, M, D] of layer i, in pieces for each pair, for all masses within bounds."""
+    """Return intervals of the results [P, M, D] of layer i, in M pieces for each pair, for all masses within bounds."""
     error, num_inputs = attention_error(heads, length), heads.inputs.center.shape[1]
     low, high, last = masses
     halvings = HALVINGS if num_inputs == 1 else 0
@@ -2206,7 +2224,7 @@ def results(net: Net, i: int, heads: Heads, masses: tuple[Array, Array, Array], 
         demand(len(regions.low) > 0, "expected masses that add up to 1")
         parts = in_parts(len(regions.low), numbers_each(net, heads))
         ends = [result(net, i, heads, regions.at(indices), error).ends for indices in parts]
-        # Empty regions were dropped. Copies of the first region replace them, so all pairs have equally many regions.
+        # Empty regions were dropped. Copies of the first region replace them, so that all pairs have M regions.
         fill = np.r_[: len(regions.low), np.zeros(num_inputs * 2**halvings - len(regions.low), int)]
         pieces.append([np.concatenate(side)[fill] for side in zip(*ends, strict=True)])
     return between(*(np.array(side) for side in zip(*pieces, strict=True)))
@@ -2215,13 +2233,14 @@ def results(net: Net, i: int, heads: Heads, masses: tuple[Array, Array, Array], 
 def demand_one_answer(net: Net, heads: Heads, regions: Regions, length: int) -> int:
     """Demand that the right answer leads in all regions, and return the number of pieces into which they are halved.
 
-    The masses of a string lie in one half or in the other, so it is enough that the answer leads in both.
+    The masses of a string lie in one of the two halves, so it is enough that the answer leads in both.
     """
     error, i = attention_error(heads, length), net.settings["num_layers"] - 1
     num_pieces = 0
     while len(regions.low):
         demand_limit(num_pieces + len(regions.low), MAX_PIECES, "regions of masses")
-        # The newest regions come first, so that a region with several answers is found before it becomes many pieces.
+        # The newest regions are checked first, so that a region with several answers is found before it has many
+        # pieces.
         part = narrowed(heads, regions.at(slice(-REGIONS, None)))
         regions = regions.at(slice(-REGIONS))
         is_ahead = np.zeros(len(part.low), np.bool_)
@@ -2251,12 +2270,12 @@ def numbers_each(net: Net, heads: Heads) -> int:
 def attention_error(heads: Heads, length: int) -> float:
     """Return the largest error of a product of a weight and a value, relative to the value, on strings of this length.
 
-    A kernel computes sum_i e_i v_i / sum_i e_i with e_i = exp(s_i - largest score so far). If the largest score grows
-    later, it multiplies the sums so far by an exponential. Numerator and denominator are bounded separately:
+    A kernel computes sum_i e_i v_i / sum_i e_i with e_i = exp(s_i - largest score so far). When the largest score
+    grows, the kernel multiplies the sums so far by an exponential. Numerator and denominator are bounded separately:
 
     - The exponents of e_i and of these factors are differences of scores, which add up to at most 2 S for scores of
       size S. Each difference rounds once.
-    - e_i and each factor have an exponential's error, and are multiplied once.
+    - e_i and each factor have the error of an exponential, and are multiplied once.
     - A sum of t terms rounds at most t + 1 times in any order. The quotient, and the products with v, round less than
       eight times.
     """
@@ -2285,24 +2304,24 @@ def narrowed(heads: Heads, regions: Regions) -> Regions:
     if low.shape[1] > 1:
         ends = heads.scores.ends
         ratios = (ends[0] - ends[1][:, :, :1]).min(-1), (ends[1] - ends[0][:, :, :1]).max(-1)
-        # A common factor of all r_v changes no share. With this one, no exponential overflows: finite / inf is 0, which
-        # would be a false bound. Products that are upper bounds must not underflow to 0 either.
+        # A common factor of all r_v changes no mass. With e^-shift as factor, no exponential overflows: finite / inf is
+        # 0, which would be a false bound. Products that are upper bounds must not underflow to 0 either.
         shift = ratios[1].max(1, keepdims=True)
         least, most = (np.exp(ratio - shift).swapaxes(1, 2)[regions.last] for ratio in ratios)
         least, most = low[:, :1] * least, np.maximum(high[:, :1] * most, MIN_EXPONENTIAL)
         tied_low, tied_high = least / (least + others(most)), most / (most + others(least))
-        # The size of scores is at most 2^17 (`attention_error`), so exponents are off by less than 1e-10, and shares by
-        # less than 1e-9. NaN, from 0 / 0, is ignored as a bound.
+        # The size of scores is at most 2^17 (`attention_error`), so exponents are off by less than 1e-10, and masses by
+        # less than 1e-9. NaN comes from 0 / 0, and is not used as a bound.
         low, high = np.fmax(low, tied_low - 1e-9), np.fmin(high, tied_high + 1e-9)
     low, high = np.maximum(low, 1 - others(high) - 1e-12), np.minimum(high, 1 - others(low) + 1e-12)
     return regions._replace(low=low, high=high).at(np.asarray((low <= high).all((1, 2))))
 
 
 def result(net: Net, i: int, heads: Heads, regions: Regions, error: float) -> Form:
-    """Return the result of layer i at the last position, for all masses in each region and a piece of its input.
+    """Return the result of layer i at the last position, for all masses in each region and all inputs in its piece.
 
-    The mass of one kind in each head is 1 minus all other masses. So the head's output is the value of this kind, plus
-    the sum of m_v (value_v - its value) over all other kinds. Each mass m_v is an input of the form.
+    In each head, one kind u is left out: its mass is 1 minus all other masses. So the head's output is value_u plus the
+    sum of m_v (value_v - value_u) over all other kinds v. Each mass m_v is an input of the form.
     """
     (count, num_heads, _), weights = regions.low.shape, net.weights
     value = heads.center.swapaxes(0, 1)  # [H, K, E]
@@ -2312,13 +2331,13 @@ def result(net: Net, i: int, heads: Heads, regions: Regions, error: float) -> Fo
     ahead = value - base[:, :, None]  # [N, H, K, E], with zeros for the kind that is left out
     output = base + (middle[..., None] * ahead).sum(2)
     slopes = [by_inputs(radius[..., None, None] * ahead[..., None])]
-    # A value of kind v differs from its center by sides_v a, with |a| <= 1. The mean of these is at most high_v sides_v
-    # a. Errors of weights are relative to the values; `error` is above 1e-6, so 1e-12 of the values covers float64.
+    # A value of kind v differs from its center by sides_v a, with |a| <= 1. In the mean, kind v adds at most
+    # high_v sides_v a. Errors of weights are relative to the values. The term 1e-12 covers the rounding of float64.
     rest = np.broadcast_to((error + 1e-12) * heads.size.max(0), output.shape)
     sides = np.swapaxes(heads.sides, 0, 1)  # [H, K, E, E]
     if heads.inputs.center.shape[1] > 1:
         slopes.append(by_inputs(regions.high[..., None, None] * sides))
-    else:  # Sides come from rounding alone. A mean of them is at most the largest.
+    else:  # Sides come from rounding alone, and a mean of sides is at most the largest side.
         rest = rest + np.abs(sides).sum(-1).max(1)
     attended = Form(output.reshape(count, -1), np.concatenate(slopes), rest.reshape(count, -1))
     before = heads.inputs.each(lambda a: a[..., regions.last, regions.piece, :])
@@ -2334,7 +2353,7 @@ def result(net: Net, i: int, heads: Heads, regions: Regions, error: float) -> Fo
 
 
 def by_inputs(sides: Array) -> Array:
-    """Return sides [N, H, K, E, S] as the slope of H K S inputs: each of them changes the E numbers of its head."""
+    """Return sides [N, H, K, E, S] as the slopes of H K S inputs. Each input changes the E numbers of its head."""
     count, num_heads, size, head_dim, num_sides = sides.shape
     slope = np.zeros((num_heads, size, num_sides, count, num_heads, head_dim))
     for head in range(num_heads):
@@ -2375,7 +2394,7 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
     right = np.ravel_multi_index((a[:, None] + 0 * made[..., 1], made[..., 1], made2[..., 1]), shapes[1])
     is_up, is_made = np.arange(count) < num_upward, np.zeros(count, np.bool_)
     border = np.concatenate([at_left, at_top])
-    # The first path: up the left border, and then along the upper border.
+    # At first, edges follow each other only in the first path, up the left border and then along the upper border.
     follows = border[:, None] & border & (is_up[:, None] | ~is_up)
     num_found, num_rounds = -1, 0
     while num_found < (num_found := int(follows.sum())):
@@ -2392,7 +2411,7 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
         to_lower = np.zeros((count, count), np.float32)
         to_right = np.zeros((count, count), np.float32)
         to_lower[upward, low] = to_right[high, over] = 1
-        # A sum of numbers that are not negative is above 0 if one of the numbers is, whatever float32 rounds.
+        # A sum of nonnegative numbers is above 0 if one of the numbers is, however float32 rounds.
         follows |= (follows.astype(np.float32) @ to_lower > 0) | (to_right @ follows.astype(np.float32) > 0)
     differs = rule.numbers[p] != task.numbers[p2]
     demand(
@@ -2403,7 +2422,7 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
 
 
 def rule_of(net: Net) -> GridTask:
-    """Return the rule of a net; reject a tie of the largest logit in a border, a relation or a cell that can occur."""
+    """Return the rule of a net; reject a tie for the largest logit of a border, a relation or a cell that can occur."""
     weights = net.weights
     demand(weights["cell.temperature"] == 0 and weights["cell.rounding"] == 1, "expected a net at temperature 0")
     relations, relations_sure = largest_alone(weights["cell.relations"])
@@ -2422,8 +2441,8 @@ def rule_of(net: Net) -> GridTask:
         demand(is_sure[reached].all(), "two classes of a cell have the same logit")
         down |= {*cells[reached][..., 0].ravel().tolist()}
         right |= {*cells[reached][..., 1].ravel().tolist()}
-    # torch.round and np.rint both take halves to the even neighbor, so these are the net's integers. The net adds them
-    # as int64: no string that fits on a computer has enough of them for an overflow.
+    # torch.round and np.rint both round halves to the even neighbor, so these are the net's integers. The net adds them
+    # as int64, and no string that fits on a computer is long enough for an overflow.
     numbers, per_row = np.rint(weights["cell.per_class"]), np.rint(weights["cell.per_row"])
     is_exact = max(np.abs(numbers).max(), np.abs(per_row)) < 2**24
     demand(is_exact, "expected numbers of classes below 2^24, which float32 represents exactly")
@@ -2488,7 +2507,7 @@ def check(certificate: Content, proof: bytes) -> str:
         demand(type(evidence) is dict and type(evidence.get("method")) is str, "expected a method of proof as evidence")
         method, classes = evidence["method"], texts(given["classes"], "classes")
         weights, sets = read(proof)
-        # Settings and weights come from two files. The digest binds them before either is used.
+        # Settings and weights come from two files. The digest shows that they belong together before either is used.
         demand(net_digest(given["model"], weights) == given["net"], "expected the net of the certificate, got another")
         is_grid = method == "rules"
         task = parse_grid(given["transducer"]) if is_grid else parse_transducer(given["transducer"], len(classes))
@@ -2504,21 +2523,21 @@ def check(certificate: Content, proof: bytes) -> str:
         demand(given["max_length"] is None, "expected no largest length at level proved")
         demand(method in METHODS, f"expected a method among {', '.join([*METHODS, *BOUNDED])}, got {method[:60]!r}")
         return METHODS[method](net, sets, task)
-    # A file that is not trusted can break any step. Each of these errors is a rejection, never a crash.
+    # A file that is not trusted can break any step. Each of these errors must reject the proof, not end the program.
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError) as error:
         raise Rejected(f"proof: damaged ({type(error).__name__}: {error!s:.200})") from None
 
 
 def described(description: Content) -> str:
-    """Return a name with all settings, including empty ones."""
-    # A name that is not a plain word could contain lines that look like the checker's own lines.
+    """Return the name of a net or a task with all its settings, also empty settings."""
+    # A name that is not a plain word could contain line breaks, and imitate the checker's own lines.
     words = {name if re.fullmatch(r"[a-z_]\w*", name) else repr(name): value for name, value in description.items()}
     settings = ", ".join(f"{name}={value!r}" for name, value in words.items() if name != "name")
     return f"{description.get('name')!r} with {settings or 'no settings'}"
 
 
 def statement(certificate: Content, result: str) -> str:
-    """Return lines with the strings on which the net is right, the net, its settings, the task and the method."""
+    """Return the lines that the program prints: the claim, the net, the task, and the result of the method."""
     symbols = certificate["transducer"].get("symbols", certificate["transducer"].get("letters"))
     classes, max_length = certificate["classes"], certificate["max_length"]
     lengths = "" if max_length is None else f" of up to {max_length:,} symbols"
@@ -2534,7 +2553,7 @@ def statement(certificate: Content, result: str) -> str:
 
 
 def read_certificate(content: bytes) -> Content:
-    """Return the content of a certificate's file; reject a digest that does not fit."""
+    """Return the content of a certificate's file; reject the file if its digest does not fit its content."""
     demand_limit(len(content), MAX_FILE, "bytes of a certificate")
     given = parse_json(content, "the certificate")
     demand(type(given) is dict and type(given.get("task")) is dict, "expected a certificate")

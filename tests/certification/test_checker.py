@@ -249,7 +249,7 @@ def test_a_proof_about_some_of_the_symbols_is_rejected(proof: Proof) -> None:
     arrays = proof.arrays
     if "sets.start" in arrays:
         arrays = arrays | {"sets.table": arrays["sets.table"][:, :-1]}
-    with pytest.raises(Rejected, match="expected a step of the transducer, and of the net, for each symbol"):
+    with pytest.raises(Rejected, match="expected a step of the transducer from each state for each symbol"):
         proof.verdict(arrays, transducer=fewer)
     with pytest.raises(Rejected, match=r"weights: expected .* of shape"):
         proof.verdict(arrays, transducer=fewer | {"symbols": transducer["symbols"][:-1]})

@@ -43,7 +43,7 @@ from lengthwise.certification.checker import Rejected
 from lengthwise.layers.positions.base import PositionSizes
 from lengthwise.layers.positions.fire import FIRE
 
-SEVERAL = "one of its sets contains states with several answers"
+SEVERAL = "one of its sets may contain states with several answers"
 UNDECIDED = "bounds on attention do not show that the right answer leads"
 TIED = "two classes of a border or relation have the same logit"
 LEAVE = "states leave their balls before the largest length"
@@ -116,7 +116,7 @@ FORGERIES: list[tuple[str, str, Forge]] = [
         array("sets.low", lambda own: own + 10.0),
     ),
     (
-        "its set of the start lacks the first state",
+        "the box of its start lacks the net's first state",
         "rnn",
         array("sets.low", lambda own: own - 10.0, ("sets.high", lambda own: own - 10.0)),
     ),
@@ -130,8 +130,8 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     ),
     ("expected positions in blocks as its states", "one-hot", array("sets.states", put(-1, -1, -1))),
     ("expected positions in blocks as its states", "one-hot", array("sets.states", put(2, -1, -1))),
-    ("it starts in another state", "one-hot", each_entry("sets.states", 0, 1)),
-    ("it starts in another state", "reflections", each_class("sets.points", 1.0)),
+    ("its start is not the net's first state", "one-hot", each_entry("sets.states", 0, 1)),
+    ("its start is not the net's first state", "reflections", each_class("sets.points", 1.0)),
     ("a step leads to another state", "one-hot", each_entry("sets.states", 0, 1)),
     ("expected a temperature of at least 0", "one-hot", array(TEMPERATURE, lambda own: -1.0)),
     ("rounding may decide where a one-hot vector has its 1", "one-hot", array(TEMPERATURE, lambda own: 1e6)),
@@ -196,14 +196,14 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     ("expected an object as ", "rnn", certificate(transducer=[])),
     ("expected a list of names as ", "rnn", certificate(classes=[])),
     ("expected a list of names as ", "rnn", certificate(classes=["a", 1])),
-    (" that differ, got one twice", "rnn", certificate(classes=["a", "a"])),
+    (", got one of them twice", "rnn", certificate(classes=["a", "a"])),
     (
         "expected an output of the transducer for each row of its table",
         "rnn",
         transducer(lambda machine: machine["outputs"].pop()),
     ),
     (
-        "expected a step of the transducer, and of the net, for each symbol",
+        "expected a step of the transducer from each state for each symbol",
         "rnn",
         transducer(lambda machine: machine["table"][0].pop()),
     ),
