@@ -1800,10 +1800,9 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
 
     A head's output at the last position is a mean of the values of all positions, weighted by e^s. In the first layer,
     a value depends on the position's symbol, and a score s on the last symbol, the position's symbol, and their
-    distance. The mass of a symbol is the weight of its positions in this mean. Consider
-    all strings in a block of lengths that end with symbol x in state p of the task's machine. For these strings, the
-    file has a lower and an upper bound on the mass of each symbol in each head. The checker verifies these bounds
-    (`demand_masses`).
+    distance. The mass of a symbol is the weight of its positions in this mean. Consider all strings of a block of
+    lengths that end with symbol x in state p of the task's machine. For these strings, the file has a lower and an
+    upper bound on the mass of each symbol in each head. The checker verifies these bounds (`demand_masses`).
 
     So the checker has, for each pair (x, p), a set that contains all results of the layer (`results`). These sets are
     the inputs of the next layer. Its values and scores depend on the pair (x, p) of a position in place of its symbol.
@@ -2289,10 +2288,10 @@ def attention_error(heads: Heads, length: int) -> float:
 def narrowed(heads: Heads, regions: Regions) -> Regions:
     """Cut away masses that no string can have, and drop regions that become empty.
 
-    The masses of a head add up to 1. Two heads see the same positions: if n_v is the sum of e^s of the first head over
-    the positions of kind v, then another head's sum is n_v r_v, and r_v is between the bounds of e^(s' - s). So the
-    other mass is m_v r_v / (m_v r_v + sum of m_u r_u for all other u). It rises with m_v r_v, and falls with all other
-    m_u r_u.
+    The masses of a head add up to 1. Two heads see the same positions. Let n_v be the sum of the first head's e^s over
+    the positions of kind v. Then another head's sum is n_v r_v, with r_v between the bounds on e^(s' - s). If the first
+    head has mass m_v, the other head has mass m_v r_v / (m_v r_v + sum of m_u r_u for all other u). This mass rises
+    with m_v r_v, and falls with all other m_u r_u.
     """
     low, high = regions.low, regions.high
     own = np.eye(low.shape[-1], dtype=np.bool_)

@@ -129,7 +129,7 @@ EDITS = [
     ("proved", with_codes(logit_margin=0.0), LEAD_REQUIRED),
     ("proved", with_codes(slack=0.0), "got no margin"),
     ("proved", with_codes(slack=NAN), "expected finite numbers, got NaN"),
-    ("proved", with_states(num_states=4), "expected one prototype for each state, got another number of prototypes"),
+    ("proved", with_states(num_states=4), "expected one prototype for each state, got a different number"),
     ("proved", with_states(slack=-1.0), "got no margin"),
     ("proved", with_states(logit_margin=-1.0), LEAD_REQUIRED),
     ("extracted", set_to(0, "tested", 0, "num_strings"), "tested.0.num_strings: Input should be greater than"),
@@ -259,7 +259,7 @@ def test_edits_are_refused_whatever_the_digest(
     ("edit", "sentence"),
     [
         (with_codes(), "the model merges codes as the machine does"),
-        (with_states(), "states and steps are those enumerated"),
+        (with_states(), "the model has exactly the enumerated states and steps"),
     ],
 )
 def test_each_method_states_what_is_to_be_trusted(edit, sentence: str, contents, tmp_path: Path, capsys) -> None:

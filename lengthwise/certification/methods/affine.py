@@ -1,4 +1,4 @@
-"""Affine arithmetic: values with a first-order term and a bounded remainder, sound for float32 computations.
+"""Affine arithmetic: sets of values with a linear term and a bounded remainder, sound for float32 computations.
 
 Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004).
 Differs from the source: a form has one remainder for each value, which covers float32 rounding in any order of
@@ -17,7 +17,7 @@ from torch import Tensor
 from lengthwise.ops.intervals import LARGEST, SMALLEST, ULPS, UNIT
 
 ROUNDING = 0.501 * UNIT
-"""The unit roundoff of float32, 2^-24, enlarged by 0.2 % to cover float64 rounding and products of roundings."""
+"""The unit roundoff of float32, 2^-24, enlarged by 0.2 % to cover float64 rounding and products of rounding errors."""
 
 
 class Inputs:
@@ -34,13 +34,13 @@ class Affine:
     Slopes are float32, which halves the computing time; centers and remainders are float64. Each operation returns a
     set that contains two results for each member: the result in real numbers, and the float32 result in any order of
     summation. The remainder covers the rounding of the net and the rounding of the slopes. It is infinite for numbers
-    that float32 could not square.
+    whose squares may overflow in float32.
 
-    A smooth function has Lagrange's remainder: half the largest second derivative, times the squared radius. If the
-    function is convex or concave on its interval, a shifted center halves this remainder. A product has the product of
-    the radii as its remainder. Later matrices multiply a remainder by their absolute values. `with_remainder_as_inputs`
-    makes each number of the remainder an input, which later matrices can cancel. Slopes of different lengths are padded
-    with zeros, because an input that a form lacks does not change the form.
+    A smooth function adds Lagrange's remainder: half the largest second derivative, times the squared radius. If the
+    function is convex or concave on its interval, a shifted center halves this remainder. A product adds the product of
+    the radii to its remainder. Later matrices multiply a remainder by their absolute values. `with_remainder_as_inputs`
+    makes each number of the remainder an input, so that it can cancel in later matrices. Slopes for different numbers
+    of inputs are padded with zeros, because an input that a form lacks does not change the form.
 
     Example:
         >>> x = Affine(torch.zeros(1).double(), torch.ones(1, 1), torch.zeros(1).double())  # all numbers in [-1, 1]
@@ -54,10 +54,10 @@ class Affine:
 
     @cached_property
     def reach(self) -> Float64[Tensor, "*N D"]:
-        """The largest distance from the center to which the slope leads; forms with the same slope share this sum."""
+        """The largest absolute value of ``slope @ d``; forms with the same slope share this sum."""
         reach: Tensor = self.slope.abs().sum(-1).double()
-        # The float32 sum of P numbers may be too small by P roundings, or lose denormal numbers: hence twice as many
-        # roundings, and SMALLEST.
+        # The float32 sum of P numbers may be too small by P roundings, or lose denormal numbers. So twice as many
+        # roundings are added, and SMALLEST.
         return reach * (1 + 2 * self.slope.shape[-1] * ROUNDING) + SMALLEST
 
     @property
@@ -72,19 +72,19 @@ class Affine:
         return self._moved(self.center, self.remainder + slack)
 
     def _moved(self, center: Tensor, remainder: Tensor) -> "Affine":
-        """Return a form with the same slope and another center."""
+        """Return a form with the same slope, and another center and remainder."""
         moved = Affine(center, self.slope, remainder)
         if "reach" in vars(self):
             vars(moved)["reach"] = self.reach
         return moved
 
     def with_remainder_as_inputs(self, inputs: Inputs) -> "Affine":
-        """Return the same set with its remainder in the slope, for forms of one axis D."""
+        """Return the same set with its remainder moved into the slope: each number of the axis D gets a new input."""
         width, known = self.center.shape[-1], self.slope.shape[-1]
         slope = self.slope.new_zeros(*self.slope.shape[:-1], inputs.count + width)
         slope[..., :known] = self.slope
         remainder = self.remainder * (1 + 2 * ROUNDING)  # so that its float32 copy is not smaller than the remainder
-        # Each number of the remainder gets a new input, and |d| <= 1 then gives the same range as |e| <= remainder.
+        # Each number of the remainder gets a new input d. Then |d| <= 1 gives the same range as |e| <= remainder.
         slope[..., inputs.count :].diagonal(dim1=-2, dim2=-1).copy_(remainder)
         inputs.count += width
         # The reach is known, so no sum over all inputs is needed.
@@ -95,7 +95,8 @@ class Affine:
     def __add__(self, other: "Affine") -> "Affine":
         own_slope, other_slope = _aligned(self.slope, other.slope)
         total = Affine(self.center + other.center, own_slope + other_slope, self.remainder + other.remainder)
-        # The net rounds one sum of size |center| + radius. Each slope is a rounded sum, and their sizes add to `reach`.
+        # The net rounds one sum of size |center| + radius. Each slope is also a rounded sum. The sizes of the slopes
+        # add up to `reach`.
         return total.rounded(total.center.abs() + total.radius + total.reach)
 
     def __sub__(self, other: "Affine") -> "Affine":
@@ -108,15 +109,16 @@ class Affine:
         factor, other_factor = (form.center.float().unsqueeze(-1) for form in (self, other))
         slope = torch.addcmul(factor * other_slope, other_factor, own_slope)
         size, other_size = self.center.abs(), other.center.abs()
-        # (c + v)(c' + v') = c c' + c v' + c' v + v v': the slope has the linear terms without their remainders, and
-        # |v v'| is at most the product of the radii.
+        # (c + v)(c' + v') = c c' + c v' + c' v + v v'. The slope has the linear terms without their remainders, and |v
+        # v'| is at most the product of the radii.
         remainder = size * other.remainder + other_size * self.remainder + self.radius * other.radius
         slope_size = 3 * (size * other.reach + other_size * self.reach)  # two factors, their product and a sum
         return Affine(center, slope, remainder).rounded((size + self.radius) * (other_size + other.radius) + slope_size)
 
     def scaled(self, factor: Tensor) -> "Affine":
-        """Return each number times a factor without error."""
-        # The slope is rounded twice: the factor to float32, and the product. Hence two units of its reach.
+        """Return each number times a factor that is known exactly."""
+        # The slope is rounded twice: the factor is rounded to float32, and then the product. So two units of its reach
+        # are added.
         slope = self.slope * factor.float().unsqueeze(-1)
         scaled = Affine(self.center * factor, slope, self.remainder * factor.abs())
         # The scaled reach replaces a sum over all inputs. 4 ROUNDING cover the two roundings of each slope.
@@ -124,7 +126,7 @@ class Affine:
         return scaled.rounded(scaled.center.abs() + scaled.radius + 2 * scaled.reach)
 
     def shifted(self, by: Tensor | float) -> "Affine":
-        """Return each number plus a term without error."""
+        """Return each number plus a term that is known exactly."""
         shifted = self._moved(self.center + by, self.remainder)  # the slope stays, so only the net rounds
         return shifted.rounded(shifted.center.abs() + shifted.radius)
 
@@ -179,22 +181,25 @@ class Affine:
         max_curvature: Callable[[Tensor, Tensor], Tensor],
         bend: Callable[[Tensor, Tensor], Tensor | float],
     ) -> "Affine":
-        """Return an elementwise function's values, given its derivative, a bound on |f''| over [low, high], and a sign.
+        """Return bounds on an elementwise function f, given its derivative and two functions of [low, high].
 
-        The sign `bend` is 1 if f'' is not negative anywhere in [low, high], -1 if it is not positive, and otherwise 0.
+        `max_curvature` returns a bound on |f''| over [low, high]. `bend` returns 1 if f'' is nowhere negative there, -1
+        if it is nowhere positive, and otherwise 0.
         """
         radius = self.radius
         slope_here = derivative(self.center)
         low, high = self.center - radius, self.center + radius
-        # Taylor: f(c + v) = f(c) + f'(c) v + f''(x) v^2 / 2 for some x between, so the last term is at most `off`. If
-        # f'' has one sign, the term is in [0, off] or [-off, 0]: within off / 2 of a shifted center.
+        # Taylor: f(c + v) = f(c) + f'(c) v + f''(x) v^2 / 2 for some x between c and c + v, so the size of the last
+        # term is at most `off`. If f'' has one sign, the term is in [0, off] or [-off, 0], within off / 2 of a shifted
+        # center.
         off = 0.5 * max_curvature(low, high) * radius**2
         side = bend(low, high) * off / 2
         remainder = slope_here.abs() * self.remainder + off - side.abs()
-        # The slope keeps f'(c) times the inputs. The old remainder is not part of the slope, so |f'(c)| multiplies it.
+        # The new slope is f'(c) times the slope. The old remainder is not part of the slope, so |f'(c)| multiplies it.
         image = Affine(f(self.center) + side, slope_here.float().unsqueeze(-1) * self.slope, remainder)
         vars(image)["reach"] = slope_here.abs() * self.reach * (1 + 4 * ROUNDING)
-        # `ULPS` units are twice as many roundings. The slope rounds twice: the derivative to float32, and the product.
+        # A unit is two roundings, so `ULPS` units are 2 `ULPS` roundings. The slope rounds twice: the derivative is
+        # rounded to float32, and then the product.
         return image.rounded(image.center.abs() + image.radius, 2 * ULPS + 2)
 
     def tanh(self) -> "Affine":
@@ -260,13 +265,13 @@ class Affine:
 
         def max_curvature(low: Tensor, high: Tensor) -> Tensor:
             nearest = _nearest_to_zero(low, high)
-            s = (-nearest).sigmoid()  # the small tail, because the other one rounds to 1, and 1 - s would be 0
+            s = (-nearest).sigmoid()  # the smaller of s and 1 - s, because the larger may round to 1
             return torch.where(nearest < 1.32, 0.0963, s * (1 - s) * (1 - 2 * s))
 
         return self.smooth(torch.sigmoid, lambda x: x.sigmoid() * (-x).sigmoid(), max_curvature, _towards_zero)
 
     def softplus(self) -> "Affine":
-        """Return log(1 + e^x), whose second derivative, s (1 - s) with s = 1 / (1 + e^-x), falls with |x|."""
+        """Return log(1 + e^x). Its second derivative is s (1 - s) with s = 1 / (1 + e^-x), and falls with |x|."""
 
         def max_curvature(low: Tensor, high: Tensor) -> Tensor:
             nearest = _nearest_to_zero(low, high)
@@ -282,7 +287,7 @@ class Affine:
 
         def max_curvature(low: Tensor, _: Tensor) -> Tensor:
             # |f''| = |p (p - 1)| x^(p - 2) falls with x, so it is largest at the low end.
-            # `where` selects after both branches are computed, so the power must be finite for all numbers.
+            # `where` computes both branches before it selects, so the power must be finite for all numbers.
             positive = low.clamp(min=1e-300)
             bound = abs(exponent * (exponent - 1)) * positive ** (exponent - 2)
             return torch.where(low > 0, bound, torch.inf)
@@ -294,10 +299,10 @@ class Affine:
     def layer_norm(self, epsilon: float = 1e-5) -> "Affine":
         """Return (x - mean) / sqrt(variance + epsilon) over the last axis."""
         size = torch.tensor(1.0 / self.center.shape[-1], dtype=torch.float64)
-        # The kernel may scale before it subtracts. Then rounding is relative to x and not to its deviation.
+        # The kernel may scale before it subtracts. Then rounding is relative to x, and not to x - mean.
         largest = (self.center.abs() + self.radius).amax(-1, keepdim=True)
-        # This is a difference of forms, because x and its mean share their inputs: intervals would count their common
-        # part twice.
+        # This is a difference of forms, because x and its mean share inputs. Intervals would count the shared part
+        # twice.
         deviation = (self - self.sum(-1).scaled(size)).rounded(largest, 2 * ULPS)
         # If the bounds allow a variance plus epsilon of 0 or less, the power is infinite, and no proof succeeds.
         variance = deviation.squared_norm().scaled(size)
@@ -310,7 +315,7 @@ def _nearest_to_zero(low: Tensor, high: Tensor) -> Tensor:
 
 
 def _towards_zero(low: Tensor, high: Tensor) -> Tensor:
-    """Return the sign of f'' for a function such as tanh: -1 for positive x, 1 for negative x, 0 for both."""
+    """Return the sign of f'' for a function such as tanh: -1 if all x >= 0, 1 if all x <= 0, and otherwise 0."""
     return (high <= 0).double() - (low >= 0).double()
 
 

@@ -1,4 +1,4 @@
-"""Evidence of sets around prototypes, which several methods share."""
+"""Evidence of sets around prototypes, which several methods of proof share."""
 
 from lengthwise.certification.certificate import Certificate, Evidence, check_lead, describe_lead
 from lengthwise.certification.parts import Distance, PositiveCount
@@ -23,6 +23,6 @@ class AroundPrototypes(Evidence):
         closure = certificate.closure
         if closure is None or self.num_prototypes != closure.num_prototypes:
             raise ValueError(
-                "evidence: expected one set around each prototype, got another number of sets; certify again"
+                "evidence: expected one set around each prototype, got a different number of sets; certify again"
             )
         check_lead(self.logit_margin, certificate)

@@ -1,4 +1,4 @@
-"""The contract of provers, which show that the float32 net itself gives a machine's answers."""
+"""The interface of provers, which show that the float32 net itself gives a machine's answers."""
 
 import math
 from abc import ABC, abstractmethod
@@ -27,9 +27,9 @@ class Prover(ABC):
     """A method of proof for the machines that one reader extracts.
 
     Each method is registered in its own file, and each object proves one certificate. The proof must hold in the
-    arithmetic of the model, rounding included. By induction, each state of each string is in the class that
-    ``extraction.fine`` names, and the model's answer is the output of this class. Classes with output `IGNORE` are
-    exempt, because no supervised string ends in them.
+    arithmetic of the model, rounding included. It shows, by induction, that the model's state after each string is in
+    the class that ``extraction.fine`` predicts, and that the model's answer is the output of this class. Answers in
+    classes with output `IGNORE` are exempt, because no supervised string ends in such a class.
 
     A method without a reader needs no states: it follows the model and the task's own machine together
     (`task_extraction`).
@@ -43,7 +43,7 @@ class Prover(ABC):
     """The number of times that `candidates` halves the radius of the classes."""
 
     sets: Mapping[str, Tensor] = MappingProxyType({})
-    """The proof's sets of states, which `prove` fills in. The checker also needs the weights and the machine."""
+    """The sets of states in the proof, which `prove` sets. A proof file also contains the weights and the machine."""
 
     @classmethod
     def applies_to(cls, model: Any) -> bool:
@@ -69,7 +69,7 @@ class Prover(ABC):
         """Prove that the model gives the machine's answers, and return the evidence.
 
         Raises:
-            Unproved: the extraction's classes give no proof; the classes of the next candidates may give one.
+            Unproved: the extraction's classes give no proof, but finer classes (`candidates`) may give one.
             ValueError: the method has no formula for a part of the model, or the extraction is too large for it.
         """
 
@@ -84,12 +84,12 @@ def task_extraction(machine: Transducer) -> Extraction:
 
 
 def provers_of(reader: str | None, model: object) -> list[type[Prover]]:
-    """Return the provers that cover this model and prove extractions of this reader; None selects those without one."""
+    """Return the provers that cover a model and belong to a reader; None selects the provers that need no reader."""
     return [prover for prover in PROVERS.values() if prover.reader == reader and prover.applies_to(model)]
 
 
 def highest_level(model: SequenceModel) -> Level:
-    """Return the highest level that the registered readers and provers allow; training decides if it is reached.
+    """Return the highest level that readers and provers allow for a model; its training decides if it is reached.
 
     Example:
         >>> from lengthwise.models import make_model
@@ -112,7 +112,7 @@ def finer_extractions(
     for smaller in (radius / 2**halvings for halvings in range(1, max_halvings + 1)):
         try:
             finer = reader.extract(smaller)
-        except NotFinite:  # classes of half this radius may close again
+        except NotFinite:  # smaller classes may be finitely many again
             continue
         # The same prototypes would give the same bounds, so a second attempt would fail for the same reason.
         if not torch.equal(finer.prototypes, extraction.prototypes):

@@ -17,19 +17,19 @@ def check_parts(model: nn.Module, layer: MergeLayer) -> None:
     """Reject a tree model with a part that has no bounds, or with a bias in a projection.
 
     Raises:
-        ValueError: the model has such a part, or `check_usual` rejects it.
+        ValueError: the model has such a part or bias, or `check_usual` rejects it.
     """
     # The formulas below hold for these parts alone. A part of another kind may compute anything.
     kinds = {MergeLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear, nn.Embedding, Codebook}
     check_usual(model, kinds)
     if any(part.bias is not None for part in (layer.to_query, layer.to_key_value, layer.to_output)):
-        raise ValueError("model: expected projections without biases, got a projection with a bias")
+        raise ValueError("model: expected attention projections without biases, got a projection with a bias")
 
 
 def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
     """Return bounds on the layer's result for a window of parts, oldest first.
 
-    The formula is the layer's own, step by step; each `Affine` operation adds the rounding of its step.
+    The formula follows the layer step by step, and each `Affine` operation adds the rounding of its step.
     """
     inputs = Inputs(parts[0].slope.shape[-1])
     gain = layer.gain.double()
@@ -61,12 +61,12 @@ def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
 def _mixed(scores: Sequence[Affine], values: Sequence[Affine]) -> Affine:
     """Return the mean of the values, weighted by the softmax of their scores; the values are added one at a time.
 
-    Two values a and b with scores s and t have the mean b + sigmoid(s - t) (a - b), and together the score
-    log(e^s + e^t). In this form, the difference a - b cancels the inputs that a and b share.
+    Two values a and b with scores s and t have the mean b + sigmoid(s - t) (a - b). The score of this mean is
+    log(e^s + e^t). Inputs that a and b share cancel in the difference a - b.
     """
     score, mean = scores[0], values[0]
-    # The net rounds each weight separately, so its error does not vanish with a - b: it is relative to |a| + |b|. A
-    # weight is off by an exponential's error. Its denominator and the sum of products add a half unit per position.
+    # The net rounds each weight separately, so the error does not vanish if a = b: it is relative to |a| + |b|. A
+    # weight has the error of an exponential. Its denominator and the sum of products add half a unit for each position.
     units = 2 * ULPS + 2 * len(scores)
     for next_score, value in zip(scores[1:], values[1:], strict=True):
         lead = score - next_score
@@ -88,12 +88,15 @@ def layer_norm_bounds(values: Affine, norm: nn.LayerNorm) -> Affine:
 
 
 def smallest_margin(readout: nn.Sequential, states: Affine, outputs: Int64[Tensor, " N"]) -> float:
-    """Return the smallest logit margin: the lead of the machine's answer over each other answer, over all states."""
+    """Return a lower bound on the logit margin over all states and all other answers (`margins_of`)."""
     return float(margins_of(readout, states, outputs).min())
 
 
 def margins_of(readout: nn.Sequential, states: Affine, outputs: Int64[Tensor, " N"]) -> Float64[Tensor, " N"]:
-    """Return the smallest logit margin of each state; it is minus infinity if a bound is not finite."""
+    """Return a lower bound on the logit margin in each set of states; minus infinity if a bound is not finite.
+
+    The margin is the smallest lead of the logit of the right answer over another logit.
+    """
     norm, linear = readout
     assert isinstance(norm, nn.LayerNorm)
     assert isinstance(linear, nn.Linear)
@@ -102,7 +105,7 @@ def margins_of(readout: nn.Sequential, states: Affine, outputs: Int64[Tensor, " 
     logits = normed.linear(linear.weight, linear.bias)
     answers = outputs[:, None]
     weights = linear.weight.double()
-    # The weights are subtracted before absolute values are taken: what moves two logits alike does not count.
+    # The weights are subtracted before absolute values are taken, so changes that move two logits alike cancel.
     lead = weights[answers] - weights
     ahead = logits.center.gather(1, answers) - logits.center
     slack = torch.einsum("nyd,ndp->nyp", lead, normed.slope.double()).abs().sum(-1)

@@ -23,8 +23,8 @@ from lengthwise.registry import Registry
 class Steps(ABC):
     """Bounds on the steps of one kind of recurrent model, registered under the model's name.
 
-    `kind` is the model's class. Its subclasses have no bounds, because they may compute something else. `parts` are the
-    kinds of modules that have bounds; a model with another part is rejected.
+    `kind` is the model's class. Its subclasses have no bounds, because they may compute something else. `parts`
+    contains the kinds of modules that have bounds. A model with a part of another kind is rejected.
     """
 
     name: ClassVar[str]
@@ -50,15 +50,16 @@ class Steps(ABC):
         """The last linear map of the read-out."""
 
     def margin(self, states: Intervals, outputs: Int64[Tensor, " K"]) -> float:
-        """Return the smallest logit margin: the lead of the expected answer over each other answer, over all states."""
+        """Return a lower bound on the logit margin over all states (`margin`)."""
         return margin(self.logits, self.features(states), outputs)
 
 
 def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"]) -> float:
-    """Return the smallest lead of an expected logit over another logit; infinite if there is only one answer.
+    """Return a lower bound on the logit margin, however float32 rounds; infinite if there is only one answer.
 
-    If float32 may overflow, the result is minus infinity or NaN, even for one answer. Neither is above 0, so callers
-    test `margin > 0`.
+    The margin is the smallest lead of an expected logit over another logit, over all features in the intervals. If
+    float32 may overflow, the result is minus infinity or NaN, even for one answer. Neither is above 0, so callers test
+    `margin > 0`.
 
     Example:
         >>> linear = nn.Linear(1, 2, bias=False).requires_grad_(False)
@@ -69,12 +70,12 @@ def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"])
     """
     weight = logits.weight.double()
     bias = weight.new_zeros(len(weight)) if logits.bias is None else logits.bias.double()
-    # Two logits share their features. The difference of their weight rows cancels changes that move both logits alike.
-    # A difference of two bounds would count these changes twice.
+    # Two logits share their features. In the difference of their weight rows, changes that move both logits alike
+    # cancel. A difference of two bounds would count these changes twice.
     lead = weight[outputs][:, None] - weight
     ahead = (lead @ features.center[..., None])[..., 0] + bias[outputs][:, None] - bias
-    # In real numbers, the lead is smallest if each feature is at one end of its interval: the sign of the weight
-    # decides which.
+    # In real numbers, the lead is smallest if each feature is at one end of its interval. The sign of its weight
+    # decides at which end.
     ahead = ahead - (lead.abs() @ features.radius[..., None])[..., 0]
     # A float32 logit is a sum of n products and a bias: off by at most (n + 2) units of the sum of absolute values,
     # in any order. Both logits of a lead may be off, in opposite directions.
@@ -103,9 +104,8 @@ def steps_of(model: RecurrentModel) -> Steps:
 
 
 def check_core(core: nn.RNNBase, **expected: object) -> None:
-    """Reject a torch cell with settings other than the expected ones, or with weights that are not its parameters."""
-    # A changed attribute `nonlinearity` changes nothing: torch selects the kernel by `mode` alone. So the attribute and
-    # the mode must agree.
+    """Reject a torch cell with unexpected settings, or one that multiplies by tensors other than its parameters."""
+    # Torch selects the kernel by `mode` alone, whatever the attribute `nonlinearity` is. So the two must agree.
     kind = core.nonlinearity if isinstance(core, nn.RNN) else ""
     mode = f"{type(core).__name__}_{kind}".upper().rstrip("_")
     usual = {"num_layers": 1, "bidirectional": False, "batch_first": True, "proj_size": 0, "mode": mode, **expected}
@@ -114,13 +114,16 @@ def check_core(core: nn.RNNBase, **expected: object) -> None:
             raise ValueError(f"model: expected a cell with {setting}={value}, got {got}")
     parts = ("weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if core.bias else []))
     parameters = [core.get_parameter(f"{part}_l{layer}") for layer in range(core.num_layers) for part in parts]
-    if core.bias:  # each layer has two matrices, then the bias of each
+    if core.bias:  # each layer has two matrices, and then their two biases
         for first in range(0, len(parameters), 4):
             check_bias(parameters[first], parameters[first + 2])
             check_bias(parameters[first + 1], parameters[first + 3])
     used = core._flat_weights  # torch multiplies by these tensors, which need not be the parameters
     if len(used) != len(parameters) or any(one is not other for one, other in zip(used, parameters, strict=True)):
-        raise ValueError("model: expected cells that use their parameters, got a cell with other weights")
+        raise ValueError(
+            "model: expected cells that multiply by their registered parameters in torch's order, got a cell that uses "
+            "other tensors or another order"
+        )
 
 
 @STEPS.register("rnn")
@@ -156,7 +159,7 @@ def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
     assert isinstance(topmost, Topmost)
     assert isinstance(norm, nn.LayerNorm)
     assert isinstance(hidden, nn.Linear)
-    # The read-out reads only the last layer, whose numbers are the last numbers of a state.
+    # The read-out reads only the last layer, whose state is at the end of the model's state.
     return states[:, -topmost.width :].normed(norm).linear(hidden.weight, hidden.bias).relu()
 
 
@@ -174,7 +177,10 @@ class StackedSteps(Steps):
         kinds = [type(part) for part in model.readout]
         if kinds != READOUT or model.embedding.max_norm is not None:
             names = ", ".join(kind.__name__ for kind in kinds)
-            raise ValueError(f"model: expected its usual embedding and read-out, got a read-out of {names}")
+            raise ValueError(
+                "model: expected an embedding without max_norm and a read-out with one hidden layer, got max_norm "
+                f"{model.embedding.max_norm} and a read-out of {names}"
+            )
         for layer in model.layers:
             check_core(layer.cell, bias=True)  # type: ignore[arg-type]  # a module's attributes have no types
 
@@ -224,18 +230,20 @@ class WrappedSteps(Steps):
         check_core(core, num_layers=core.num_layers, batch_first=core.batch_first)
         topmost, head = model.readout
         if not isinstance(topmost, Topmost):  # a user may have exchanged it
-            raise ValueError(f"model: expected a head on the last layer, got a {type(topmost).__name__} before it")
+            raise ValueError(
+                f"model: expected a head that reads the last layer, got a {type(topmost).__name__} before the head"
+            )
         self.width = topmost.width
         self.head = chain_of(head)
         if not self.head or not isinstance(self.head[-1], nn.Linear):
             raise ValueError("model: expected a head that ends in an nn.Linear, got another head")
         if foreign := sorted({type(part).__name__ for part in self.head if type(part) not in HEAD}):
             names = ", ".join(sorted(kind.__name__ for kind in HEAD))
-            raise ValueError(f"model: expected a head of {names}, got a {', '.join(foreign)}")
+            raise ValueError(f"model: expected a head made of {names}, got {', '.join(foreign)}")
 
     def features(self, states: Intervals) -> Intervals:
         features = states[..., -self.width :]
-        for part in self.head[:-1]:  # dropout and identity change nothing in eval mode, in which proofs run
+        for part in self.head[:-1]:  # dropout and identity change nothing in evaluation mode, in which proofs run
             if isinstance(part, nn.Linear):
                 features = features.linear(part.weight, part.bias)
             elif isinstance(part, nn.LayerNorm):

@@ -7,14 +7,14 @@ from lengthwise.models.capabilities import AcceptsNoise, ShowsNodes
 
 
 def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
-    """Reject a model with other kinds of parts, or with anything that may change the results of its parts.
+    """Reject a model with parts of other kinds than `kinds`, or with anything that may change the results of its parts.
 
     Raises:
-        ValueError: a part is of another kind, or of a subclass. A LayerNorm is over several axes, or lacks weights. A
-            bias has another shape than the results of its linear map. A list of parts is not in the order of their
-            numbers. A hook, a compiled call, a perturbation, an observer or a replaced method may change a result. A
-            weight is a tensor of a subclass, or is missing from the state dict, by which a certificate identifies its
-            model.
+        ValueError: a part is of another kind, or of a subclass. A LayerNorm is over several axes, or lacks weight or
+            bias. A bias has another shape than the results of its linear map. A list of parts is not in the order of
+            its indices. A hook, a compiled call, a perturbation, an observer, a replaced method or an attribute with
+            the name of a part may change a result. A weight is a tensor of a subclass, or is missing from the state
+            dict, by which a certificate identifies its model.
     """
     modules = list(model.modules())
     # Types are compared exactly. An instance of a subclass also counts as the class, but its `forward` may compute
@@ -28,28 +28,28 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
         ):
             raise ValueError("model: expected a LayerNorm of the last axis with weight and bias, got another LayerNorm")
     for part in modules:
-        # torch broadcasts a bias of another shape without a message, and would compute another formula.
+        # Torch silently broadcasts a bias of another shape, and would compute another formula.
         if isinstance(part, nn.Linear):
             check_bias(part.weight, part.bias)
-        # A loop over a list takes its parts in the order in which they were added, but an index takes them by name.
+        # A loop over a list takes its parts in the order in which they were added, but an index selects them by name.
         if isinstance(part, nn.ModuleList) and [*part._modules] != [str(index) for index in range(len(part))]:
             raise ValueError(
-                f"model: expected lists of parts in the order of their numbers, got {', '.join(part._modules)}; make "
-                "the lists again"
+                f"model: expected lists of parts in the order of their indices, got {', '.join(part._modules)}; build the "
+                "lists again"
             )
-    # A hook may replace the inputs or the result of a part, which no weight and no setting shows.
+    # A hook may replace the inputs or the result of a part, but neither weights nor settings show the hook.
     if any(module._forward_hooks or module._forward_pre_hooks for module in modules):
         raise ValueError("model: expected forward passes without hooks, got a hook; remove it")
     if has_global_hooks():
         raise ValueError("model: expected forward passes without hooks, got a global hook; remove it")
     # A compiled graph may fuse operations, and so round in ways that the bounds do not count.
     if any(module._compiled_call_impl is not None for module in modules):
-        raise ValueError("model: expected modules that are not compiled, got a compiled one; certify it uncompiled")
+        raise ValueError("model: expected uncompiled modules, got a compiled one; certify the model before compilation")
     if isinstance(model, AcceptsNoise) and model.perturb is not None:
         raise ValueError("model: expected states without a perturbation, got a perturbation; set perturb to None")
     if isinstance(model, ShowsNodes) and model.observe is not None:
         raise ValueError("model: expected states without an observer, got an observer; set observe to None")
-    # Python finds an attribute of the object before the method of its class.
+    # Python finds an attribute of an object before a method of its class.
     own = {name for module in modules for name in vars(module) if callable(getattr(type(module), name, None))}
     if own:
         raise ValueError(f"model: expected only the methods of its class, got a replaced {min(own)}; restore it")
@@ -65,7 +65,7 @@ def has_global_hooks() -> bool:
 
 
 def check_bias(weight: Tensor, bias: Tensor | None) -> None:
-    """Reject a bias that torch would broadcast, and a weight that is not a matrix: the bounds assume neither."""
+    """Reject a bias that torch would broadcast, and a weight that is not a matrix: the bounds do not cover them."""
     if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
         raise ValueError(
             f"model: expected a weight matrix and a bias with one number for each row, got shapes {list(weight.shape)} "
@@ -74,22 +74,22 @@ def check_bias(weight: Tensor, bias: Tensor | None) -> None:
 
 
 def _registered(module: nn.Module) -> set[str]:
-    """Return the names of a module's registered parts; an attribute with such a name would be used instead."""
+    """Return the names of a module's registered parts. An attribute with such a name would hide the part."""
     return {*module._modules, *module._parameters, *module._buffers}
 
 
 def _check_tensors(modules: list[nn.Module]) -> None:
-    """Reject tensors of subclasses, which may compute differently, and tensors that the state dict does not name."""
+    """Reject tensors of subclasses, which may compute differently, and tensors that are not in the state dict."""
     for module in modules:
         tensors = [*module._parameters.values(), *module._buffers.values()]
         kinds = {type(tensor) for tensor in tensors} - {type(None), nn.Parameter, Tensor}
         if kinds:
             name = min(kind.__name__ for kind in kinds)
-            raise ValueError(f"model: expected torch's own tensors, got a {name}; certify a plain copy")
+            raise ValueError(f"model: expected weights of torch's own tensor types, got a {name}; certify a plain copy")
         unnamed = {name for name, value in vars(module).items() if isinstance(value, Tensor)}
         if unnamed | module._non_persistent_buffers_set:
             name = min(unnamed | module._non_persistent_buffers_set)
             raise ValueError(
-                f"model: expected weights that its state dict names, got a tensor {name} of a {type(module).__name__}; "
-                "make it a parameter or a persistent buffer"
+                f"model: expected only tensors in its state dict, got tensor {name} of a {type(module).__name__}; make this "
+                "tensor a parameter or a persistent buffer"
             )

@@ -154,7 +154,7 @@ def test_a_temperature_below_0_reverses_the_order_of_logits() -> None:
     model = compiled()
     extraction = enumerated(model)
     model.layers[0].temperature.fill_(-8.0)
-    assert outcome(model, extraction) == "its temperature, -8.0, is below 0"
+    assert outcome(model, extraction) == "the layer's temperature is -8.0, but must be at least 0"
 
 
 @torch.no_grad()
@@ -247,18 +247,18 @@ def test_what_is_not_known_is_refused() -> None:
             outcome(model, extraction)
 
     refused(make_model("rnn", SUM), "expected a BlockLinearRNN, got a RNN")
-    refused(finished(0, columns="clamped"), "one layer with columns 'stochastic', got 1 with 'clamped'")
-    refused(finished(0, num_layers=2), "one layer with columns 'stochastic', got 2 with 'stochastic'")
+    refused(finished(0, columns="clamped"), "columns='stochastic', got num_layers=1 and columns='clamped'")
+    refused(finished(0, num_layers=2), "columns='stochastic', got num_layers=2 and columns='stochastic'")
     patched, foreign = finished(0), finished(0)
     patched.layers[0].inputs = lambda features: features
     refused(patched, "expected only the methods of its class, got a replaced inputs")
     other = finished(0)
     other.layers[0].columns = "clamped"
-    refused(other, "expected a layer with columns 'stochastic', as configured, got 'clamped'")
+    refused(other, "expected a layer with columns 'stochastic' and without inputs, as configured, got another")
     foreign.readout[3] = torch.nn.GELU()
     refused(foreign, "expected only parts that have bounds, got GELU")
     foreign.readout[3] = torch.nn.Sequential(torch.nn.ReLU())
-    refused(foreign, "expected norms, linear maps and ReLUs in its chains, got a Sequential")
+    refused(foreign, "linear maps and ReLUs before its columns and in its read-out, got a Sequential")
 
 
 @pytest.mark.usefixtures("fewer_strings")
@@ -269,7 +269,7 @@ def test_a_compiled_net_is_proved_and_says_so() -> None:
     assert isinstance(certificate.evidence, StateEvidence)
     assert (certificate.evidence.num_states, certificate.evidence.num_steps) == (3, 9)
     checked = check(Certificate.from_text(certificate.to_text()))
-    assert "the model's states and steps are those enumerated" in checked.taken_on_trust
+    assert "the model has exactly the enumerated states and steps" in checked.taken_on_trust
     assert certificate.closure is not None
     assert not certificate.closure.points
     sentence = dict(certificate_lines(certificate))["states"]

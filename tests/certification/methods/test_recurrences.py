@@ -226,7 +226,7 @@ def test_a_cell_that_uses_its_parameters_in_another_order_is_refused() -> None:
     cell = nn.GRU(8, 8, batch_first=True)
     cell._all_weights = [["weight_hh_l0", "weight_ih_l0", "bias_hh_l0", "bias_ih_l0"]]
     cell._flat_weights = [getattr(cell, name) for name in cell._all_weights[0]]
-    with pytest.raises(ValueError, match="got a cell with other weights"):
+    with pytest.raises(ValueError, match="got a cell that uses other tensors or another order"):
         steps_of(wrap(nn.Embedding(2, 8), cell, nn.Linear(8, 2)).eval())
 
 
@@ -242,9 +242,9 @@ def test_parts_of_a_models_own_are_refused() -> None:
     for model, sentence in (
         (linear, "expected a model among gru, lstm, rnn, wrapped, whose steps have bounds, got a S4D"),
         (two_layers, "expected a cell with num_layers=1, got 2"),
-        (renormed, "usual embedding and read-out"),
-        (read, "usual embedding and read-out, got a read-out of Topmost, LayerNorm, Linear"),
-        (stale, "got a cell with other weights"),
+        (renormed, "an embedding without max_norm and a read-out with one hidden layer"),
+        (read, "got max_norm None and a read-out of Topmost, LayerNorm, Linear"),
+        (stale, "got a cell that uses other tensors or another order"),
     ):
         with pytest.raises(ValueError, match=sentence):
             steps_of(model)

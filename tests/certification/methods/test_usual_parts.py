@@ -71,10 +71,10 @@ def parametrized(model: SequenceModel) -> None:
 
 
 CHANGES: list[tuple[Callable[[SequenceModel], None], str]] = [
-    (compiled_call, "modules that are not compiled, got a compiled one; certify it uncompiled"),
-    (subclass, "expected torch's own tensors, got a Doubled; certify a plain copy"),
-    (plain_tensor, "weights that its state dict names, got a tensor weight of a Linear; make it a parameter or a"),
-    (unnamed_buffer, "weights that its state dict names, got a tensor weight of a Linear"),
+    (compiled_call, "expected uncompiled modules, got a compiled one; certify the model before"),
+    (subclass, "expected weights of torch's own tensor types, got a Doubled; certify a plain copy"),
+    (plain_tensor, "only tensors in its state dict, got tensor weight of a Linear; make this tensor a parameter or a"),
+    (unnamed_buffer, "only tensors in its state dict, got tensor weight of a Linear"),
     (other_mode, "expected a cell with mode=GRU, got LSTM"),
     (
         one_number_as_bias,

@@ -8,10 +8,11 @@ from lengthwise.certification.parts import PositiveCount
 
 @EVIDENCE.register("codes")
 class CodeEvidence(Evidence):
-    """The evidence that float32 maps each merge of codes to the machine's code, however it rounds.
+    """The evidence that each merge of leaves and codes gives the machine's code, however float32 rounds.
 
-    `slack`: the smallest distance of a merged state, with its rounding, from the region of another code; None if there
-    is only one code. `logit_margin`: the smallest lead of the machine's answer; None if the task has only one answer.
+    `slack`: the smallest distance of a merged state, after rounding, from states that are nearest to another code; None
+    if there is only one code. `logit_margin`: the smallest lead of the machine's answer; None if the task has only one
+    answer.
     """
 
     requires = Requirement("tree", {"codebook-gpt": {}})

@@ -1,4 +1,4 @@
-"""All merges of a model that quantizes its states to codes: the code of each merge, however float32 rounds."""
+"""A proof that determines the code of every merge in a model that quantizes its states, however float32 rounds."""
 
 import numpy as np
 import torch
@@ -26,8 +26,8 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
     """Bound all merges of the table; return None if rounding may change a code or an answer.
 
     Each state is a leaf or, to the last bit, a code, so the table contains all merges. Suppose that each merged state
-    is nearest to the code of its class by more than rounding can change. Then, by induction on the levels, the float32
-    model computes the codes of the table, for every string of every length.
+    is closer to the code of its class than to any other code, by more than rounding can change. Then, by induction on
+    the levels, the float32 model computes the codes of the table, for every string of every length.
 
     Raises:
         ValueError: the model is not a `CodebookGPT` that has codes. The prototypes are not its leaves and codes. The
@@ -51,15 +51,15 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
             f"extraction: expected no more than {MAX_ENUMERATED:,} merges to enumerate, got {len(windows):,}"
         )
     targets = _codes_of(extraction, model.tree.leaves, layer.codebook)[table[tuple(windows.T.numpy())]]
-    # Leaves and codes are float32 numbers, which float64 holds exactly. So the bounds of a merge start at points, and
-    # every error in them is an error of this merge: quantization removes the errors of the merges below.
+    # Leaves and codes are float32 numbers, which float64 represents exactly. So the inputs of a merge are points, and
+    # its output bounds contain only the errors of this merge: quantization removes the errors of the merges below.
     points = extraction.prototypes.double()
     slacks = [
         _slacks(layer.codebook, merge_bounds(layer.layer, exact_points(points[chunk.T])), codes)
         for chunk, codes in zip(windows.split(MAX_WINDOWS_PER_CHUNK), targets.split(MAX_WINDOWS_PER_CHUNK), strict=True)
     ]
     slack = float(torch.cat(slacks).min())
-    # The root of each string is a merged state, so the answers of leaves are not needed.
+    # The root of every tree is a merged state, so the answers of leaves are not needed.
     (codes,) = exact_points(points[None, extraction.num_given :])
     answers = torch.tensor(extraction.fine.outputs[extraction.num_given :])
     margin = smallest_margin(model.readout, codes, answers)
@@ -80,7 +80,7 @@ class CodeProver(Prover):
     def prove(self, model: TreeModel, extraction: Extraction) -> CodeEvidence:
         evidence = enumerate_merges(model, extraction)
         if evidence is None:
-            raise Unproved("rounding may decide which code is the nearest to some merged state")
+            raise Unproved("rounding may decide the nearest code, or the answer, of some merged state")
         layer = model.tree.layers[0]
         assert isinstance(layer, QuantizingLayer)  # `enumerate_merges` has checked this
         codes = _codes_of(extraction, model.tree.leaves, layer.codebook)
@@ -99,7 +99,7 @@ def _codes_of(extraction: Extraction, leaves: Tensor, codebook: Codebook) -> Int
 
 
 def exact_points(states: Float64[Tensor, "C N D"]) -> list[Affine]:
-    """Return affine forms of states without error, one form for each part of a window."""
+    """Return exact affine forms of the states, one form for each part of a window."""
     return [Affine(part, torch.zeros(*part.shape, 0), torch.zeros_like(part)) for part in states]
 
 
@@ -111,8 +111,8 @@ def _slacks(codebook: Codebook, merged: Affine, nearest: Int64[Tensor, " N"]) ->
     scores = merged.linear(codes, -half_squares).rounded(half_squares, codes.shape[1])
     index = nearest[:, None]
     # A score's radius contains its float32 error, so both radii are subtracted. A move by d changes the difference of
-    # two scores by at most d |c - c'|. These differences are float64, whose rounding is 2^29 times smaller than the
-    # float32 units in the radii. More units are counted than needed, so they also cover this rounding.
+    # two scores by at most d |c - c'|. These differences are computed in float64. The radii count more roundings of
+    # float32 than occur, which also covers the rounding of float64, 2^29 times smaller.
     lead = scores.center.gather(1, index) - scores.center - scores.radius.gather(1, index) - scores.radius
     distances = (codes[nearest][:, None] - codes).norm(dim=-1)
     slacks: Tensor = (lead / distances).scatter(1, index, torch.inf).amin(1)

@@ -10,12 +10,13 @@ from lengthwise.certification.parts import PositiveCount
 class StateEvidence(Evidence):
     """All states of a recurrence whose columns are one-hot vectors, and all steps between them.
 
-    `slack`: the smallest change of a logit gap that may change a column in float32.
+    `slack`: the smallest change of a difference of logits that may change a column in float32; None if blocks have
+    one entry.
     `logit_margin`: the smallest lead of a state's answer over other answers; None if the task has only one answer.
     """
 
     requires = Requirement("transducer", {"block-linear-rnn": {"columns": "stochastic", "num_layers": 1}})
-    assumes = "the model's states and steps are those enumerated"
+    assumes = "the model has exactly the enumerated states and steps"
 
     method: Literal["states"] = "states"
     num_states: PositiveCount
@@ -33,7 +34,7 @@ class StateEvidence(Evidence):
         closure = certificate.closure
         if closure is None or self.num_states != closure.num_prototypes:
             raise ValueError(
-                "evidence: expected one prototype for each state, got another number of prototypes; certify again"
+                "evidence: expected one prototype for each state, got a different number of prototypes; certify again"
             )
         if self.slack is not None and self.slack <= 0:
             raise ValueError(

@@ -25,27 +25,31 @@ from lengthwise.ops.intervals import ULPS
 NEVER_SEEN = {torch.float32: 110.0, torch.float64: 760.0}
 """A logit that is this far below the largest logit has a softmax of exactly 0.
 
-exp(x) rounds to 0 below the logarithm of half the smallest number: -104.0 in float32, -745.2 in float64. The larger
-numbers here cover the error of the subtraction before the exponential.
+exp(x) rounds to 0 below the logarithm of half the smallest positive number: -104.0 in float32, -745.1 in float64. The
+larger numbers here cover the error of the subtraction before the exponential.
 """
 
-UNCERTAIN_COLUMNS = "columns are not one-hot vectors, or rounding may decide which vector a column is"
+UNCERTAIN_COLUMNS = "some columns are not one-hot vectors, or rounding may decide which entry of a column is 1"
 
 
 @torch.no_grad()
 def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence:
     """Show that an extraction has all states, steps and answers of the model.
 
-    Suppose that each column of each symbol's matrix A is a one-hot vector, to the last bit, and that the layer adds no
-    vector (v = 0). Then each block of each state is a one-hot vector: a product with such a matrix adds zeros to one
-    number, without error and in any order. The same holds for products of two such matrices.
+    Suppose that each column of each symbol's matrix A is a one-hot vector, to the last bit, and so is each block of the
+    first state. Suppose also that the layer adds no vector (v = 0). Then each block of each state is a one-hot vector:
+    a product with such a matrix adds zeros to one number, without error and in any order. The same holds for products
+    of two such matrices.
 
-    The columns are certain if the largest logit of each leads by more than rounding can change. If the extraction's
-    table agrees with these columns, the float32 model steps through the extraction's states, for every string of every
-    length. Each output must be the answer of the largest logit, however float32 rounds; outputs `IGNORE` are exempt.
+    A column is a softmax of logits. It is one-hot if its largest logit leads by enough, however float32 rounds. At
+    temperature 0, any lead is enough. At other temperatures, the lead must be `NEVER_SEEN` times the temperature. If
+    the extraction's table agrees with these columns, the float32 model steps through the extraction's states, for every
+    string of every length. Each output must have the largest logit, however float32 rounds. States with output `IGNORE`
+    are exempt.
 
     Raises:
-        Unproved: rounding may change a column, or the extraction does not belong to the model.
+        Unproved: rounding may change a column or an answer, the temperature is negative or NaN, or the extraction does
+            not have all states and steps of the model.
         ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"stochastic"`, or has other parts.
 
     Example:
@@ -59,26 +63,28 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     layer = _checked_layer(model)
     assert isinstance(model, BlockLinearRNN)
     (norm,) = model.norms
-    # Parameters have no error. All rounding between them and the logits of columns is in the bounds.
+    # Parameters are exact. The bounds contain all rounding between the parameters and the logits of columns.
     (features,) = exact_points(model.embedding.weight.double()[None])
     (first,) = exact_points(layer.first_state.double()[None])
     columns = _columns(_through(nn.Sequential(norm, *layer.transition_map), features), layer.blocks)
     temperature, never_seen = float(layer.temperature), NEVER_SEEN[layer.first_state.dtype]
     if not temperature >= 0:  # a division by it would reverse the order of logits; NaN also ends here
-        raise Unproved(f"its temperature, {temperature}, is below 0")
+        raise Unproved(f"the layer's temperature is {temperature}, but must be at least 0")
     slacks = [_slack(logits, temperature, never_seen) for logits in (columns, first)]
     if not all(slack > 0 for slack in slacks):  # each alone, because Python's `min` may drop a NaN
         raise Unproved(UNCERTAIN_COLUMNS)
-    # The proof is by induction over symbols. If a state were missing, some steps of the induction would not be compared
-    # with the machine's table.
+    # The proof is by induction on the length of a string. If a state were missing, some steps of the induction would
+    # not be compared with the machine's table.
     if not extraction.exact:
-        raise Unproved("the enumerated states of the model do not answer as the task does, or are too many")
+        raise Unproved(
+            "the enumerated states of the model do not answer as the task does, or there are too many of them"
+        )
     # The comparison with `one_hot` below also rejects prototypes that are not one-hot.
     states = extraction.prototypes.unflatten(1, layer.blocks).argmax(-1)
     one_hot = nn.functional.one_hot(states, layer.blocks[1]).flatten(1).to(extraction.prototypes)
     assert isinstance(extraction.fine, Transducer)
     # Each lead is positive, so the logit with the largest center is the largest for every point within the bounds, and
-    # in the float32 net. The table of the extraction, which was computed with rounding, must agree with these columns.
+    # in the float32 net. The extraction's table was computed with rounding, so it must agree with these columns.
     bounded = (columns.center.argmax(-1), first.center.argmax(-1))
     if not (torch.equal(one_hot, extraction.prototypes) and _steps_agree(extraction.fine, states, *bounded)):
         raise Unproved("the bounds of the model's steps do not confirm the machine's steps")
@@ -96,7 +102,7 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
 
 @PROVERS.register("states")
 class StateProver(Prover):
-    """A proof that the enumerated states, steps and answers are the model's (`prove_states`)."""
+    """A proof that the model has exactly the enumerated states, steps and answers (`prove_states`)."""
 
     reader = "one-hot"
 
@@ -120,7 +126,10 @@ def _steps_agree(
 
 
 def _smallest_margin(logits: Affine, outputs: Int64[Tensor, " Q"]) -> float:
-    """Return the smallest lead of a state's output over other answers; states with output `IGNORE` are skipped."""
+    """Return the smallest lead of a state's output over other answers.
+
+    States with output `IGNORE` are skipped. If all states are skipped, the result is -inf, and no proof succeeds.
+    """
     # Each radius covers the float32 rounding of its logit, so it is enough to compare the low end of the answer's logit
     # with the high ends of the other logits.
     needed: Bool[Tensor, " Q"] = outputs != IGNORE
@@ -137,10 +146,10 @@ def _columns(logits: Affine, blocks: tuple[int, int]) -> Affine:
 
 
 def _slack(logits: Affine, temperature: float, never_seen: float) -> float:
-    """Return the distance by which other logits may approach the largest while the column surely stays one-hot."""
-    if not temperature:  # then the column is an argmax, which needs only a lead
+    """Return the distance by which other logits may approach the largest logit while the column stays one-hot."""
+    if not temperature:  # then the 1 is at the maximum, for which any lead is enough
         return float(_lead(logits).min())
-    # The largest logit gets exp(0) = 1 and the others 0, so their sum and the quotient are 1 without error.
+    # The largest logit gives exp(0) = 1, and the other logits give 0. So the sum and the quotient are 1, without error.
     scaled = logits.scaled(torch.tensor(1 / temperature, dtype=torch.float64))
     return temperature * (float(_lead(scaled).min()) - never_seen)
 
@@ -161,8 +170,8 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
         raise ValueError(f"model: expected a BlockLinearRNN, got a {type(model).__name__}")
     if model.config.columns != "stochastic" or model.config.num_layers != 1:
         raise ValueError(
-            "model: expected one layer with columns 'stochastic', got "
-            f"{model.config.num_layers} with {model.config.columns!r}"
+            "model: expected num_layers=1 and columns='stochastic', got "
+            f"num_layers={model.config.num_layers} and columns={model.config.columns!r}"
         )
     kinds: set[type[nn.Module]] = {BlockLinearLayer, MixtureReadout, Topmost, nn.ModuleList, nn.Sequential}
     kinds |= {nn.LayerNorm, nn.Identity, nn.Linear, nn.ReLU, nn.Embedding}
@@ -170,7 +179,10 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     (layer,) = model.layers
     assert isinstance(layer, BlockLinearLayer)
     if layer.columns != "stochastic" or layer.holds_inputs or layer.input_map is not None:
-        raise ValueError(f"model: expected a layer with columns 'stochastic', as configured, got {layer.columns!r}")
+        raise ValueError(
+            "model: expected a layer with columns 'stochastic' and without inputs, as configured, got another layer "
+            f"(columns {layer.columns!r})"
+        )
     return layer
 
 
@@ -182,9 +194,9 @@ def _answers(readout: nn.Module, states: Affine) -> Affine:
         raise ValueError(
             f"model: expected a MixtureReadout or an nn.Sequential as read-out, got a {type(readout).__name__}"
         )
-    # One number of a one-hot state is 1, so the mixture is one probability, without error. The error of its logarithm
-    # is the relative error of the probability: a few rounding units times the distance between its logit and the
-    # largest logit.
+    # A one-hot state selects one row of the read-out. So each probability of the mixture is a probability of this row,
+    # without error. The error of its logarithm is the relative error of the probability: a few rounding units times the
+    # distance between its logit and the largest logit.
     logits = states.center @ readout.weight.double()
     (exact,) = exact_points(logits.log_softmax(-1).clamp(min=math.log(MIN_PROBABILITY))[None])
     size = 1 + logits.amax(-1, keepdim=True) - logits.amin(-1, keepdim=True) + math.log(logits.shape[-1])
@@ -203,5 +215,8 @@ def _through(parts: nn.Sequential, values: Affine) -> Affine:
         elif isinstance(part, nn.Identity):
             continue
         elif not isinstance(part, Topmost) or values.center.shape[-1] != part.width:
-            raise ValueError(f"model: expected norms, linear maps and ReLUs in its chains, got a {type(part).__name__}")
+            raise ValueError(
+                "model: expected only norms, linear maps and ReLUs before its columns and in its read-out, got a "
+                f"{type(part).__name__}"
+            )
     return values
