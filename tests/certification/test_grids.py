@@ -111,7 +111,7 @@ def test_two_equal_logits_prove_nothing() -> None:
     certificate = certify(model, task)
     assert certificate.level in ("extracted", "refuted")  # which of both is taken is torch's choice
     if certificate.level == "extracted":
-        assert "two largest logits of a class are equal" in certificate.reason
+        assert "two largest logits of a choice are equal" in certificate.reason
 
 
 @pytest.mark.parametrize("border", ["top", "left"])
@@ -122,7 +122,7 @@ def test_logits_that_are_all_infinite_are_equal(border: str) -> None:
     assert RuleProver().prove(model, extraction).slack == 1
     with torch.no_grad():
         getattr(model.cell, border).fill_(torch.inf)
-    with pytest.raises(Unproved, match="two largest logits of a class are equal"):
+    with pytest.raises(Unproved, match="two largest logits of a choice are equal"):
         RuleProver().prove(model, GridReader(model, task.symbols).extract(0.0))
 
 

@@ -34,8 +34,8 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
         # A loop over a list takes its parts in the order in which they were added, but an index selects them by name.
         if isinstance(part, nn.ModuleList) and [*part._modules] != [str(index) for index in range(len(part))]:
             raise ValueError(
-                f"model: expected lists of parts in the order of their indices, got {', '.join(part._modules)}; build the "
-                "lists again"
+                f"model: expected lists of parts in the order of their indices, got {', '.join(part._modules)}; build "
+                "the lists again"
             )
     # A hook may replace the inputs or the result of a part, but neither weights nor settings show the hook.
     if any(module._forward_hooks or module._forward_pre_hooks for module in modules):
@@ -90,6 +90,6 @@ def _check_tensors(modules: list[nn.Module]) -> None:
         if unnamed | module._non_persistent_buffers_set:
             name = min(unnamed | module._non_persistent_buffers_set)
             raise ValueError(
-                f"model: expected only tensors in its state dict, got tensor {name} of a {type(module).__name__}; make this "
-                "tensor a parameter or a persistent buffer"
+                f"model: expected only tensors in its state dict, got tensor {name} of a {type(module).__name__}; make "
+                "this tensor a parameter or a persistent buffer"
             )

@@ -283,9 +283,9 @@ def test_other_nets_are_refused() -> None:
     for model, sentence in (
         (
             deep,
-            "one layer with columns 'reflected' and no hidden units, got num_layers=2, columns='reflected', hidden=512",
+            "num_layers=1, columns='reflected' and hidden=0, got num_layers=2, columns='reflected', hidden=512",
         ),
-        (other, "expected a layer with columns 'reflected', as configured, got 'clamped'"),
+        (other, "or hidden units, as configured, got another layer .columns 'clamped'"),
         (tiny, "norms between 1e-6 and 1e15, got other norms"),
         (normed, "no norm in front of its layer, as configured, got a Linear"),
     ):

@@ -1,1 +1,1 @@
-"""Method of proof up to a length: a transformer."""
+"""Method of proof up to a length: bounds on the attention of a transformer."""

@@ -1,4 +1,4 @@
-"""Scores of attention as functions of two kinds of positions and their distance, with bounds, for each encoding."""
+"""Bounds on attention scores, for each encoding, as functions of two kinds of positions and their distance."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +28,7 @@ def check_encoding(positions: PositionEncoding, sizes: PositionSizes) -> None:
     if type(positions) not in SCORES:
         raise ValueError(f"model: expected positions {', '.join(names())}, got {positions.name!r}")
     parts = [positions, *(positions.layers if isinstance(positions, FIRE) else ())]
-    if any(part.sizes != sizes for part in parts):  # they determine slopes and angles, but no weight shows them
+    if any(part.sizes != sizes for part in parts):  # sizes determine slopes and angles, but are not in any weight
         raise ValueError("model: expected an encoding of positions with the model's sizes, got other sizes")
     for layer in parts[1:]:
         assert isinstance(layer, FIREBias)
@@ -44,9 +44,10 @@ def names() -> list[str]:
 
 
 def max_length_of(positions: PositionEncoding, max_length: int) -> int:
-    """Return the largest length, up to `max_length`, for which scores depend on distances alone.
+    """Return the largest length, up to `max_length`, for which scores depend on kinds and distances alone.
 
-    If the query's position exceeds FIRE's limit L, scores also depend on this position. So the last query is at L.
+    If the query's position exceeds FIRE's limit L, scores also depend on this position. So the last position is at most
+    L.
     """
     limits = [_limit_of(layer) for layer in positions.modules() if isinstance(layer, FIREBias)]
     return min([max_length, *(int(min(max_length, float(limit))) + 1 for limit in limits)])
@@ -65,7 +66,7 @@ def scores_by_distance(
 def products_of(query: Intervals, key: Intervals, units: int) -> Intervals:
     """Return the products [K, N, H] of queries [K, M, H, E] and keys [N, O, H, E], over all of their pieces.
 
-    The products have `units` rounding errors, relative to the sum of the sizes of their terms.
+    The bounds allow `units` units of rounding, relative to the sum of the sizes of a product's terms.
     """
     (num_kinds, num_pieces), (num_keys, num_key_pieces) = query.low.shape[:2], key.low.shape[:2]
     other = tuple(_by_piece(end) for end in (key.center, key.radius, key.size))
@@ -73,7 +74,7 @@ def products_of(query: Intervals, key: Intervals, units: int) -> Intervals:
     for kind in range(num_kinds):  # all kinds at once would need K M x N O numbers
         own = query[kind : kind + 1]
         one = tuple(_by_piece(end) for end in (own.center, own.radius, own.size))
-        # (c + v)(c' + v') = c c' + c v' + v (c' + v'), number by number.
+        # (c + v)(c' + v') = c c' + c v' + v (c' + v'), entry by entry.
         center = one[0] @ other[0].mT
         radius = one[0].abs() @ other[1].mT + one[1] @ other[2].mT
         products = Intervals(center - radius, center + radius).rounded(one[2] @ other[2].mT, units)
@@ -85,10 +86,10 @@ def products_of(query: Intervals, key: Intervals, units: int) -> Intervals:
 def scores_of(query: Intervals, key: Intervals) -> Intervals:
     """Return the scores q . k / sqrt(E), [K, N, H]."""
     head_dim = query.low.shape[-1]
-    # A kernel may scale queries and keys before the product, or scores after it, and takes the terms in any order.
+    # A kernel may scale queries and keys before the product, or scores after it, and may add the terms in any order.
     scores = _times(products_of(query, key, head_dim + 8), head_dim**-0.5)
-    # These bounds are sound. But the separate checker must accept the masses, and it also rounds relative to the
-    # largest score of all pieces. So three more units make these bounds wider than the checker's bounds.
+    # These bounds are sound. But the separate checker must also accept the masses, and its rounding is relative to the
+    # largest score of all pieces. Three more units make these bounds wider than the checker's bounds.
     return scores.rounded(scores.size, 3)
 
 
@@ -117,7 +118,7 @@ def _rotated(
             products = products_of(one, keys, 1)[..., None]
             center = center + products.center * wave
             radius = radius + products.radius * wave.abs()
-        # A rotated number is at most |a| + |b|, and there are two.
+        # A rotated pair consists of two numbers, each of size at most |a| + |b|.
         sizes = one.size.sum(-1).amax(1)[:, None] * other.size.sum(-1).amax(1)
         size = size + 2 * sizes[..., None]
     # A rotated number rounds by three units of |a| + |b|: its cosine or sine, the products, and their sum. Query and
@@ -152,8 +153,8 @@ def _biased(
     distance: Int64[Tensor, " T"],
 ) -> Intervals:
     bias = bias_of(positions, index, distance)
-    # The bias is rounded to float32, and so is its sum with the score. The separate checker must accept the masses, and
-    # its bounds allow larger errors of functions. So three more units make these bounds wider than the checker's
+    # The bias is rounded to float32, and so is its sum with the score. The separate checker must also accept the
+    # masses, and it assumes larger errors of functions. Three more units make these bounds wider than the checker's
     # bounds.
     return scores_of(query, key)[..., None] + bias.rounded(bias.size, 4)
 
@@ -181,7 +182,7 @@ def _kerple_power(positions: PositionEncoding, index: int, distance: Int64[Tenso
 
 
 def _limited(numbers: Float[Tensor, " H"], maximum: float | None = None) -> Intervals:
-    """Return KERPLE's numbers x + (limited x - x), [H, 1], which are exact within the limits and rounded outside."""
+    """Return KERPLE's parameters x + (limited x - x), [H, 1], which are exact within the limits and rounded outside."""
     exact = numbers.double()[:, None]
     limited = exact.clamp(FLOOR, maximum)
     # The difference and the sum round, and so do the limits themselves, in float32. The checker's bounds are narrower.
@@ -200,10 +201,10 @@ def _fire(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]
         return (size * numbers).monotone(torch.log1p)
 
     limit = Intervals.around(_limit_of(layer)[None])
-    # A limit that overflows in float32 is infinite there, so above `LARGEST` it has no bound, like any other product.
+    # A limit that overflows is infinite in float32. So limits above `LARGEST` get no finite bound, like all products.
     below = psi(limit.rounded(limit.size)) + Intervals.around(torch.full_like(limit.low, EPSILON))
     above = psi(Intervals.around(distance.double()))
-    # No number is negative, but with slack the lower ends may be.
+    # The exact numbers are not negative, but with slack the lower ends may be.
     ratio = Intervals(above.low.clamp(min=0) / below.high, above.high / below.low)
     state = ratio.rounded(ratio.size)[..., None]
     first, _, last = layer.net
@@ -226,7 +227,7 @@ def _times(values: Intervals, factor: float) -> Intervals:
 
 
 def _by_piece(numbers: Float64[Tensor, "K M H E"]) -> Float64[Tensor, "H N E"]:
-    """Return the numbers of each head, with one row for each piece of any kind."""
+    """Return the numbers of each head, with one row for each piece of each kind."""
     return numbers.flatten(0, 1).transpose(0, 1)
 
 

@@ -1,4 +1,4 @@
-"""Evidence of a transformer: its answers follow from bounds on attention, up to a length."""
+"""Evidence that a transformer's answers follow from bounds on its attention, up to a length."""
 
 from typing import Literal
 
@@ -14,9 +14,9 @@ class AttentionEvidence(Evidence):
     The mass of a kind of positions is the sum of a head's attention weights over these positions. In the first layer,
     the kind of a position is its symbol. In later layers, it is the symbol and the state of the task's machine.
 
-    `num_blocks` is the number of ranges of lengths with boxes of their own. `num_pieces` is the number of pieces into
-    which all boxes of the last layer were halved. `logit_margin` is the smallest lead of the right answer in a piece;
-    None if the task has only one answer. The method follows the task's own machine, so no machine is extracted.
+    `num_blocks` is the number of ranges of lengths, each with its own boxes. `num_pieces` is the number of pieces into
+    which all boxes of the last layer were halved. `logit_margin` is the smallest lead of the right answer over all
+    pieces; None if the task has only one answer. The method follows the task's own machine, so no machine is extracted.
     """
 
     requires = Requirement(None, {"transformer": {}})
@@ -45,4 +45,4 @@ class AttentionEvidence(Evidence):
     def check_numbers(self, certificate: Certificate) -> None:
         check_lead(self.logit_margin, certificate)
         if self.num_blocks > self.max_length:
-            raise ValueError("evidence: expected a length for each range of lengths, got more ranges; certify again")
+            raise ValueError("evidence: expected at most one range for each length, got more ranges; certify again")

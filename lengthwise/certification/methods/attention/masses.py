@@ -12,14 +12,14 @@ TERM_SLACK = 1e-9
 """The relative slack of each term of a path. A float64 sum of T terms is off by far less: T 2^-53 of their sizes."""
 
 MIN_WEIGHT = 1e-290
-"""The smallest upper bound on an exponential, which must not underflow to 0."""
+"""The floor of upper bounds on exponentials, which must not underflow to 0."""
 
 MAX_ROUNDS = 60
-"""The largest number of improvements of a threshold. Each is a Newton step, so few are needed."""
+"""The largest number of Newton steps for a threshold. Newton steps converge fast, so few are needed."""
 
 
 class Blocks(NamedTuple):
-    """Ranges of lengths, which follow one another: block b has the lengths ``first[b]`` to ``last[b]``."""
+    """Consecutive ranges of lengths: block b contains the lengths ``first[b]`` to ``last[b]``."""
 
     first: Int64[np.ndarray, " B"]
     last: Int64[np.ndarray, " B"]
@@ -28,7 +28,7 @@ class Blocks(NamedTuple):
 class Masses(NamedTuple):
     """Bounds on masses. The axes are the block of lengths, pair of last symbol and state, head, and kind of position.
 
-    `exists` is False if no string of the block's lengths ends in the pair; its bounds then mean nothing.
+    `exists` is False if no string of the block's lengths ends in the pair. The bounds of the pair then mean nothing.
     """
 
     low: Float64[np.ndarray, "B P H K"]
@@ -39,9 +39,9 @@ class Masses(NamedTuple):
 class Pairs(NamedTuple):
     """The pairs of a last symbol and a state in which strings may end, and the kinds that a layer gives to positions.
 
-    `kinds[q, v]` is the kind of a position whose symbol v is read in state q. `last` is the kind of the last position
-    of the strings that end in each pair. In the first layer, the kind of a position is its symbol. In later layers, it
-    is the pair in which the string up to this position ends.
+    `kinds[q, v]` is the kind of a position whose symbol v is read in state q. `last` contains, for each pair, the kind
+    of the last position of the strings that end in it. In the first layer, the kind of a position is its symbol. In
+    later layers, it is the pair in which the string up to this position ends.
     """
 
     machine: Transducer
@@ -54,9 +54,10 @@ class Pairs(NamedTuple):
 class Paths(NamedTuple):
     """The exponentials of a layer's scores along the paths of a machine, for strings that end in each pair.
 
-    `weights` bounds e^s. Its axes are the pair, head, kind of the mass, side, kind of the key, and distance. Side 0 is
-    the mass of the kind, and side 1 the mass of all others. `counts` is True for the kinds of keys that belong to a
-    mass. The weights of these kinds are upper bounds on e^s, and all other weights are lower bounds.
+    `weights` contains bounds on e^s. Its axes are the pair, head, kind of the mass, side, kind of the key, and
+    distance. Side 0 is the mass of the kind, and side 1 is the mass of all other kinds. `counts` is True for the kinds
+    of keys that belong to a mass. The weights of these kinds are upper bounds on e^s, and all other weights are lower
+    bounds.
     """
 
     pairs: Pairs
@@ -69,7 +70,7 @@ def pairs_of(machine: Transducer, *, is_first: bool) -> Pairs:
     semiautomaton = machine.semiautomaton
     table = semiautomaton.table
     symbols = np.broadcast_to(np.arange(table.shape[1]), table.shape)
-    # Every pair has a number, and those that no string reaches are left out.
+    # Every pair has a number, and pairs that no string reaches are left out.
     numbers = symbols * len(table) + table
     pairs = np.unique(numbers[semiautomaton.reachable(machine.start)])
     last = pairs // len(table)
@@ -83,7 +84,7 @@ def pairs_of(machine: Transducer, *, is_first: bool) -> Pairs:
 def paths_of(heads: Heads, pairs: Pairs) -> Paths:
     """Return the paths of a machine with the scores of all heads."""
     low, high = (np.moveaxis(end.numpy(), 1, 2) for end in (heads.scores.low, heads.scores.high))  # K H K T
-    # A common factor of all exponentials of a head changes no mass. The largest score gets e^0.
+    # A common factor of all exponentials of a head changes no mass. The factor is chosen so that the largest is e^0.
     shift = high.max((2, 3), keepdims=True)
     least = np.exp(low - shift)[pairs.last]
     most = np.maximum(np.exp(high - shift), MIN_WEIGHT)[pairs.last]
@@ -98,7 +99,7 @@ def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
 
     The mass of a set of kinds is at most c on a string if the sum of e^s (1[kind counts] - c) over its positions is
     at most 0. The largest sum over all strings is a longest path. The threshold c grows by Newton steps to the largest
-    mass, and a last sum, with slack in each term, shows that no string exceeds c.
+    mass. A last longest path, with slack in each term, shows that no string exceeds c.
 
     Source: Dinkelbach, "On nonlinear fractional programming" (1967), for the steps.
     Differs from the source: sums are bounded in float64, and the last threshold is a bound, not a root.
@@ -111,13 +112,13 @@ def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
         exceeded = largest > 0
         if not exceeded.any():
             break
-        # The step is exact for the path that exceeds the threshold most. Without the factor, rounding could leave the
-        # threshold just below the mass of this path.
+        # The new threshold is the mass of the path that exceeds the old threshold most. Without the factor 1 + 1e-9,
+        # rounding could leave the threshold just below this mass.
         step = np.divide(largest, weight, out=np.ones(shape), where=exceeded & (weight > 0))
         threshold = np.where(exceeded, np.minimum((threshold + step) * (1 + 1e-9), 1.0), threshold)
         largest, weight = max_path_sums(paths, blocks, threshold)
     threshold = np.where(largest > 0, 1.0, threshold)
-    # 1 - c is rounded once, which is far below the slack of the terms.
+    # 1 - c is rounded once, by far less than the slack of the terms.
     low = np.maximum(1 - threshold[..., 1] - 1e-15, 0.0)
     return Masses(low, threshold[..., 0], exists)
 
@@ -171,7 +172,7 @@ def _extended(
     table: Int64[np.ndarray, "Q V"],
     kinds: Int64[np.ndarray, "Q V"],
 ) -> tuple[Float64[np.ndarray, "B P H K 2 Q"], Float64[np.ndarray, "B P H K 2 Q"]]:
-    """Return the largest sums of paths with one more symbol in front, from each state, and the weights along them."""
+    """Return the largest sums of paths with one more symbol in front, from each state, and these paths' weights."""
     new_sums, new_weights = np.full_like(sums, -np.inf), np.zeros_like(weights)
     for to, kind in zip(table.T, kinds.T, strict=True):
         other = sums[..., to] + terms[..., kind]

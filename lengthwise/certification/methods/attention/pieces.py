@@ -21,24 +21,26 @@ NUM_ROUNDS = 8
 """The number of times that the masses of the first layer are halved before its results become inputs."""
 
 MAX_NUMBERS = 1 << 28
-"""The largest number of slopes of all pieces of one block of lengths, in the feed-forward part. Wide nets get fewer
-pieces, so that a net without a bound does not take minutes."""
+"""The largest number of slopes of all pieces of one block of lengths, in the feed-forward part.
+
+Wide nets get fewer pieces, so that a search without success does not take minutes.
+"""
 
 PIECES_AT_ONCE = 256
-"""The number of pieces that are bounded at once."""
+"""The number of pieces whose results are bounded at once."""
 
 MIN_WIDTH = 1e-5
-"""The width of a piece that is not halved again: rounding alone moves a head's output by more than this."""
+"""A narrower piece is not halved again, because rounding alone moves a head's output by more than this."""
 
 SLACK = 1e-12
-"""The slack of sums of masses, and of bounds that follow from others: float64 is off by about 1e-15 there."""
+"""The slack of sums of masses, which float64 computes to about 1e-15."""
 
 TIE_SLACK = 1e-9
-"""The slack of shares that tie heads. Scores are smaller than 2^17, so their exponents are off by less than 1e-10."""
+"""The slack of bounds on one head's masses from another head's. Scores are below 2^17, so exponents err by < 1e-10."""
 
 
 class Pieces(NamedTuple):
-    """Boxes of masses, each with the kind of its last position, a piece of its input, and its right answer."""
+    """Boxes of masses, each with the kind of the last position, the index of a piece of its inputs, and the answer."""
 
     low: Float64[Tensor, "N H K"]
     high: Float64[Tensor, "N H K"]
@@ -58,7 +60,7 @@ class Halved(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The part of a layer behind its attention weights, from the values of its heads to its result."""
+    """The part of a layer after its attention weights, from the values of its heads to its result."""
 
     layer: TransformerLayer
     heads: Heads
@@ -68,7 +70,7 @@ class Head(NamedTuple):
 
     @property
     def num_slopes(self) -> int:
-        """The number of slopes of a piece in the feed-forward part: 4 D numbers, each with all inputs."""
+        """The number of slopes of a piece in the feed-forward part: 4 D numbers, each with a slope for every input."""
         num_kinds, num_heads, head_dim = self.heads.values.center.shape
         num_sides = head_dim if self.heads.states.low.shape[1] > 1 else 0
         width = num_heads * head_dim
@@ -76,22 +78,22 @@ class Head(NamedTuple):
 
 
 def head_of(layer: TransformerLayer, heads: Heads, length: int) -> Head:
-    """Return the part of a layer behind its attention weights, for strings of up to that length."""
+    """Return the part of a layer after its attention weights, for strings of up to `length` symbols."""
     return Head(layer, heads, heads.relative_error(length), ratio_bounds(heads))
 
 
 @torch.no_grad()
 def halved(head: Head, readout: nn.Sequential, pieces: Pieces) -> Halved:
-    """Halve pieces until the right answer leads in each, or until there are too many of them.
+    """Halve pieces until the right answer leads in each piece, or until there are too many pieces.
 
-    A string's masses lie in one of the two halves, so a margin for both halves is a margin for the whole.
+    A string's masses lie in one of the two halves, so a margin for both halves is a margin for the whole piece.
     """
     smallest, num_done = math.inf, 0
     max_pieces = min(MAX_PIECES, MAX_NUMBERS // head.num_slopes)
     while len(pieces.low):
         if num_done + len(pieces.low) > max_pieces:
             return Halved(-math.inf, num_done)
-        # The newest pieces come first: if no halving helps, this shows before there are many pieces.
+        # The newest pieces come first. If halving does not help, this shows before there are many pieces.
         newest = narrowed(pieces.at(slice(-PIECES_AT_ONCE, None)), head.ratios)
         pieces = pieces.at(slice(-PIECES_AT_ONCE))
         margins = margins_in(head, readout, newest)
@@ -108,9 +110,10 @@ def halved(head: Head, readout: nn.Sequential, pieces: Pieces) -> Halved:
 def narrowed(pieces: Pieces, ratios: tuple[Tensor, Tensor]) -> Pieces:
     """Cut away masses that no string can have, and drop pieces that become empty.
 
-    The masses of a head add up to 1. Masses of different heads are tied: let n_v be the sum of e^s of the first head
-    over the positions of symbol v. The sum of another head is n_v r_v, with r_v within `ratio_bounds`. So the other
-    mass is m_v r_v / (m_v r_v + sum of m_u r_u over all other u), which rises with m_v r_v and falls with all others.
+    The masses of a head add up to 1. The masses of two heads depend on each other. Let n_v be the sum of the first
+    head's e^s over the positions of kind v. Then the sum of another head is n_v r_v, with r_v within `ratio_bounds`. If
+    the first head has mass m_v, the other head has mass m_v r_v / (m_v r_v + sum of m_u r_u over all other u). This
+    mass rises with m_v r_v, and falls with all other m_u r_u.
     """
     low, high = pieces.low, pieces.high
     if low.shape[1] > 1:
@@ -120,7 +123,7 @@ def narrowed(pieces: Pieces, ratios: tuple[Tensor, Tensor]) -> Pieces:
         others_low, others_high = map(_others, (low_share, high_share))
         tied_low = low_share / (low_share + others_high)
         tied_high = high_share / (high_share + others_low)
-        # NaN comes from exponentials that overflow or vanish, and bounds nothing.
+        # NaN comes from exponentials that overflow or vanish, and is not a bound.
         low = torch.maximum(low, (tied_low - TIE_SLACK).nan_to_num(0.0, 0.0, 0.0))
         high = torch.minimum(high, (tied_high + TIE_SLACK).nan_to_num(1.0, 1.0, 1.0))
     others_low, others_high = map(_others, (low, high))
@@ -131,14 +134,14 @@ def narrowed(pieces: Pieces, ratios: tuple[Tensor, Tensor]) -> Pieces:
 
 
 def _others(shares: Float64[Tensor, "N H K"]) -> Float64[Tensor, "N H K"]:
-    """Return the sum of all other shares, in which small shares keep their digits."""
+    """Return the sum of all other shares, without a subtraction, so that small shares keep their digits."""
     is_own = torch.eye(shares.shape[-1], dtype=torch.bool)
     others: Tensor = shares[..., None, :].masked_fill(is_own, 0.0).sum(-1)
     return others
 
 
 def margins_in(head: Head, readout: nn.Sequential, pieces: Pieces) -> Float64[Tensor, " N"]:
-    """Return the smallest logit margin in each piece; it is minus infinity if float32 may overflow there."""
+    """Return a lower bound on the logit margin in each piece; minus infinity if float32 may overflow there."""
     return margins_of(readout, state_in(head, pieces), pieces.outputs)
 
 
@@ -163,8 +166,8 @@ def state_in(head: Head, pieces: Pieces) -> Affine:
 def states_after(head: Head, masses: Pieces) -> Intervals:
     """Return enclosures of a layer's results, [N, M, D], given one region of masses for each of N pairs.
 
-    The regions are halved first: over a small region, bounds keep more of what the numbers of a result share. If the
-    layer's inputs are in pieces already, its results have the same number of pieces.
+    The regions are halved first, because bounds over a small region keep more of what the numbers of a result have in
+    common. If the layer's inputs are already in pieces, its results have the same number of pieces.
     """
     num_inputs = head.heads.states.low.shape[1]
     rounds = NUM_ROUNDS if num_inputs == 1 else 0
@@ -177,16 +180,17 @@ def states_after(head: Head, masses: Pieces) -> Intervals:
             pieces = narrowed(Pieces(*map(torch.cat, halves)), head.ratios)
         state = state_in(head, pieces)
         low, high = state.center - state.radius, state.center + state.radius
-        # Some halves are empty; a copy of the first piece takes the place of each.
+        # Some halves are empty. A copy of the first piece replaces each of them.
         missing = num_inputs * 2**rounds - len(low)
         enclosures.append(Intervals(*(torch.cat([end, end[:1].expand(missing, -1)]) for end in (low, high))))
     return Intervals.stacked(enclosures)
 
 
 def attended(head: Head, pieces: Pieces) -> Affine:
-    """Return the heads' outputs sum_v m_v value_v, which have one input for each mass but one.
+    """Return the heads' outputs sum_v m_v value_v, with an input for each mass except one mass of each head.
 
-    The mass of one symbol is 1 minus all other masses. With its value u, the output is u + sum_v m_v (value_v - u).
+    The mass of one kind is 1 minus all other masses. If u is the value of this kind, the output is
+    u + sum_v m_v (value_v - u).
     """
     values = head.heads.values
     middle, radius = (pieces.low + pieces.high) / 2, (pieces.high - pieces.low) / 2
@@ -199,14 +203,14 @@ def attended(head: Head, pieces: Pieces) -> Affine:
     center = reference + (middle[..., None] * directions).sum(2)
     slope = torch.diag_embed((radius[..., None] * directions).permute(0, 3, 2, 1), dim1=1, dim2=-1)  # N H E K H
     slope = slope.permute(0, 1, 2, 4, 3).flatten(3).flatten(1, 2)
-    # Errors of weights are relative to the values; the part 1e-12 covers sums in float64.
+    # Errors of weights are relative to the values. The term 1e-12 covers sums in float64.
     size = values.size.amax(0)
     remainder = ((head.error + 1e-12) * size).flatten().expand(len(center), -1)
     # A value of kind k is off by directions_k a with |a| <= 1. The mean of the values is off by at most the sum of
     # high_k directions_k a.
     own = pieces.high[:, :, None, :, None] * values.directions.permute(1, 2, 0, 3)  # N H E K E
     if head.heads.states.low.shape[1] == 1:
-        # These directions are rounding alone, and need no inputs.
+        # These directions come from rounding alone, and need no inputs.
         off = torch.minimum(own.abs().sum((3, 4)), values.directions.abs().sum(-1).amax(0))
         remainder = remainder + off.flatten(1)
     else:
@@ -219,7 +223,7 @@ def attended(head: Head, pieces: Pieces) -> Affine:
 
 
 def _halves(head: Head, pieces: Pieces) -> tuple[Pieces, Pieces]:
-    """Return the lower and the upper halves of pieces, across the mass that moves the head's output most."""
+    """Return the lower and the upper halves of pieces, cut across the mass that moves the head's output most."""
     values = head.heads.values.center
     spread = (values.amax(0) - values.amin(0)).norm(dim=-1)  # H
     widths = (pieces.high - pieces.low) * spread[:, None]

@@ -1,4 +1,4 @@
-"""The largest length up to which a transformer is right on every string, by bounds on its attention."""
+"""The search for the largest length up to which bounds on attention prove a transformer right on every string."""
 
 from typing import Any
 
@@ -27,17 +27,19 @@ from lengthwise.models.transformer import Transformer
 from lengthwise.ops.intervals import Intervals
 
 MAX_LENGTH = 4_096
-"""The largest length that is tried, in symbols. The work of prover and checker is proportional to it."""
+"""The largest length that is tried, in symbols. The work of the prover and of the checker is proportional to it."""
 
 MIN_LENGTH = 10
-"""The smallest length that counts as a proof, in symbols. `certify` reads all strings of up to 12 symbols over two
-symbols, but only up to 7 over three."""
+"""The smallest length that counts as a proof, in symbols.
+
+With two symbols, `certify` reads all strings of up to 12 symbols anyway. With three, it reads only up to 7 symbols.
+"""
 
 NUM_BISECTIONS = 4
-"""The number of bisections of the first block of lengths that has no proof."""
+"""The number of bisections of the first block of lengths without a proof."""
 
 MAX_PRODUCTS = 1 << 22
-"""The largest number of products of a query's pieces and the pieces of all keys, in layers after the first."""
+"""The largest number of products of a query's pieces with the pieces of all keys, in layers after the first."""
 
 MAX_WEIGHTS = 1 << 24
 """The largest number of bounds on exponentials, and of sums along paths."""
@@ -50,10 +52,10 @@ class AttentionProver(Prover):
     A head's output at the last position is the mean of the values of all positions, weighted by attention. In the first
     layer, the value of a position depends on its symbol alone. The mass of a symbol is the sum of the weights of its
     positions. If a score depends on two symbols and their distance alone, the largest mass over all strings of a
-    regular language is a longest path (`masses`). The masses of all strings that end in the same state, with the same
-    symbol, then lie in a box, and so does the result of the first layer. A later layer sees the pair of symbol and
-    state in place of the symbol: its values and scores depend on pairs, up to the size of these boxes. The box of the
-    last layer's masses is halved until the right answer leads in each piece.
+    regular language is a longest path (`masses`). Now consider all strings that end with the same symbol in the same
+    state. One box contains their masses, and one box contains the first layer's results for them. For a later layer,
+    the pair of symbol and state replaces the symbol: its values and scores are determined by pairs, up to the size of
+    these boxes. The box of the last layer's masses is halved until the right answer leads in each piece.
 
     Source: ours.
     """
@@ -137,14 +139,18 @@ class Search:
         return heads, paths_of(heads, pairs)
 
     def _regions_up_to(self, index: int, newest: Masses) -> Pieces:
-        """Return bounds on a layer's masses over this block of lengths and all earlier blocks, in which keys may be."""
+        """Return bounds on a layer's masses over this block of lengths and all earlier blocks.
+
+        Prefixes of a string may have any of these lengths, and keys are results at prefixes.
+        """
         all_masses = [*self.masses[index], newest]
         low, high = np.ones_like(newest.low[0]), np.zeros_like(newest.high[0])
         for masses in all_masses:
             exists = masses.exists[0]
             low[exists] = np.minimum(low[exists], masses.low[0, exists])
             high[exists] = np.maximum(high[exists], masses.high[0, exists])
-        # No string of these lengths ends in a missing pair, so no path uses its bounds. Any finite bounds do.
+        # No string of these lengths ends in a pair that does not exist, so no path uses its bounds. Any finite bounds
+        # do.
         exists = np.any([masses.exists[0] for masses in all_masses], axis=0)
         source = np.where(exists, np.arange(len(exists)), exists.argmax())
         last = self.pairs[index].last[source]
@@ -154,8 +160,8 @@ class Search:
     def sets(self) -> dict[str, torch.Tensor]:
         """Return the last length of each block, and bounds for each block, last symbol, state, head and kind.
 
-        Bounds of layers below the last have the layer's number in their names. A file has a kind for each pair of a
-        symbol and a state, even if no string ends in the pair.
+        The names of bounds contain the layer's number, except in the last layer. In a file, each pair of a symbol and a
+        state has a kind, even if no string ends in the pair.
         """
         sets = {"lengths": torch.tensor([last for _, last in self.blocks])}
         for index, (pairs, masses) in enumerate(zip(self.pairs, self.masses, strict=True)):
@@ -198,7 +204,7 @@ def _check_products(num_kinds: int, num_heads: int) -> None:
 
 
 def _regions(pairs: Pairs, masses: Masses, num_inputs: int) -> Pieces:
-    """Return the boxes of masses of supervised strings: one for each pair in which they end and piece of its input."""
+    """Return the boxes of masses of supervised strings: one for each pair and each piece of the last layer's inputs."""
     outputs = pairs.machine.outputs[pairs.states]
     graded = np.repeat(np.flatnonzero(masses.exists[0] & (outputs != IGNORE)), num_inputs)
     inputs = np.resize(np.arange(num_inputs), len(graded))

@@ -18,17 +18,17 @@ from lengthwise.models.transformer import Transformer
 from lengthwise.ops.intervals import SMALLEST, UNIT, Intervals
 
 MIN_KEYS_PER_CHUNK = 64
-"""The smallest number of keys after which a kernel may rescale its sums. Torch's kernel takes 512 keys at a time."""
+"""The smallest number of keys between two rescalings of a kernel's sums. Torch's kernel takes 512 keys at a time."""
 
 ATTENTION_ULPS = 32
 """The largest error, in units, of an exponential inside attention; `kernels` measures it."""
 
 MAX_RELATIVE_ERROR = 0.02
-"""The largest first-order relative error of a head at which a factor of 1.05 covers all products of errors."""
+"""The largest relative error of a head, to first order. Up to it, a factor of 1.05 covers all products of errors."""
 
 
 class Values(NamedTuple):
-    """Enclosures of each head's values for each kind: all center + directions @ a with numbers a in [-1, 1].
+    """Enclosures of each head's values for each kind: all center + directions @ a with entries of a in [-1, 1].
 
     The values of one kind differ in few directions, because they depend on few attention masses (`masses`). An
     enclosure along these directions is much smaller than one along the axes.
@@ -48,8 +48,8 @@ class Heads(NamedTuple):
     """Bounds on the scores, values and inputs of a layer, which depend on kinds of positions and on distances alone.
 
     The kind of a position is its symbol in the first layer, and its symbol and state of the machine in later layers.
-    Scores have axes kind of the query, kind of the key, head, distance; the last axis has length 1 without positions.
-    `states` are the inputs of the layer, in pieces for each kind.
+    The axes of scores are the kind of the query, the kind of the key, the head, and the distance. Without an encoding
+    of positions, the last axis has length 1. `states` contains the inputs of the layer, in pieces for each kind.
     """
 
     scores: Intervals
@@ -59,13 +59,13 @@ class Heads(NamedTuple):
     def relative_error(self, length: int) -> float:
         """Return the largest relative error of a product of an attention weight and a value, on strings of a length.
 
-        A head computes sum_i e_i v_i / sum_i e_i. Kernels subtract the largest score so far from each score. If it
-        grows later, they multiply the sums so far by an exponential. Let r be the number of these products, at most
-        one for each chunk of keys.
+        A head computes sum_i e_i v_i / sum_i e_i. Kernels subtract the largest score so far from each score. When the
+        largest score grows, they multiply the sums so far by an exponential. Let r be the number of these products,
+        which is at most one for each chunk of keys.
 
         - The differences of scores that lead to e_i add up to at most 2 S, with S the largest size of a score. Each
-          rounds once, so the exponents of numerator and denominator are off by 2 S half units each.
-        - Numerator and denominator have up to r + 1 exponentials, of 32 units each, and as many products.
+          difference rounds once, so the exponents of numerator and denominator are off by 2 S half units each.
+        - Numerator and denominator have up to r + 1 exponentials, off by 32 units each, and as many products.
         - A sum of t terms is off by at most t half units, in numerator and denominator. Eight units are left for the
           quotient, and for the products with the values.
         """
@@ -80,8 +80,9 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     """Return the layers of a model whose formula has bounds.
 
     Raises:
-        ValueError: the model has another encoding of positions, a tied read-out, a part after the embedding that is not
-            a LayerNorm, or a part or a weight that `check_usual` rejects.
+        ValueError: the encoding of positions has no bounds, the read-out is not linear, or `check_usual` rejects a
+            part or a weight. A part after the embedding is not a LayerNorm. The number of heads or the activation is
+            not as configured. The embedding has a max_norm.
     """
     config = model.config
     if config.readout != "linear":
@@ -92,20 +93,20 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     assert isinstance(read_in, SymbolReadIn)
     if type(read_in.norm) not in (nn.LayerNorm, nn.Identity):
         raise ValueError(
-            f"model: expected a LayerNorm or nothing after the embedding, got a {type(read_in.norm).__name__}; make "
-            "the model again, and load its weights"
+            f"model: expected a LayerNorm or nothing after the embedding, got a {type(read_in.norm).__name__}; build "
+            "the model again, as its settings imply"
         )
     sizes = PositionSizes(config.d_model, config.num_heads, config.num_layers, read_in.positions.sizes.max_positions)
     distances.check_encoding(read_in.positions, sizes)
     layers = []
     for layer in model.layers:
         assert isinstance(layer, TransformerLayer)
-        if layer.num_heads != config.num_heads:  # a plain attribute, while angles follow the settings
+        if layer.num_heads != config.num_heads:  # a plain attribute, but angles follow the settings
             raise ValueError(
-                f"model: expected layers of {config.num_heads} heads, as configured, got {layer.num_heads}; make the "
+                f"model: expected layers of {config.num_heads} heads, as configured, got {layer.num_heads}; build the "
                 "model again, and load its weights"
             )
-        # The layer's activation is a plain attribute, which neither weights nor parts show.
+        # The layer's activation is a plain attribute, which is neither a weight nor a part.
         activation = layer.activation
         is_usual = type(activation) is partial and (activation.func, activation.args) == (F.gelu, ())
         if not is_usual or activation.keywords != {"approximate": "tanh"}:  # type: ignore[attr-defined]
@@ -133,7 +134,7 @@ def heads_of(model: Transformer, index: int, states: Intervals, max_length: int)
     """Return the bounds of a layer for strings of up to `max_length` symbols, given its inputs [K, M, D].
 
     Raises:
-        ValueError: a score may overflow in float32.
+        ValueError: a score or a value may overflow in float32.
     """
     layer = model.layers[index]
     assert isinstance(layer, TransformerLayer)
@@ -144,12 +145,12 @@ def heads_of(model: Transformer, index: int, states: Intervals, max_length: int)
     query, key, value = (_by_head(part, layer.num_heads) for part in mapped.split([width] * 3))
     scores = distances.scores_by_distance(model.read_in.positions, index, query, key, max_length)
     if not bool(scores.size.isfinite().all() & value.size.isfinite().all()):
-        raise ValueError("model: expected scores and values that float32 represents, got some that may overflow")
+        raise ValueError("model: expected finite scores and values, got some that may overflow in float32")
     return Heads(scores, values_of(value), states)
 
 
 def values_of(pieces: Intervals) -> Values:
-    """Return enclosures of the pieces [K, M, H, E] of each kind and head, along the pieces' principal directions."""
+    """Return an enclosure, for each kind and head, of the pieces [K, M, H, E], along their principal directions."""
     pieces = Intervals(pieces.low.transpose(1, 2), pieces.high.transpose(1, 2))  # K H M E
     middle = pieces.center.mean(2, keepdim=True)
     points = pieces.center - middle

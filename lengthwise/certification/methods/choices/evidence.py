@@ -1,4 +1,4 @@
-"""Evidence of a recurrence with finitely many states: the largest number of a column chooses the next state."""
+"""Evidence of a recurrence with one-hot states: the largest number of a column determines the next state."""
 
 from typing import Literal
 
@@ -8,18 +8,18 @@ from lengthwise.certification.parts import Count, PositiveCount
 
 @EVIDENCE.register("choices")
 class ChoiceEvidence(Evidence):
-    """The enumeration of all states that a recurrence with a single 1 in each column may reach, and of all steps.
+    """All states that a recurrence with a single 1 in each column may reach, and all steps that it may take.
 
-    `num_undecided`: the number of columns in which rounding may decide which number is the largest; the steps include
-    each choice. `logit_margin`: the smallest lead of an answer over other answers; None if the task has only one
-    answer.
+    `num_undecided`: the number of columns in which rounding may decide which number is the largest. The steps then
+    include each choice that rounding allows. `logit_margin`: the smallest lead of an answer over other answers; None if
+    the task has only one answer.
     """
 
     requires = Requirement(
         "transducer",
         {"pd-ssm": {"diagonal": "none", "driven": False, "form": "scatter", "num_layers": 1}},
     )
-    assumes = "the model's states and steps are those enumerated"
+    assumes = "the model has no states and steps other than the enumerated ones"
 
     method: Literal["choices"] = "choices"
     num_states: PositiveCount
@@ -28,7 +28,7 @@ class ChoiceEvidence(Evidence):
     logit_margin: float | None
 
     def describe(self) -> str:
-        undecided = f"in {self.num_undecided} columns rounding may decide; " if self.num_undecided else ""
+        undecided = f"in {self.num_undecided} columns rounding may decide the step; " if self.num_undecided else ""
         return (
             f"{self.num_states:,}, all {self.num_steps:,} steps enumerated; {undecided}"
             f"{describe_lead(self.logit_margin)}"

@@ -23,20 +23,20 @@ MIN_EXPONENTIAL = 1e-290
 """The floor of an upper bound on an exponential. Float64 has all its digits there, and rounding adds far more."""
 
 SUM_SLACK = 1e-9
-"""The relative slack of a float64 sum of exponentials, from which one term is subtracted."""
+"""The relative slack of a float64 sum of exponentials. One term is subtracted from this sum, which loses digits."""
 
 MAX_NUMBERS = 1 << 24
-"""The largest number of numbers in the one-hot states after all steps: about 2 GB with their bounds."""
+"""The largest number of entries in the one-hot states after all steps: about 2 GB with their bounds."""
 
 
 @PROVERS.register("choices")
 class ChoiceProver(Prover):
     """A proof that a PD-SSM with one-hot states answers like the machine that was extracted from it.
 
-    Without input and diagonal, each state is a one-hot vector to the last bit, since steps copy numbers and add zeros
-    to a 1. The largest number of a column decides where its 1 goes. If rounding may decide which number is the largest,
-    each choice is enumerated. The answer depends on the state and the latest symbol. It is bounded for each such pair
-    that a string may reach, together with the machine's state.
+    If the layer has no input and no diagonal, each state is a one-hot vector to the last bit, because steps copy
+    numbers and add zeros to a 1. The largest number of a column determines the next state. If rounding may decide which
+    number is the largest, each choice is enumerated. The answer depends on the state and the latest symbol. It is
+    bounded for each state, latest symbol and machine's state that a string may reach together.
     """
 
     reader = "recurrent"
@@ -60,10 +60,10 @@ class ChoiceProver(Prover):
         triples = torch.tensor(_reached(choices, machine))
         outputs = torch.tensor(machine.outputs)[triples[:, 2]]
         if not bool((needed := outputs != IGNORE).any()):
-            raise Unproved("no string has an answer")
+            raise Unproved("the task has no answer to any string")
         states, symbols = triples[needed, 0], triples[needed, 1]
-        # One-hot vectors have no error. Each operation below rounds as the layer does: the linear map, the product with
-        # d, their sum, and the residual sum.
+        # One-hot vectors are exact. The operations below follow the layer, and each adds its own rounding: the linear
+        # map, the product with d, the sum of both, and the residual sum.
         one_hot = Intervals.around(nn.functional.one_hot(states, layer.num_states).double())
         skipped = Intervals.around(layer.d.double()) * features[symbols]
         stream = embedded[symbols] + (one_hot.linear(layer.w.weight, layer.w.bias.double()) + skipped)
@@ -83,35 +83,36 @@ class ChoiceProver(Prover):
 
 
 def _choices(layer: PDSSMLayer, features: Intervals) -> Bool[Tensor, "V N N"]:
-    """Return a mask of the numbers in each column of each symbol's matrix that may be the largest in float32."""
+    """Return a mask of the numbers in each symbol's matrix that may be the largest of their column in float32."""
     mixtures = _softmax(features.linear(layer.mixture_map.weight))
     size = layer.num_states
     matrices = mixtures.linear(layer.dictionary.double().flatten(1).T)
     low, high = (end.unflatten(-1, (size, size)) for end in (matrices.low, matrices.high))
     # A number cannot be the largest if another number's lower bound is above its upper bound. Equal bounds may be a
-    # tie, which machines resolve differently, so they stay possible. If a bound is NaN, all numbers stay possible.
+    # tie, which computers resolve differently, so both numbers stay possible. If a bound is NaN, all numbers do.
     impossible: Tensor = high < low.amax(-2, keepdim=True)
     return ~impossible
 
 
 def _softmax(logits: Intervals) -> Intervals:
-    """Return bounds on the softmax along the last axis.
+    """Return bounds on the softmax along the last axis; its outputs are called shares.
 
-    A share is largest at the high end of its own logit and the low ends of all others, and smallest at the opposite
-    ends.
+    A share is largest at the high end of its own logit and the low ends of all other logits. It is smallest at the
+    opposite ends.
     """
-    # The net subtracts the largest logit first. That difference is at most twice the largest size, and is rounded once.
+    # The net subtracts the largest logit first. The difference is at most twice the largest size, and is rounded once.
     logits = logits.rounded(2 * logits.size.amax(-1, keepdim=True))
     shift = logits.high.amax(-1, keepdim=True)  # so that no exponential overflows; the shift itself cancels
     low, high = ((end - shift).exp() for end in (logits.low, logits.high))
     # Logits far below the shift may be the largest logits at some point of the set, so an upper end must not underflow.
     high = high.clamp(min=MIN_EXPONENTIAL)
     count = low.shape[-1]
-    # A sum minus its largest term has lost digits of the other terms. The slack is far above `count` units of 2^-53.
+    # If the largest term is subtracted from a sum, digits of the other terms are lost. The slack is far above `count`
+    # units of 2^-53.
     others_high = high.sum(-1, keepdim=True) * (1 + SUM_SLACK) - high
     others_low = low.sum(-1, keepdim=True) * (1 - SUM_SLACK) - low
-    # `others_low` may come out negative; the clamp keeps the denominator at least `high`. Rounding: an exponential in
-    # the numerator and in the sum, which has `count` terms.
+    # `others_low` may be negative because of the slack. The clamp keeps the denominator at least `high`. Float32 rounds
+    # an exponential in the numerator, and exponentials in the sum, which has `count` terms.
     shares = Intervals(low / (low + others_high), high / (high + others_low.clamp(min=0)))
     return shares.rounded(shares.size, 2 * ULPS + count)
 
@@ -119,8 +120,8 @@ def _softmax(logits: Intervals) -> Intervals:
 def _reached(choices: Bool[Tensor, "V N N"], machine: Transducer) -> list[tuple[int, int, int]]:
     """Return all steps from pairs that a string may reach, as (model's next state, symbol, machine's next state).
 
-    A pair is a state of the model and a state of the machine. The list of pairs grows during the loop, which is a
-    breadth-first search of the product of model and machine.
+    A pair is a state of the model and a state of the machine. The loop is a breadth-first search of the product of
+    model and machine: it appends new pairs to the list that it reads.
     """
     table = machine.semiautomaton.table.tolist()
     targets = [[column.nonzero().flatten().tolist() for column in columns] for columns in choices.mT]
@@ -138,7 +139,7 @@ def _reached(choices: Bool[Tensor, "V N N"], machine: Transducer) -> list[tuple[
         if len(pairs) > MAX_PAIRS or len(steps) * len(choices[0]) > MAX_NUMBERS:
             raise ValueError(
                 f"model: expected no more than {MAX_PAIRS:,} pairs of states to enumerate, and {MAX_NUMBERS:,} numbers "
-                "after their steps, got more"
+                "in the states after all steps, got more"
             )
     return steps
 

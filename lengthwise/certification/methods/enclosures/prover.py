@@ -1,4 +1,4 @@
-"""Proof by zonotope enclosures around the prototypes of a machine: the model maps enclosures into one another."""
+"""Proof by zonotope enclosures around the prototypes: each merge maps enclosures into the enclosure of its class."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -32,13 +32,13 @@ MAX_BYTES = 1_000_000_000
 MIN_ROUNDS = 2
 """The smallest number of rounds: a search is not started if its budget allows fewer."""
 MAX_FIRST_ORDER_ROUNDS = 16
-"""The largest number of rounds with tangents, which only find a start for the search."""
+"""The largest number of first-order rounds, which only find a start for the search."""
 CONVERGED_GROWTH = 1.01
-"""First-order enclosures count as converged once a round enlarges the largest radius by at most this factor."""
+"""First-order enclosures count as converged when a round enlarges the largest radius by at most this factor."""
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
-"""Each new enclosure is wider than its bounds by this factor and this term, so that the next bounds may fit into it."""
+"""New enclosures are wider than the bounds in them by this factor and this term, so that the next bounds may fit."""
 FREE_FRACTION = 0.02
-"""The fraction of an enclosure that its bounds must leave free, because the checker's bounds are a little wider."""
+"""The fraction of a radius that bounds must leave free, because the separate checker's bounds are a little wider."""
 
 
 class _Enclosures(NamedTuple):
@@ -59,7 +59,7 @@ class Search(NamedTuple):
 
 
 class _Windows(NamedTuple):
-    """The windows of classes that occur in strings, the class of each merge, and a mask of the classes of merges."""
+    """The windows of classes that occur in strings, the classes of their merges, and a mask of the latter classes."""
 
     parts: Int64[Tensor, "M C"]
     targets: Int64[Tensor, " M"]
@@ -68,26 +68,28 @@ class _Windows(NamedTuple):
 
 @torch.no_grad()
 def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: int = MAX_BOUNDED) -> Search:
-    """Search for enclosures around the prototypes such that every merge maps enclosures into an enclosure.
+    """Search for enclosures of the prototypes such that every merge maps enclosures into the enclosure of its class.
 
     The search starts at the result of `first_order_enclosures`, which is cheap and proves nothing. Each round bounds
-    all windows of the table. If all bounds lie within the enclosures of their classes, the search ends. Otherwise each
-    class gets an enclosure that contains the bounds of all windows that lead to it.
+    the merges of all windows in the table. If all bounds lie within the enclosures of their classes, the search ends.
+    Otherwise each class gets an enclosure that contains the bounds of all merges of this class.
 
     The proof is by induction on the levels of the tree. Each state that the float32 model computes is in the enclosure
-    of its class, for every string of every length. If all logit margins are positive, its answer is the machine's.
+    of its class, for every string of every length. If all logit margins are positive, the model gives the machine's
+    answers.
 
     The axes of an enclosure are the directions in which the states of its class differ. These are few, while a box
     along the coordinates would be wide in all directions.
 
     Raises:
         ValueError: the model is not a `RegularGPT` of variant merge, or has other parts. The extraction belongs to
-            another model. Two rounds over the table are more than `max_merges`, or take more than `MAX_BYTES`.
+            another model. Two rounds over the table have more than `max_merges` merges, or the bounds take more than
+            `MAX_BYTES`.
 
     Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004), for the bounds; Girard,
         "Reachability of uncertain linear systems using zonotopes" (2005), for sets of this form.
-    Differs from the source: after every round, an enclosure is an interval hull along its own axes, and it covers all
-        rounding of float32.
+    Differs from the source: after every round, an enclosure is the interval hull of the bounds of its class, along its
+        own axes. It covers all rounding of float32.
     """
     layer, readout = _parts_of(model)
     windows, leaves = _windows(extraction), model.tree.leaves
@@ -101,7 +103,7 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
         )
     _check_memory(layer, windows)
     assert isinstance(extraction.fine, TreeMachine)
-    # The root of a string is a merged state, so only classes of merges need an answer.
+    # The root of every tree is a merged state, so only classes of merges need an answer.
     outputs = torch.tensor(extraction.fine.outputs)[windows.reached]
     subject = f"enclosures of {len(outputs)} classes of radius {extraction.radius:.2g}"
     enclosures, growth = first_order_enclosures(layer, extraction, windows)
@@ -116,10 +118,10 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
             return Search(None, f"{subject} hold states of several answers", num_merges)
         num_merges += len(windows.parts)
         merged = _merged(layer, enclosures, windows)
-        # This comparison is the proof, together with the margin of the same enclosures. The search only guesses.
+        # This comparison and the margin of the same enclosures are the proof. The rest of the search only guesses.
         if all(_is_inside(enclosures, classes, bounds) for classes, bounds in _pairs(windows.targets, merged)):
             return Search(_evidence(enclosures, margin), "", num_merges, enclosures)
-        # The numbers of a merged state have mean square 1, since it is normalized. Bounds wider than 1 exclude little.
+        # A merged state is normalized, so its numbers have mean square 1. Bounds wider than 1 exclude little.
         if not all(bool((bounds.radius <= 1).all()) for bounds in merged):
             break
         enclosures = _around(enclosures, windows.targets, merged)
@@ -128,7 +130,7 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
 
 
 def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
-    """Return the layer and the read-out; raise a ValueError if their formulas have no bounds."""
+    """Return the model's layer and its read-out; raise a ValueError if their formulas have no bounds."""
     layer, readout = model.tree.layers[0], model.readout
     # Exact types, because a subclass may compute another formula.
     if type(model) not in (RegularGPT, CodebookGPT) or type(layer) is not MergeLayer:
@@ -143,42 +145,46 @@ def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
 
 
 def _merged(layer: MergeLayer, enclosures: _Enclosures, windows: _Windows) -> list[Affine]:
-    """Return bounds on all merges, in chunks."""
+    """Return bounds on the merges of all windows, in chunks."""
     return [merge_bounds(layer, _parts(enclosures, chunk)) for chunk in windows.parts.split(MAX_WINDOWS_PER_CHUNK)]
 
 
 def _check_memory(layer: MergeLayer, windows: _Windows) -> None:
-    """Reject windows whose tangents or bounds take too much memory, before any are computed."""
+    """Reject windows whose tangents or bounds would take too much memory."""
     if (size := max(num_bytes(layer, *windows.parts.shape))) > MAX_BYTES:
         raise ValueError(
-            f"extraction: expected merges whose bounds take no more than {MAX_BYTES:,} bytes, got {size:,}; a narrower "
-            "model takes fewer"
+            f"extraction: expected merges whose bounds take no more than {MAX_BYTES:,} bytes, got {size:,}; a model "
+            "with a smaller d_model takes fewer"
         )
 
 
 def num_bytes(layer: MergeLayer, num_windows: int, chunk_size: int) -> tuple[int, int]:
     """Return the memory of all tangents, and of all bounds, in bytes.
 
-    The bounds are the slopes of all merges, and the slopes of one chunk's hidden units. The inputs of a merge's affine
-    form are the sides of its parts and the remainders that became inputs. Remainders become inputs after the first
-    function of each part, after attention, and after the norm and the hidden units of each block.
+    The memory of bounds is taken by the slopes of all merges, and the slopes of the hidden units in one chunk. The
+    inputs of a merge's affine form are the sides of its parts, and remainders that became inputs. Remainders become
+    inputs after the tanh of each part, after attention, and after the norm and the hidden units of each block.
     """
     width = len(layer.gain)
     hidden = [block.widen.out_features for block in layer.feed_forwards if isinstance(block, FeedForward)]
     num_inputs = (2 * chunk_size + 1 + len(hidden)) * width + sum(hidden)
-    at_a_time = 4 * min(num_windows, MAX_WINDOWS_PER_CHUNK) * max(hidden)  # a few forms of the widest layer
+    at_a_time = 4 * min(num_windows, MAX_WINDOWS_PER_CHUNK) * max(hidden)  # four forms of the widest layer
     return 4 * num_windows * chunk_size * width**2, 4 * num_inputs * (num_windows * width + at_a_time)
 
 
 def _extent(enclosures: _Enclosures) -> float:
-    """Return the sum, over all classes, of half the diagonal of the enclosure."""
+    """Return the sum over all classes of half the diagonal of the class's enclosure."""
     return float(torch.linalg.vector_norm(enclosures.radius, dim=1).sum())
 
 
 def _diverges(extents: Sequence[float]) -> bool:
-    """Return whether the last round added more than the round before; in a search that converges, rounds add less."""
+    """Return whether the last round added more to the extent than the round before.
+
+    In a search that converges, each round adds less than the round before.
+    """
     *_, first, second, third = (0.0, 0.0, 0.0, *extents)
-    # A round that adds less than a thousandth does not count as divergence, whatever the round before added.
+    # A round that adds less than a thousandth of the extent does not count as divergence, whatever the round before
+    # added.
     return len(extents) > 2 and third - second > max(second - first, 0.001 * second)
 
 
@@ -195,11 +201,11 @@ def _windows(extraction: Extraction) -> _Windows:
 def first_order_enclosures(
     layer: MergeLayer, extraction: Extraction, windows: _Windows
 ) -> tuple[_Enclosures | None, float]:
-    """Return the enclosures that converge if each merge is replaced by its tangent, and their growth in the last round.
+    """Return the limit of the enclosures if each merge is replaced by its tangent, and their growth in the last round.
 
-    f(p + d) is replaced by f(p) + J d, with the Jacobian J at the prototypes p from one backward pass. So a round costs
-    only matrix products. The enclosures are None if they do not converge. They prove nothing: a proof must also bound
-    the difference between a merge and its tangent.
+    A merge f(p + d) is replaced by f(p) + J d, with the Jacobian J at the prototypes p. All Jacobians are computed
+    once, so a round costs only matrix products. The enclosures are None if they do not converge. They prove nothing: a
+    proof must also bound the difference between a merge and its tangent.
     """
     images, tangents = _tangents(layer, extraction.prototypes[windows.parts])
     if not bool(tangents.isfinite().all()):
@@ -211,7 +217,7 @@ def first_order_enclosures(
     largest = float(torch.linalg.vector_norm(points, dim=1).max())
     extent, growth = 0.0, 0.0
     for _ in range(MAX_FIRST_ORDER_ROUNDS):
-        # Rounding is left out here, and so is curvature: the start only has to be near to enclosures that close.
+        # Rounding and curvature are left out here: the start only has to be close to enclosures that give a proof.
         merged = []
         chunks = (array.split(MAX_WINDOWS_PER_CHUNK) for array in (windows.parts, images, tangents))
         for parts, image, tangent in zip(*chunks, strict=True):
@@ -222,7 +228,8 @@ def first_order_enclosures(
         enclosures = _around(enclosures, windows.targets, merged)
         before, extent = extent, float(torch.linalg.vector_norm(enclosures.radius, dim=1).max())
         growth = extent / before if before else 0.0
-        # The first round starts at points, so only the second has a growth. `not <=` also holds for NaN.
+        # The first round starts at points, so growth is known only from the second round on. `not <=` also holds for
+        # NaN.
         if growth and not extent <= largest:
             return None, growth
         if growth and growth <= CONVERGED_GROWTH:
@@ -272,14 +279,14 @@ def _extents(
 
 def _is_inside(enclosures: _Enclosures, classes: Int64[Tensor, " N"], bounds: Affine) -> bool:
     """Return whether bounds are in the enclosures of their classes; bounds that are NaN never are."""
-    # The transpose of the axes serves as their inverse. They are orthonormal up to float64 rounding, about 1e-15, which
-    # the free fraction covers.
+    # The transpose of the axes serves as their inverse. The axes are orthonormal up to float64 rounding, about 1e-15,
+    # which `FREE_FRACTION` covers.
     offset, radius = _extents(enclosures, classes, bounds)
     return bool((offset.abs() + radius <= (1 - FREE_FRACTION) * enclosures.radius[classes]).all())
 
 
 def _around(enclosures: _Enclosures, targets: Int64[Tensor, " M"], merged: list[Affine]) -> _Enclosures:
-    """Return, for each class, an enclosure of the bounds of all windows that lead to it; leaves stay points."""
+    """Return, for each class, an enclosure of the bounds on all merges of this class; leaves stay points."""
     count, width = enclosures.center.shape
     mean = torch.zeros_like(enclosures.center).index_add_(0, targets, torch.cat([bounds.center for bounds in merged]))
     mean = mean / targets.bincount(minlength=count).clamp(min=1)[:, None]
@@ -292,7 +299,7 @@ def _around(enclosures: _Enclosures, targets: Int64[Tensor, " M"], merged: list[
     # The eigenvectors are the directions in which the bounds of a class differ. They need not be accurate: whatever the
     # axes are, `_is_inside` checks the result.
     turned = _Enclosures(mean, torch.linalg.eigh(spread).eigenvectors, enclosures.radius)
-    # The hull of all bounds along the new axes: each bound is an offset and the largest distance from it.
+    # The hull of all bounds along the new axes: a bound extends `radius` in both directions from its `offset`.
     lowest, highest = torch.full_like(mean, torch.inf), torch.full_like(mean, -torch.inf)
     for classes, bounds in _pairs(targets, merged):
         offset, radius = _extents(turned, classes, bounds)
@@ -308,7 +315,7 @@ def _around(enclosures: _Enclosures, targets: Int64[Tensor, " M"], merged: list[
 
 
 def _parts(enclosures: _Enclosures, windows: Int64[Tensor, "M C"]) -> list[Affine]:
-    """Return the enclosures of the parts of each window, oldest first; each side of each part is a distinct input."""
+    """Return the enclosures of the parts of each window, oldest first; each side of each part has its own input."""
     chunk, width = windows.shape[1], enclosures.center.shape[1]
     parts = []
     for index, classes in enumerate(windows.T):
@@ -316,7 +323,7 @@ def _parts(enclosures: _Enclosures, windows: Int64[Tensor, "M C"]) -> list[Affin
         slope[:, :, index] = enclosures.axes[classes] * enclosures.radius[classes][:, None]
         center = enclosures.center[classes]
         # The float32 slope rounds each axes_ij r_j once. A row of the axes has norm 1, so its errors add up to at most
-        # one rounding of |r| (Cauchy-Schwarz); four are allowed.
+        # one rounding of |r| (Cauchy-Schwarz). Four are allowed.
         rounded = 4 * ROUNDING * torch.linalg.vector_norm(enclosures.radius[classes], dim=-1, keepdim=True)
         parts.append(Affine(center, slope.flatten(-2), rounded.expand_as(center)))
     return parts
@@ -337,7 +344,7 @@ class EnclosureProver(Prover):
 
     @classmethod
     def applies_to(cls, model: TreeModel) -> bool:
-        # Merges of other trees have no bounds, and method `exact` follows the merges of a bare layer.
+        # Merges of models other than RegularGPT have no bounds. Method `exact` covers the merges of bare layers.
         return isinstance(model, RegularGPT) and type(model.tree.layers[0]) is not BareLayer
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ class ExactEvidence(Evidence):
     """
 
     requires = Requirement("tree", {"regular-gpt": {"variant": "bare", "thickness": 1}})
-    assumes = "the model merges its states as the machine does, without an error of rounding"
+    assumes = "the model merges its states as the machine does, without rounding errors"
 
     method: Literal["exact"] = "exact"
     num_prototypes: PositiveCount
@@ -27,5 +27,5 @@ class ExactEvidence(Evidence):
     def check_numbers(self, certificate: Certificate) -> None:
         closure = certificate.closure
         if closure is None or (self.num_prototypes, closure.radius) != (closure.num_prototypes, 0):
-            raise ValueError("evidence: expected a class for each of the states, got fewer; certify again")
+            raise ValueError("evidence: expected one class of radius 0 for each state, got others; certify again")
         check_lead(self.logit_margin, certificate)

@@ -19,18 +19,18 @@ from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.intervals import LARGEST, Intervals, binary_digits, is_size_exact
 
 MAX_NUMBERS = 1 << 20
-"""The largest number of hidden activations in a chunk of merges. They take 8 MB and stay in a processor's cache."""
+"""The largest number of hidden activations in a chunk of merges. They take 8 MB, and fit in a processor's cache."""
 
 
 class ExactMap:
-    """A map W x + b for the columns x of a matrix, which float32 computes without error; W is sparse.
+    """A map W x + b of the columns x of a matrix, which float32 computes without error; W is stored as a sparse matrix.
 
     Weights, biases and columns are multiples of powers of two, and so are all partial sums, in any order. The sums stay
-    below 2^22 times the smallest such power (`Intervals.is_sum_exact`). So float32 and float64 represent all digits of
-    these sums.
+    below 2^22 times the smallest such power (`is_size_exact`). So float32 and float64 represent all digits of these
+    sums.
 
     Raises:
-        Unproved: the weights, the biases, or columns of a later call are not such numbers.
+        Unproved: float32 could round a result, because of the weights, the biases, or the columns of a later call.
 
     Example:
         >>> half = ExactMap(torch.tensor([[0.5, 1.0]]), None)
@@ -49,26 +49,27 @@ class ExactMap:
     def __call__(self, columns: Float64[Tensor, "D M"]) -> Float64[Tensor, "E M"]:
         size = self.sizes @ columns.abs().amax(1) + self.bias.abs()  # an upper bound for all columns at once
         if not is_size_exact(size, self.digits + _digits_of(columns)):
-            raise Unproved("merges are rounded")
+            raise Unproved("float32 may round the merges")
         image: Tensor = torch.addmm(self.bias[:, None].expand(-1, columns.shape[1]), self.weight, columns)
         return image
 
 
 def _digits_of(numbers: Tensor) -> int:
     if (digits := binary_digits(numbers)) is None:
-        raise Unproved("merges are rounded")
+        raise Unproved("float32 may round the merges")
     return digits
 
 
 class ExactMerges:
     """The float32 merges of windows of given states, oldest first, for layers that merge without error.
 
-    If all keys are 0, the scores are the biases r[h, j] of positions. If one position leads by more than the
-    exponential can represent, its weight is 1 and the other weights are 0. Then the head copies the value at this
+    If all keys are 0, the scores are the biases r[h, j] of positions. If one position leads by so much that all other
+    exponentials round to 0, its weight is 1 and the other weights are 0. Then the head copies the value at this
     position. The rest of the layer consists of exact maps (`ExactMap`) and ReLU.
 
     Raises:
-        Unproved: a key is not 0, no position leads by that much, or a sum is rounded, possibly in a later call.
+        Unproved: a key is not 0, no position leads by that much, a query may overflow, or float32 may round a sum,
+            possibly in a later call.
     """
 
     def __init__(self, layer: BareLayer, points: Float64[Tensor, "K D"]) -> None:
@@ -77,14 +78,14 @@ class ExactMerges:
             key_bias, value_bias = (part.double() for part in layer.to_key_value.bias.chunk(2))
         else:
             key_bias = value_bias = torch.zeros(len(keys), dtype=torch.float64)
-        # Scores are q.k / sqrt(d) + r. With keys of 0, q.k is 0 for every finite query, without rounding, so a score is
-        # the parameter r.
+        # Scores are q.k / sqrt(d) + r. If all keys are 0, q.k is 0 for every finite query, without rounding. So a score
+        # is the parameter r.
         ahead = layer.bias.double().topk(2, 1)
         leads = bool((ahead.values[:, 0] - ahead.values[:, 1] > NEVER_SEEN[layer.bias.dtype]).all())
         queries = Intervals.around(points).linear(layer.to_query.weight, layer.to_query.bias)
         is_finite = bool((queries.size < LARGEST).all())  # a key of 0 times an infinite query would be NaN
         if bool(keys.any()) or bool(key_bias.any()) or not (leads and is_finite):
-            raise Unproved("a head attends to more than one position, so its merges are rounded")
+            raise Unproved("a head may attend to more than one position, so float32 may round its merges")
         self.values = ExactMap(values, value_bias)(points.T).split(values.shape[0] // layer.num_heads)
         self.positions = (-1 - ahead.indices[:, 0]).tolist()  # scores are newest first
         (feed_forward,) = layer.feed_forwards
@@ -96,8 +97,8 @@ class ExactMerges:
     def __call__(self, windows: Int64[Tensor, "M C"]) -> Float64[Tensor, "D M"]:
         """Return the merged states as columns; windows contain indices of points."""
         heads = [value[:, windows[:, index]] for value, index in zip(self.values, self.positions, strict=True)]
-        # A head's weights are exactly 1 and 0, so its sum is a copy. Each map rejects sums that it would round, and
-        # ReLU rounds nothing.
+        # A head's weights are exactly 1 and 0, so its sum is a copy. Each map rejects sums that float32 could round,
+        # and ReLU rounds nothing.
         return self.narrow(self.widen(self.to_output(torch.cat(heads))).relu_())
 
 
@@ -117,12 +118,12 @@ class ExactProver(Prover):
         # Exact types, because a subclass may compute another formula.
         if type(model) is not RegularGPT or type(layer) is not BareLayer or len(model.tree.layers) > 1:
             names = f"{type(model).__name__} with a {type(layer).__name__}"
-            raise ValueError(f"model: exact merges are proved for a RegularGPT of variant bare, got a {names}")
+            raise ValueError(f"model: expected a RegularGPT of variant bare with one layer, got a {names}")
         assert isinstance(layer, BareLayer)
         kinds = {BareLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.Identity, nn.Linear, nn.Embedding}
         check_usual(model, kinds)
         if not isinstance(readout, nn.Sequential) or [type(part) for part in readout] != [nn.Identity, nn.Linear]:
-            raise ValueError("model: exact merges are proved with a linear read-out, got another read-out")
+            raise ValueError("model: expected a read-out that is one linear map, got another read-out")
         machine = extraction.fine
         points = extraction.prototypes.double()
         leaves = model.tree.leaves
@@ -137,10 +138,10 @@ class ExactProver(Prover):
         answered = outputs != IGNORE
         linear = readout[1]
         assert isinstance(linear, nn.Linear)
-        # States have no error, but logits are rounded: `margin` subtracts this rounding.
+        # States are exact, but float32 rounds logits: `margin` subtracts this rounding.
         lead = margin(linear, Intervals.around(points[answered]), outputs[answered])
         if not lead > 0:  # a lead that is NaN also ends here
-            raise Unproved("the logits of a state are too close to each other")
+            raise Unproved("the logits of some state are too close to each other")
         self.sets = {"points": points}
         return ExactEvidence(num_prototypes=len(points), num_merges=len(windows), logit_margin=finite_or_none(lead))
 
@@ -150,6 +151,6 @@ class ExactProver(Prover):
         merges, columns = ExactMerges(layer, points), points.T.contiguous()
         size = max(1, MAX_NUMBERS // len(merges.widen.bias))
         for chunk, classes in zip(windows.split(size), targets.split(size), strict=True):
-            # The merges have no rounding, so they must equal the prototypes bit for bit, without any tolerance.
+            # The merges are exact, so they must equal the prototypes bit for bit, without any tolerance.
             if not torch.equal(merges(chunk), columns[:, classes]):
-                raise Unproved("a merge gives another state than the prototype of its class")
+                raise Unproved("a merge gives a state that is not the prototype of its class")

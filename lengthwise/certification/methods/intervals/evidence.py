@@ -10,7 +10,7 @@ from lengthwise.certification.methods.around import AroundPrototypes
 class IntervalEvidence(AroundPrototypes):
     """Intervals around the prototypes, which each step of the model maps into one another, and the logit margin.
 
-    `radius` is half the length of the longest interval. `logit_margin` is the smallest margin in the intervals.
+    `radius` is half the length of the longest interval. `logit_margin` is the smallest logit margin in the intervals.
     """
 
     requires = Requirement("transducer", {name: {} for name in ("gru", "lstm", "rnn", "wrapped")})

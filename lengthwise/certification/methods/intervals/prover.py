@@ -1,4 +1,4 @@
-"""Proof by intervals around the prototypes of a machine: every step of the model maps intervals into one another."""
+"""Proof by intervals around the prototypes: each step of the model maps intervals into the intervals of a class."""
 
 import math
 
@@ -21,27 +21,27 @@ MAX_ROUNDS = 60
 MAX_NUMBERS = 1 << 22
 """The largest number of intervals in a round, over all symbols: about 100 MB with the numbers computed from them."""
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
-"""Each new interval is wider than its bounds by this factor and this term, so that the next bounds may fit into it."""
+"""New intervals are wider than the bounds in them by this factor and this term, so that the next bounds may fit."""
 NUM_GROWTH_ROUNDS = 24
-"""The number of rounds of power iteration that measure growth."""
+"""The number of rounds of power iteration in `growth`."""
 GROWTH_RADIUS = 1e-4
-"""The radius at which growth is measured: a step is nearly linear in such short intervals."""
+"""The radius of the intervals in `growth`, so short that a step is nearly linear in them."""
 
 
 @torch.no_grad()
 def invariant_intervals(steps: Steps, table: Int64[Tensor, "K V"], points: Float64[Tensor, "K Z"]) -> Intervals | None:
-    """Return intervals around the prototypes such that every step maps them into one another, or None.
+    """Return intervals around the prototypes that every step maps into the intervals of the next class, or None.
 
     The search starts with the prototypes as points. Each round bounds all steps of the table. If all bounds lie within
     the intervals of their classes, the search ends. Otherwise each class gets slightly wider intervals that contain all
-    bounds on steps to it. By induction on the length, each state that the float32 model computes is in the intervals of
-    its class, for every string.
+    bounds on steps to this class. If the search succeeds, each state that the float32 model computes is in the
+    intervals of its class, for every string, by induction on the length.
 
     Source: Cousot & Cousot, "Abstract interpretation" (POPL 1977), an inductive invariant in the domain of intervals.
-    Differs from the source: rounds that widen by a twentieth guess the invariant, which is then verified.
+    Differs from the source: rounds that widen intervals by 5 % guess the invariant, which is then verified.
     """
-    # How the enclosures were found does not matter. The proof is the last comparison alone: the images of these very
-    # enclosures, with all rounding, are inside them.
+    # It does not matter how the intervals were found. The proof is the last comparison alone: the images of the
+    # intervals, with all rounding, are inside the intervals.
     enclosures = Intervals.around(points)
     for _ in range(MAX_ROUNDS):
         images = [steps.after(enclosures, symbol) for symbol in range(table.shape[1])]
@@ -55,14 +55,14 @@ def invariant_intervals(steps: Steps, table: Int64[Tensor, "K V"], points: Float
 
 
 def _is_inside(image: Intervals, enclosures: Intervals) -> bool:
-    # Only ends are compared, which rounds nothing; ends that are NaN are never inside. `Intervals` has already moved
-    # the ends outwards for the rounding of the net.
+    # The comparison of ends rounds nothing, and ends that are NaN are never inside. `Intervals` has already moved the
+    # ends outwards to cover the rounding of the net.
     return bool(((image.low >= enclosures.low) & (image.high <= enclosures.high)).all())
 
 
 def _around(enclosures: Intervals, table: Int64[Tensor, "K V"], images: list[Intervals]) -> Intervals:
     """Return intervals for each class that contain all steps to it; classes without such steps keep their intervals."""
-    # Each image widens the intervals of its target, so the union of all steps to a class is in its interval hull.
+    # Each image widens the intervals of its target, so these contain the images of all steps to a class.
     low = torch.full_like(enclosures.low, torch.inf)
     high = torch.full_like(enclosures.high, -torch.inf)
     for image, targets in zip(images, table.T, strict=True):
@@ -77,10 +77,10 @@ def _around(enclosures: Intervals, table: Int64[Tensor, "K V"], images: list[Int
 
 @torch.no_grad()
 def growth(steps: Steps, table: Int64[Tensor, "K V"], points: Float64[Tensor, "K Z"]) -> float:
-    """Return the factor by which short intervals around prototypes grow in a step in the long run; below 1 they shrink.
+    """Return the long-run factor by which short intervals around prototypes grow in a step; below 1, they shrink.
 
-    The factor is the largest eigenvalue, by power iteration, of the map from radii before a step to radii after it. It
-    is only part of a message, and proves nothing.
+    The factor is an estimate, by power iteration, of the largest eigenvalue of the map from radii before a step to
+    radii after it. It is only shown in a message, and proves nothing.
     """
     radius, factors = torch.ones_like(points), []
     for _ in range(NUM_GROWTH_ROUNDS):
@@ -93,7 +93,8 @@ def growth(steps: Steps, table: Int64[Tensor, "K V"], points: Float64[Tensor, "K
         if not 0 < factors[-1] < float("inf"):
             return factors[-1]
         radius = largest / factors[-1]
-    # The first half of the rounds depends on the radii at the start. The mean covers factors that alternate.
+    # The first half of the rounds depends on the initial radii. The mean of the second half smooths alternating
+    # factors.
     return float(torch.tensor(factors[NUM_GROWTH_ROUNDS // 2 :]).log().mean().exp())
 
 

@@ -11,9 +11,9 @@ from lengthwise.certification.parts import Distance, PositiveCount
 class IsometryEvidence(AroundPrototypes):
     """The drift of states from their prototypes in a step, and the largest length up to which they stay in balls.
 
-    `radius` is nearly the largest radius of balls in which the answer stays the same. The margin nearly vanishes at the
-    edge of these balls, so `logit_margin` is the margin at the prototypes. `drift` is the drift of the first step;
-    later steps drift at least as far.
+    `radius` is nearly the largest radius of balls in which the answer stays the same. At the edge of these balls, the
+    margin is almost 0, so `logit_margin` is the margin at the prototypes. `drift` is a bound on the drift in the first
+    step; the bounds for later steps are at least as large.
     """
 
     requires = Requirement(
@@ -42,6 +42,7 @@ class IsometryEvidence(AroundPrototypes):
 
     def check_numbers(self, certificate: Certificate) -> None:
         super().check_numbers(certificate)
-        # Later steps drift at least as far as the first. The relative 1e-9 covers the rounding of this product.
+        # The bounds on later steps are at least as large as `drift`. The factor 1 + 1e-9 covers the rounding of this
+        # product.
         if self.drift * self.max_length > self.radius * (1 + 1e-9):
             raise ValueError("evidence: expected states that stay in their balls, got a longer drift; certify again")

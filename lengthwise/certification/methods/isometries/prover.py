@@ -1,4 +1,4 @@
-"""The largest length up to which the states of a recurrence that preserves distances stay close to their prototypes."""
+"""The search for the largest length up to which a recurrence that preserves distances stays close to prototypes."""
 
 import math
 from typing import NamedTuple
@@ -25,17 +25,18 @@ MAX_LENGTH = 1 << 40
 NUM_BISECTIONS = 60
 """The number of bisections of the radius of balls."""
 FREE_FRACTION = 0.05
-"""The fraction by which the balls are smaller than the largest balls, and by which drifts are smaller than the balls.
+"""The fraction by which balls are smaller than the largest balls, and by which drifts are smaller than their radius.
 
-The logit margin is 0 in the largest balls themselves, and the separate checker has bounds that are a little wider.
+In the largest balls the logit margin is 0, and the bounds of the separate checker are a little wider.
 """
 
 
 class Drift(NamedTuple):
     """The causes that move states of norm `size` away from their prototypes.
 
-    `error`: the distance of a prototype's image, in real numbers, from the next prototype. `rounding`: the rounding of
-    a product, relative to the norms of its factors. `growth`: the largest factor by which a step enlarges a distance.
+    `error`: the largest distance from the next prototype to the image of a prototype under a rounded matrix.
+    `rounding`: the rounding of a product, relative to the norms of its factors. `growth`: the largest factor by which a
+    step enlarges a distance.
 
     Example:
         >>> drift = Drift(error=1e-6, rounding=1e-7, growth=1.0, size=1.0)
@@ -49,12 +50,13 @@ class Drift(NamedTuple):
     size: float
 
     def after(self, length: int) -> float:
-        """Return the largest distance of a state from its prototype: e (g^n - 1) / (g - 1) + s g^n ((1 + r)^n - 1).
+        """Return a bound on the distance of a state from its prototype: e (g^n - 1) / (g - 1) + s g^n ((1 + r)^n - 1).
 
-        The first term is the sum of n steps in real numbers, each off by e. The second term is rounding. Suppose that
-        every product of m < n factors has an error of at most g^m ((1 + r)^(m-1) - 1). Then a product of n factors that
-        is computed from two such products also has this bound, with m = n. So the bound holds in any order of
-        multiplication, even if chunks of matrices are multiplied first.
+        The letters e, r, g and s are the four fields, and n is the length. The first term is the sum of n steps without
+        rounding of products, each off by e. The second term is the rounding of products. Suppose that every product of
+        m < n factors has an error of at most g^m ((1 + r)^(m-1) - 1). Then a product of n factors that is computed from
+        two such products also has this bound, with m = n. So the bound holds in any order of multiplication, even if
+        chunks of matrices are multiplied first.
         """
         stretched = length * math.log(self.growth)
         if stretched + length * math.log1p(self.rounding) > 700:  # float64 overflows at e^709
@@ -65,13 +67,13 @@ class Drift(NamedTuple):
 
 @torch.no_grad()
 def transition_bounds(model: BlockLinearRNN) -> tuple[Float64[Tensor, "V N S S"], Float64[Tensor, "V N"]]:
-    """Return the blocks of all symbols' matrices in real numbers, and their Frobenius distances to float32's blocks."""
+    """Return the blocks of all symbols' matrices, and bounds on their Frobenius distances from the float32 blocks."""
     (layer,) = model.layers
     assert isinstance(layer, BlockLinearLayer)
     width = layer.blocks[1]
     matrices = layer.transitions(model.embedding.weight.double())
-    # A block is I - b k k^T with a normalized k. Each of the two k carries the rounding of a norm of S squares and of a
-    # quotient, half a unit for each operation. Then come two products and a difference.
+    # A block is I - b k k^T with a normalized k. Each of the two factors k has the rounding of a norm of S squares and
+    # of a quotient, half a unit for each operation. Two products and a difference follow.
     identity = torch.eye(width)
     subtracted = (identity - matrices).abs()
     units = (width + 8) / 2 + (2 * ULPS if layer.temperature else 0)
@@ -88,11 +90,12 @@ def drift_of(model: BlockLinearRNN, table: Int64[Tensor, "K V"], points: Float64
     assert isinstance(layer, BlockLinearLayer)
     matrices, rounded = (bounds[: table.shape[1]] for bounds in transition_bounds(model))
     width = layer.blocks[1]
-    # A float32 matrix is within `rounded` of the real one in Frobenius norm, so also in spectral norm.
+    # A float32 matrix is within `rounded` of the exact matrix in Frobenius norm, and so also in spectral norm.
     largest = torch.linalg.matrix_norm(matrices, ord=2) + rounded
     states = points.unflatten(-1, layer.blocks)
-    # The distance of a prototype's image from the next prototype, in real numbers, and the difference that a rounded
-    # matrix makes. `largest` is above 1 by rounding at most, since no exact block enlarges a distance.
+    # `missed` is the distance of a prototype's image from the next prototype, in real numbers. `moved` is the
+    # difference that a rounded matrix makes. `largest` exceeds 1 only by rounding, because exact blocks do not enlarge
+    # distances.
     images = torch.einsum("vnij,knj->kvni", matrices, states)
     missed = torch.linalg.vector_norm((images - states[table]).flatten(2), dim=-1)
     moved = torch.linalg.vector_norm(rounded * torch.linalg.vector_norm(states, dim=-1)[:, None], dim=-1)
@@ -107,13 +110,13 @@ def drift_of(model: BlockLinearRNN, table: Int64[Tensor, "K V"], points: Float64
 
 
 def longest(drift: Drift, radius: float) -> int:
-    """Return the largest length up to which states stay within the radius, at most `MAX_LENGTH`.
+    """Return the largest length, up to `MAX_LENGTH`, for which states stay within the radius.
 
     Example:
         >>> longest(Drift(error=0.001, rounding=0.0, growth=1.0, size=1.0), radius=0.1005)
         100
     """
-    # Bisection is valid, because drifts never fall with the length.
+    # Bisection is valid, because the bound on the distance never falls as the length grows.
     low, high = 0, MAX_LENGTH
     while low < high:
         middle = (low + high + 1) // 2
@@ -123,7 +126,7 @@ def longest(drift: Drift, radius: float) -> int:
 
 @PROVERS.register("isometries")
 class IsometryProver(Prover):
-    """A search for balls in which one answer leads, and for the number of steps for which states stay in them."""
+    """A search for balls in which one answer leads, and for the number of steps for which states stay in the balls."""
 
     reader = "recurrent"
 
@@ -147,7 +150,7 @@ class IsometryProver(Prover):
             raise ValueError("extraction: its first prototype is not the model's first state; extract from this model")
         answered = outputs != IGNORE
         balls = Balls(model.readout, points[answered], outputs[answered])
-        # Both fractions leave space for the separate checker, whose bounds are a little wider (`FREE_FRACTION`).
+        # Both factors leave slack for the separate checker, whose bounds are a little wider (`FREE_FRACTION`).
         radius = (1 - FREE_FRACTION) * balls.largest()
         drift = drift_of(model, torch.tensor(machine.semiautomaton.table), points)
         if not (length := longest(drift, (1 - FREE_FRACTION) * radius)):
@@ -159,7 +162,7 @@ class IsometryProver(Prover):
         return IsometryEvidence(
             num_prototypes=len(points),
             radius=radius,
-            # At the largest radius, the margin only measures the bisection. At the prototypes it measures the net.
+            # At the largest radius, the margin depends on the bisection alone. At the prototypes, it describes the net.
             logit_margin=finite_or_none(balls.margin(0.0)),
             drift=drift.after(1),
             max_length=length,
@@ -180,13 +183,13 @@ class Balls:
         """Return a lower bound on the logit margin in all balls of this radius, from the boxes around the balls."""
         last = self.readout[-1]
         assert isinstance(last, nn.Linear)
-        # A box with this half width contains the ball, so the box's margin is at most the ball's margin.
+        # A box with this half width contains the ball, so the margin in the box is at most the margin in the ball.
         features = hidden_features(self.readout, Intervals.around(self.points, radius))
         return margin(last, features, self.outputs)
 
     def largest(self) -> float:
         """Return nearly the largest radius at which the margin is positive; 0 if no radius has a positive margin."""
-        # With this radius every box contains the origin, where at most one answer leads.
+        # With this radius, every box contains the origin, where at most one answer leads.
         low, high = 0.0, float(self.points.abs().max())
         for _ in range(NUM_BISECTIONS):
             middle = (low + high) / 2
@@ -199,12 +202,12 @@ def check_isometric(model: RecurrentModel) -> None:
 
     Raises:
         ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"reflected"` and without hidden
-            units. It has other parts, or numbers so small or so large that float32 lacks digits for them.
+            units. It has other parts, or a norm that is so small or so large that float32 lacks digits for its square.
     """
     assert isinstance(model, BlockLinearRNN)
     if (model.config.columns, model.config.num_layers, model.config.hidden) != ("reflected", 1, 0):
         raise ValueError(
-            "model: expected one layer with columns 'reflected' and no hidden units, got "
+            "model: expected num_layers=1, columns='reflected' and hidden=0, got "
             f"num_layers={model.config.num_layers}, columns={model.config.columns!r}, hidden={model.config.hidden}"
         )
     kinds: set[type[nn.Module]] = {BlockLinearLayer, nn.ModuleList, nn.Sequential, nn.Identity, nn.Embedding}
@@ -213,7 +216,10 @@ def check_isometric(model: RecurrentModel) -> None:
     assert isinstance(layer, BlockLinearLayer)
     adds_inputs = layer.holds_inputs or layer.input_map is not None
     if layer.columns != "reflected" or adds_inputs or len(layer.transition_map):
-        raise ValueError(f"model: expected a layer with columns 'reflected', as configured, got {layer.columns!r}")
+        raise ValueError(
+            "model: expected a layer with columns 'reflected' and without inputs or hidden units, as configured, got "
+            f"another layer (columns {layer.columns!r})"
+        )
     if names := [type(norm).__name__ for norm in model.norms if type(norm) is not nn.Identity]:
         raise ValueError(f"model: expected no norm in front of its layer, as configured, got a {names[0]}")
     directions = model.embedding.weight.unflatten(-1, (layer.blocks[0], -1))[..., :-1]

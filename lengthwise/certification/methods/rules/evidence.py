@@ -12,18 +12,19 @@ from lengthwise.certification.parts import Distance, PositiveCount
 class RuleEvidence(Evidence):
     """All cells of a net at temperature 0, for all classes from above and from the left and all pairs of letters.
 
-    `slack`: the smallest lead of the chosen class's logit, over all cells and borders; None if there is only one class.
+    `slack`: the smallest lead of a chosen class's logit in a relation, a cell or a border; None if there is only one
+    class.
     """
 
     requires = Requirement("grid", {"grid-recurrence": {"messages": "categorical"}})
-    assumes = "the model's cells, borders and numbers are the machine's"
+    assumes = "the model has the cells, borders and numbers of the machine"
 
     method: Literal["rules"] = "rules"
     num_cells: PositiveCount
     slack: Distance | None
 
     def describe(self) -> str:
-        lead = "there is one class only" if self.slack is None else f"the right class leads by {self.slack:.2g}"
+        lead = "there is only one class" if self.slack is None else f"the right class leads by {self.slack:.2g}"
         return f"all {self.num_cells:,} cells enumerated; {lead}; answers are sums of integers"
 
     def check_numbers(self, certificate: Certificate) -> None:

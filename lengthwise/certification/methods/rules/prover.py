@@ -1,9 +1,9 @@
 """Proofs that a grid recurrence computes the rule that was extracted from it.
 
 At temperature 0, the net takes the class with the largest logit for each relation of letters, cell and border. Then it
-looks up classes and adds integers. Rounding happens only once: it makes integers of the numbers of classes and rows.
-The logits are parameters, which are compared, but never computed. So the proof only needs the largest logit of each
-choice to lead. If two logits were equal, different computers could choose different classes.
+looks up classes and adds integers. The numbers of classes and rows are rounded once, to integers. The logits are
+parameters, which are compared, but never computed. So the proof only needs the largest logit of each choice to lead. If
+two logits were equal, different computers could choose different classes.
 
 Source: ours.
 """
@@ -28,7 +28,7 @@ from lengthwise.models.grid_recurrence import GridRecurrence
 
 @PROVERS.register("rules")
 class RuleProver(Prover):
-    """A proof that rounding cannot change a class of the net, and that the machine has all of the net's classes."""
+    """A proof that the machine is the net's rule, and that no two largest logits are equal."""
 
     reader = "grid"
 
@@ -40,9 +40,8 @@ class RuleProver(Prover):
         # The extraction may belong to another net, so the rule is read from this net again.
         if not _is_same(grid_machine(cell, machine.symbols), machine):
             raise Unproved("the machine is not the rule of the net's cell")
-        # Only cells that some grid contains must be certain: classes that can meet, and relations of two letters. The
-        # table contains every class that the borders and then cells give, so, by induction over the grid, no other
-        # class occurs.
+        # Only cells of classes and relations that can meet need a leading logit. `down` and `right` contain every class
+        # that borders and cells give. So, by induction over the grid, no other class occurs.
         down, right = kept_classes(cell, machine)
         slacks = (
             _lead(cell.relations),
@@ -51,18 +50,16 @@ class RuleProver(Prover):
             _lead(cell.left),
         )
         if not all(slack > 0 for slack in slacks):  # each alone, because Python's `min` may drop a NaN
-            raise Unproved("the two largest logits of a class are equal, so another computer may choose another class")
+            raise Unproved("the two largest logits of a choice are equal, so another computer may choose another class")
         return RuleEvidence(num_cells=machine.num_cells, slack=finite_or_none(min(slacks)))
 
 
 def _checked_cell(model: Any) -> CategoricalCell:
     """Return the cell of a model with exactly the known parts: a subclass may compute another formula."""
     if type(model) is not GridRecurrence or type(model.cell) is not CategoricalCell:
-        raise ValueError(
-            f"model: rules can be proved for a GridRecurrence with categorical messages, got {type(model)}"
-        )
+        raise ValueError(f"model: expected a GridRecurrence with categorical messages, got a {type(model).__name__}")
     if type(model.readout) is not NumberReadout or set(map(type, model.children())) != {CategoricalCell, NumberReadout}:
-        raise ValueError("model: expected a cell and a readout of numbers, and nothing else")
+        raise ValueError("model: expected only a cell and a read-out of numbers, got other parts")
     check_usual(model, {CategoricalCell, NumberReadout})
     return model.cell
 
@@ -77,9 +74,9 @@ def _is_same(first: GridMachine, second: GridMachine) -> bool:
 
 
 def _lead(logits: Float[Tensor, "*N K"]) -> float:
-    """Return the smallest lead of the largest logit along the last axis; infinite if there is nothing to lead over."""
+    """Return the smallest lead of the largest logit along the last axis; infinite for a single logit."""
     if logits.shape[-1] == 1 or not logits.numel():
         return math.inf
-    # The difference is float64, but its sign is exact: it is 0 only for equal logits, and NaN is never above 0.
+    # The difference is rounded to float64, but its sign is exact: it is 0 only for equal logits. NaN is never above 0.
     largest, second = logits.double().topk(2).values.unbind(-1)
     return float((largest - second).min())
