@@ -1,4 +1,4 @@
-"""Certificates: a claim about a model, with everything that its check needs. This module never imports torch."""
+"""Certificates: claims about models, with all that is needed to check them. This module never imports torch."""
 
 import json
 from abc import abstractmethod
@@ -51,17 +51,17 @@ ACCENTS: dict[Level, str] = {
 }
 
 MAX_STATES = 12
-"""A card contains a drawing of the machine if the machine has at most this number of states."""
+"""The largest number of states of a machine that is drawn on a card."""
 
 MAX_QUOTED = 80
-"""A text quotes at most this number of symbols of a counterexample."""
+"""The largest number of symbols of a counterexample that a text quotes."""
 
 
 MachineKind = Literal["transducer", "tree", "grid"]
 
 
 class Requirement(NamedTuple):
-    """A method's requirements on a certificate: the kind of its machine, its model, and the model's settings."""
+    """The requirements of a method of proof on a certificate: the kind of machine, the model, and its settings."""
 
     machine: MachineKind | None
     """The kind of the extracted machine; None if the method follows the task's own machine and extracts no machine."""
@@ -88,7 +88,7 @@ class Requirement(NamedTuple):
 
 
 def _differs(certificate: "Certificate", key: str, settings: Mapping[str, object]) -> bool:
-    """Return whether a setting differs from the required setting in value or type: in JSON, true is not 1."""
+    """Return whether a setting differs from the required setting in value or type: true in JSON is not 1."""
     given = certificate.model.get(key)
     return type(given) is not type(settings[key]) or given != settings[key]
 
@@ -106,7 +106,7 @@ class Evidence(Part):
 
     requires: ClassVar[Requirement]
     assumes: ClassVar[str]
-    """The sentence that a reader must still trust after the numbers are checked."""
+    """What a reader must still trust after the numbers are checked, as a sentence."""
 
     method: str
 
@@ -117,7 +117,7 @@ class Evidence(Part):
 
     @abstractmethod
     def describe(self) -> str:
-        """Return the numbers in a sentence."""
+        """Return a sentence with the numbers."""
 
     @abstractmethod
     def check_numbers(self, certificate: "Certificate") -> None:
@@ -211,7 +211,7 @@ class Certificate(Part):
 
     @property
     def claim(self) -> str:
-        """Return the claim of the level in words, with the strings that the claim is about."""
+        """Return the claim of the level in words, with the strings to which the claim applies."""
         length = "" if self.max_length is None else f"{self.max_length:,}"
         claim = CLAIMS[self.level] if self.machine or self.level != "bounded" else BOUNDED_ALONE
         return claim.format(scope=scope(self.transducer, self.classes), length=length)
@@ -275,7 +275,7 @@ class Certificate(Part):
             raise ValueError(
                 f"certificate: {index}: {first['msg']}; it was edited, or is not of this version; certify again"
             ) from None
-        # People read the claim, and programs read the level. A file in which the two disagree was edited.
+        # People read the claim, and programs read the level. If the two disagree, the file was edited.
         if claim != certificate.claim:
             raise ValueError(
                 f"certificate: expected the claim that belongs to level {certificate.level}, got another claim; the "
@@ -287,8 +287,8 @@ class Certificate(Part):
 def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) -> str:
     """Return, in words, the strings to which a task defines an answer.
 
-    Some tasks answer only some strings: for example, a count may have a largest class, and malformed strings have no
-    answer.
+    Some tasks answer only some strings. For example, a task that counts may have a largest count, and malformed strings
+    may have no answer.
 
     Example:
         >>> machine = {"symbols": ["a", "b"], "start": 0, "table": [[1, 0], [1, 1]], "outputs": [0, -100]}
@@ -298,7 +298,7 @@ def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) 
     if "cells" in task:
         return f"every pair of strings whose right answer is at most {len(classes) - 1}, the task's largest"
     machine = machine_from_json(task)
-    assert isinstance(machine, Transducer)  # since it has neither cells nor leaves
+    assert isinstance(machine, Transducer)  # because it has neither cells nor leaves
     ungraded = first_ungraded(machine)
     if ungraded is None:
         return "every string"
@@ -314,7 +314,7 @@ def parse_level(name: str) -> Level:
 
 def describe_lead(logit_margin: float | None) -> str:
     """Return a logit margin in words."""
-    return "there is one answer only" if logit_margin is None else f"the right logit leads by {logit_margin:.2g}"
+    return "there is only one answer" if logit_margin is None else f"the right logit leads by {logit_margin:.2g}"
 
 
 def check_lead(logit_margin: float | None, certificate: Certificate) -> None:
@@ -329,7 +329,7 @@ def certificate_file(path: Path) -> Path:
 
 
 def certificate_card(certificate: Certificate) -> str:
-    """Return a card with the level, the claim and its grounds: the counterexample, or the machine and the tests."""
+    """Return a card with the level, the claim and the evidence: the counterexample, or the machine and the tests."""
     task, model = (str(part.get("name", "")) for part in (certificate.task, certificate.model))
     pairs = [("task", task), ("model", model)]
     if counterexample := certificate.counterexample:
@@ -360,7 +360,7 @@ def checked_in_words(certificate: Certificate) -> str:
     """Return a sentence that tells whether the separate checker accepted the proof."""
     if certificate.independently_checked:
         return "yes: a separate program, which needs NumPy alone, accepts this proof"
-    return "no: only the method that found this proof has seen it"
+    return "no: only the method that found this proof has checked it"
 
 
 def certificate_text(certificate: Certificate) -> str:

@@ -31,31 +31,32 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     Certification has four steps. The machine is extracted from the model alone, without access to the task.
 
     1. The model answers strings. A wrong answer ends this step and leads to level ``refuted``. First come all strings
-       of each length that has at most 4,096 strings. Then come 1,000 strings each of 40, 500 and 10,000 symbols; some
-       are structured, and some have rare answers. Models without a reader (see step 2) answer fewer of the longest
-       strings. Models with a largest length answer no longer strings. Some strings are read again: alone, and with
-       answers to all prefixes at once (`searches`). Last come the strings that distinguish the task's transducer from
-       other machines (`automata.conformance`).
+       of each length that has at most 4,096 strings. Then come 1,000 strings each of 40, 500 and 10,000 symbols. Some
+       of these are structured, and some have rare answers. Models without a reader (see step 2) answer fewer of the
+       longest strings. Models with a largest length get no strings beyond it. Some strings are read again: alone, and
+       with answers to all prefixes at once (`searches`). Last come the strings that distinguish the task's transducer
+       from other machines (`automata.conformance`).
     2. The reader of the model's kind (`extraction.base.READERS`) sorts the model's states into finitely many classes,
        which are the states of a machine. It tries a few radii of classes, the largest first, until all states along the
        strings of step 1 are in the classes that the machine predicts. For tree models, states along powers of words,
        which are far longer, are also compared.
-    3. The machine is compared with the task's transducer for all lengths. If they differ, the model is run on the
-       shortest string on which they differ, and a wrong answer gives ``refuted``. If they agree, the level is
-       ``extracted``.
-       If no machine describes the model, it is attacked with strings that samples hardly ever contain (`attacks`).
+    3. The machine is compared with the task's transducer for all lengths. If they differ, the model is run on a
+       shortest string on which they differ, and a wrong answer leads to level ``refuted``. If they agree, the level is
+       ``extracted``. If no machine describes the model, the model is attacked with strings that samples hardly ever
+       contain (`attacks`).
     4. The provers that belong to the reader (`methods.base.PROVERS`) try to show that the float32 model itself cannot
-       leave the classes. The level is then ``proved`` for every length, or ``bounded`` up to a length. Provers without
-       a reader follow the task's own machine. They are tried if no machine describes the model.
+       leave the classes. If one succeeds, the level is ``proved`` for every length, or ``bounded`` up to a length.
+       Provers without a reader follow the task's own machine. They are tried if no machine describes the model.
 
     Tasks over the grid of two strings have a rule instead of a transducer. Their tested strings are 200 pairs each of
-    10, 40 and 160 letters. If a step fails, the certificate has a lower level and contains the reason. `seed` is the
-    seed of the drawn strings.
+    strings of 10, 40 and 160 letters. If a step fails, the certificate has a lower level and contains the reason.
+    `seed` is the seed of the drawn strings.
 
     Raises:
         ValueError: the task has no transducer, or the model has another number of answers than the task. The model's
-            weights are neither float32 nor float64, or contain NaN. The model answers at random, or changes when it
-            reads strings. Torch is set to compute matrix products in a lower precision than float32.
+            weights are neither float32 nor float64, are not on a CPU, or contain NaN or denormal numbers. The model
+            answers at random, or changes when it reads strings. Torch is set to compute matrix products in a lower
+            precision than float32. For other causes, see `subject.check_model`.
 
     Example:
         >>> from lengthwise.models import make_model
@@ -79,12 +80,12 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
 def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | None = None) -> Certificate:
     """Return the certificate of a model that is already checked and in evaluation mode.
 
-    With `num_lengths`, only this number of the tested lengths is used, the shortest first. A proof does not rest on
-    tested strings, but level ``extracted`` then has less evidence than `certify` requires.
+    If `num_lengths` is given, only this number of the tested lengths is used, the shortest first. A proof does not
+    depend on tested strings, but level ``extracted`` then has less evidence than `certify` requires.
     """
     model, task = builder.model, builder.task
-    # All short strings come first: the first error among them is the model's shortest error. Samples of longer strings
-    # cannot promise that.
+    # All short strings come first, because the first error among them is a shortest error of the model. An error on a
+    # sampled string need not be one of the shortest.
     error = shortest_error(model, task)
     if error is not None:
         return builder.refuted(error, "of all strings")
@@ -96,7 +97,7 @@ def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | No
     outcome = run_searches(model, task, strings)
     builder = builder._replace(tested=outcome.tested)
     reasons = []
-    # A machine is extracted even if a search found an error: the machine may give a shorter counterexample.
+    # A machine is extracted even if a search found an error, because the machine may give a shorter counterexample.
     if reader is not None:
         staged = traces.stages(strings, reader)
         for radius in reader.radii(strings[0].subsample):
@@ -106,13 +107,13 @@ def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | No
                 reasons.append(f"with radius {radius:.3g}: {problem}")
     certificate = _graded_alone(builder, outcome, reader)
     if certificate is None or certificate.level != "refuted":
-        # No string refutes this net when it is read alone, so strings are tried that samples hardly ever contain.
+        # So far, no string that is read alone refutes this net. So strings are tried that samples hardly ever contain.
         certificate = _graded_alone(builder, search_families(model, task, seed), reader) or certificate
     return certificate or _prove_without_reader(builder, _first_and_last(reasons) if reasons else _why_unread(model))
 
 
 def _graded_alone(builder: CertificateBuilder, outcome: Outcome, reader: Reader[Any] | None) -> Certificate | None:
-    """Return the certificate for the wrong string that a search found, if any; the model first reads it alone."""
+    """Return the certificate for the wrong string of a search, which the model reads alone, or None without one."""
     if outcome.wrong is None:
         return None
     max_pairs = MAX_PAIRS_READ if reader is None else None
@@ -144,13 +145,13 @@ def _prove_without_reader(builder: CertificateBuilder, reason: str) -> Certifica
 
 
 def _why_ungraded(builder: CertificateBuilder) -> str:
-    """Return the reason against levels above ``tested`` if the task answers no drawn string of a length, or ""."""
+    """Return the reason against a level above ``tested`` if the task has no answer to any drawn string of a length."""
     lengths = " and ".join(f"{tested.length:,}" for tested in builder.tested if not tested.num_graded)
     return lengths and f"the task has no answer to any of the drawn strings of {lengths} symbols"
 
 
 def _why_unprovable(builder: CertificateBuilder) -> str:
-    """Return the reason why bounds do not hold for this model on this CPU, or ""."""
+    """Return the reason why bounds do not hold for this model on this CPU, or an empty text."""
     try:
         check_made_by_settings(builder.model, builder.task)
     except ValueError as problem:
@@ -183,7 +184,7 @@ def _attempt(
     traces.compare_powers(reader, candidate.extraction)
     if refuted := builder.refuted_by(candidate):
         return refuted
-    # The machine is right and a string refutes the model, so the model does not follow this machine.
+    # The machine is right, but a string refutes the model. So the model does not follow this machine.
     if not is_right:
         raise Unproved("the machine is right, but the model is not")
     if reason := _why_ungraded(builder):
@@ -230,7 +231,7 @@ def _prove(
 
 
 def _first_and_last(reasons: Sequence[str]) -> str:
-    """Return one sentence about all attempts, with the reasons of the first and the last."""
+    """Return one sentence about all attempts, with the reasons of the first and the last attempt."""
     if len(reasons) == 1:
         return reasons[0]
     return f"none of {len(reasons)} attempts gave the model's machine; {reasons[0]}; {reasons[-1]}"

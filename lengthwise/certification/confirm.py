@@ -22,9 +22,9 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
     """Check a certificate's claims on the model itself, without relying on the file; return a sentence for each claim.
 
     The certificate's level must not be ``refuted``. The model answers all short strings again, and some strings of 40
-    and 500 symbols. If the certificate has an extracted machine, a machine is extracted again with its radius, and
-    compared with the task for every length. If it has evidence, its proof is also made again. States along long strings
-    are not compared again, and the numbers in the file are not compared with new numbers.
+    and 500 symbols. If the certificate has an extracted machine, a machine is extracted again with the same radius, and
+    compared with the task for every length. If the certificate has evidence, the proof is also found again. States
+    along long strings are not compared again, and the numbers in the file are not compared with new numbers.
 
     Raises:
         ValueError: a claim does not hold for this model, or the model cannot be certified.
@@ -32,7 +32,9 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
     with checked_subject(model, task):
         if (error := shortest_error(model, task)) is not None:
             string = task.decode(error)
-            raise ValueError(f"certificate: its model answers {string!r} wrongly; it was edited, so certify again")
+            raise ValueError(
+                f"certificate: its model answers {string!r} wrongly; the certificate was edited, so certify again"
+            )
         sentences = ["the model answers all short strings correctly", *_long_strings(model, task)]
         if certificate.closure is None and certificate.evidence is None:
             return sentences
@@ -61,15 +63,15 @@ def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
         if bool(graded.wrong.any()):
             string = task.decode(sample[graded.wrong][0])
             raise ValueError(
-                f"certificate: its model answers a string of {sample.shape[1]} symbols wrongly, {string[:40]!r}...; it "
-                "was edited, so certify again"
+                f"certificate: its model answers a string of {sample.shape[1]} symbols wrongly, {string[:40]!r}...; "
+                "the certificate was edited, so certify again"
             )
         sentences.append(f"the model answers {len(sample):,} strings of {sample.shape[1]:,} symbols correctly")
     return sentences
 
 
 def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) -> tuple[Prover, Extraction]:
-    """Prove a certificate again. Return the prover, whose `sets` hold the proof's sets of states, and the extraction.
+    """Prove a certificate's claim again; return the prover, whose `sets` contain the proof's sets, and the extraction.
 
     Raises:
         ValueError: the certificate's level is below `bounded`, or its proof is not found again.
@@ -96,14 +98,18 @@ def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extra
     reader = reader_of(model, task.symbols)
     if reader is None:
         raise ValueError(
-            f"certificate: no reader supports models of type {type(model).__name__}; it was edited, so certify again"
+            f"certificate: expected a model from which a machine can be extracted, got a {type(model).__name__}; the "
+            "certificate was edited, so certify again"
         )
     try:
         extraction = reader.extract(radius)
     except (ValueError, Diverged) as problem:
         raise ValueError(f"certificate: no machine was extracted from its model: {problem}; certify again") from None
     if any(first_error(machine, task.reference) is not None for machine in (extraction.machine, extraction.fine)):
-        raise ValueError("certificate: the machine extracted from its model is wrong; it was edited, so certify again")
+        raise ValueError(
+            "certificate: the machine extracted from its model gives wrong answers; the certificate was edited, so "
+            "certify again"
+        )
     return extraction
 
 
@@ -114,10 +120,10 @@ def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: 
         new_evidence = prover.prove(model, extraction)
     except ValueError as problem:
         raise ValueError(f"certificate: its model was not proved again: {problem}; certify again") from None
-    # The file may claim a shorter length than the proof reaches now, but never a longer one.
+    # The file may claim a shorter length than the new proof reaches, but never a longer length.
     length = new_evidence.proved_length
     if length is not None and (evidence.proved_length is None or evidence.proved_length > length):
         raise ValueError(
-            f"certificate: its model was proved again for strings of up to {length:,} symbols only; certify again"
+            f"certificate: its model was proved again only for strings of up to {length:,} symbols; certify again"
         )
     return prover

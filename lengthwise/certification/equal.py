@@ -69,11 +69,11 @@ def equal(
     The nets may be of different kinds, and no task is needed. Symbols and answers are matched by their ids.
 
     1. Both nets answer all short strings. Nets with the same class, settings and weights, bit for bit, are then equal.
-    2. Both nets answer the strings of `attack`, in which words are repeated.
-    3. A machine is read off the answers or the states of the nets, and both nets are certified for this machine
-       (`certify`). If both levels are ``proved``, the float32 nets give the same answer to every string. With
-       ``bounded``, this holds up to a length. With ``extracted``, both nets followed the machine wherever they were
-       observed, which is not a proof.
+    2. Both nets answer the strings that `attack` tries, in which words are repeated.
+    3. A machine is extracted from the answers or the states of the nets, and both nets are certified for this machine
+       (`certify`). If both levels are ``proved``, the float32 nets give the same answer to every string. If the lower
+       level is ``bounded``, this holds up to a length. If it is ``extracted``, both nets followed the machine wherever
+       they were observed, which is not a proof.
     4. Without a proof for all lengths, both nets answer random and structured strings of 40, 500 and 10,000 symbols.
 
     A difference counts only if the nets give different answers when each reads the string alone. Parts of the string
@@ -122,12 +122,11 @@ def _compare(pair: Pair) -> Equality:
     twins = pair.twins
     enumerated = max_enumerated_length(twins, pair.same_task)
     about: dict[str, Any] = {"enumerated_length": enumerated, "max_length": twins.max_length}
-    # The first difference among all short strings is a shortest one, which no later step can promise.
+    # The first difference among all short strings is a shortest difference. A difference from a later step may not be.
     string = shortest_error(twins, pair.same_task)
     if string is not None and (difference := _difference(pair, string, "of all strings")):
         return Equality(level="refuted", counterexample=difference, decided_by="all short strings", **about)
-    # This comes after the short strings, because they show whether a net's answer to a string changes from one reading
-    # to the next.
+    # This step follows the short strings, because they show whether a net gives the same answer to a string each time.
     if are_identical(*pair.nets):
         return Equality(level="proved", decided_by="the same class, settings and weights, bit for bit", **about)
     # Structured strings refute most unequal nets within two seconds, and a proof may take a minute.
@@ -149,7 +148,7 @@ def _compare(pair: Pair) -> Equality:
 
 
 def _search(pair: Pair, error: tuple[str, ...] | None) -> Outcome:
-    """Return the first difference: on a string where the second net leaves the first net's machine, or on samples."""
+    """Return the first difference: on the string that refutes the second net for a common machine, or on samples."""
     twins, task = pair.twins, pair.same_task
     if error is not None and len(error) <= (twins.max_length or len(error)):
         string = task.encode(error)
@@ -224,7 +223,7 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
 
 
 def _numbers(what: str, counts: Sequence[int]) -> tuple[str, ...]:
-    """Return "0", "1", ... as names. `counts` contains the number that each net needs; these must be equal."""
+    """Return "0", "1", ... as names. `counts` contains the number of names for each net; all must be equal."""
     if len(set(counts)) > 1:
         raise ValueError(
             f"other: expected {counts[0]:,} {what}, as many as net has, got {counts[1]:,}; compare nets of one task"

@@ -34,9 +34,9 @@ class Equality(Part):
     certificate for one machine of `num_states` states, and `level` is the lower of their two `levels`. Identical nets
     are ``proved`` without a machine. `up_to` is the largest proved length at level ``bounded``.
 
-    `decided_by` names the search or the proofs that decided, and `reason` is the reason why the level is not higher.
+    `decided_by` names the search or the proofs that decided the level, and `reason` tells why the level is not higher.
     Unless the nets differ, all strings of up to `enumerated_length` symbols and the strings in `tested` were compared.
-    `max_length` is the largest length that both nets read, and None means any length.
+    `max_length` is the largest length that both nets read; None means any length.
     """
 
     level: Level

@@ -38,7 +38,7 @@ BOUNDED_ALONE = (
     "The model itself, as it rounds, gives the right answer to {scope}, up to a length of {length} symbols: for each "
     "state of the task's machine, bounds on its numbers show that the right answer has the largest logit."
 )
-"""The claim of level ``bounded`` if the method of proof needs no machine that is extracted from the model."""
+"""The claim of level ``bounded`` if the method of proof needs no machine that was extracted from the model."""
 
 
 def reaches(level: Level, other: Level) -> bool:
@@ -69,10 +69,10 @@ class Part(FrozenRecord, allow_inf_nan=False):
 class Tested(Part):
     """Counts of final answers to strings of one length; some of the strings are structured.
 
-    Only supervised answers are graded. Testing ends at the first batch with a wrong answer. The fraction of right
-    answers is then not an estimate of the accuracy, since the wrong answer ended the count. If the strings have more
-    than a million symbols, most answers of a RegularGPT are computed from the roots of the traced trees, and not by the
-    model itself.
+    Only answers to supervised strings are graded. Testing ends at the first batch with a wrong answer. Then the
+    fraction of right answers does not estimate the accuracy, because the wrong answer ended the count. If the strings
+    have more than a million symbols, most answers of a RegularGPT are computed from the roots of its traced trees, and
+    not by the model itself.
     """
 
     length: Count
@@ -88,13 +88,13 @@ class Tested(Part):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % confidence interval of the accuracy, which is valid only if all answers are right."""
+        """Return Wilson's 95 % confidence interval for the accuracy, which is valid only if all answers are right."""
         return wilson_interval(self.num_correct, self.num_graded)
 
     def describe(self) -> str:
         """Return counts of right answers, and the accuracy's lower bound if all are right.
 
-        A wrong answer ends the count, and the counts then give no bound.
+        A wrong answer ends the count, so the counts then give no bound.
 
         Example:
             >>> Tested(length=40, num_strings=1000, num_graded=1000, num_correct=1000).describe()
@@ -120,7 +120,7 @@ class TraceAgreement(Part):
 
 
 class Closure(Part):
-    """The numbers and distances of the prototypes, the states that represent the classes of a model's states.
+    """The number of prototypes, the states that represent classes of a model's states, and the distances between them.
 
     `radius`: the largest distance of a computed state from the prototype of its class. `gap`: the smallest distance
     between prototypes of different classes. `num_levels`: the number of levels of a tree, or of symbols, after which no
@@ -142,7 +142,7 @@ class MeasuredKernel(Part):
     """The largest error of a torch function on the CPU that made a certificate, and the error that proofs assume.
 
     The unit of both errors is 2^-23 in float32, and 2^-52 in float64, times the size to which a proof's bound is
-    relative.
+    relative. Kernels that must be exact have absolute errors instead, and the assumed error is 0.
     """
 
     name: str
@@ -152,7 +152,7 @@ class MeasuredKernel(Part):
 
 
 class Kernels(Part):
-    """The self-test of the CPU's kernels when a proof was made (`lengthwise.certification.kernels`)."""
+    """The self-test of the CPU's kernels from the time of the proof (`lengthwise.certification.kernels`)."""
 
     kernels: tuple[MeasuredKernel, ...]
     torch: str
@@ -160,7 +160,7 @@ class Kernels(Part):
     num_threads: PositiveCount
 
     def describe(self) -> str:
-        """Return a sentence with the kernel whose error is closest to the error that proofs assume."""
+        """Return a sentence about the kernel whose error is closest to the error that proofs assume."""
         rounded = [kernel for kernel in self.kernels if kernel.assumed]  # the other kernels must be exact
         closest = max(rounded, key=lambda kernel: kernel.measured / kernel.assumed)
         return (
@@ -171,7 +171,7 @@ class Kernels(Part):
 
 
 class Laws(Part):
-    """The monoid laws of a tree machine's merges: whether the pad is the identity, and counts of decided cases."""
+    """The monoid laws of a tree machine's merges: whether the pad is the identity, and how many cases violate a law."""
 
     pad_is_identity: bool
     num_decided: Count
@@ -192,7 +192,7 @@ class Counterexample(Part):
 
 
 Label = Annotated[int, Field(ge=IGNORE, lt=2**31)]
-"""The index of a state, a class or an answer of a machine."""
+"""The index of a state, a class or an answer of a machine; `IGNORE` means no answer."""
 
 
 @final
@@ -228,4 +228,4 @@ TaskMachineFields = Annotated[
     Annotated[TransducerFields, Tag(STRINGS)] | Annotated[GridMachineFields, Tag(GRID)],
     Discriminator(lambda content: GRID if isinstance(content, Mapping) and "cells" in content else STRINGS),
 ]
-"""The machine of a task. Its kind selects the fields that are validated, so that errors name only these."""
+"""The machine of a task. Its kind selects the fields to validate, so that errors are about the fields of this kind."""

@@ -1,7 +1,7 @@
 """Searches for a wrongly answered string, in the order in which `certify` runs them.
 
-A model may compute an answer in several ways: in a batch, alone, or as a prefix of another string. These ways round
-differently, so each has a search of its own.
+A model may compute the answer to a string in several ways: in a batch, alone, or as a prefix of another string. Each
+way rounds differently, so each way has its own search.
 """
 
 from collections.abc import Callable
@@ -24,13 +24,13 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask, OracleTask
 
 MAX_SHORT = 64
-"""The model reads all strings of a length, one at a time, if there are at most this number of them."""
+"""If there are at most this number of strings of a length, the model reads all of them, one at a time."""
 
 NUM_LONGEST = 16
-"""The number of the longest strings that are read with denormal numbers, which is slow."""
+"""The number of longest strings that the model reads with denormal numbers, which is slow."""
 
 MAX_SYMBOLS_OF_PREFIXES = 4_096
-"""The largest total number of symbols in the strings whose prefixes are answered at once."""
+"""The largest total number of symbols in the strings for which the model answers all prefixes at once."""
 
 MAX_SYMBOLS_OF_SUITE = 100_000
 """The largest total number of symbols in the strings of the conformance suite."""
@@ -52,7 +52,7 @@ class Search(NamedTuple):
 
 
 def run_searches(model: SequenceModel, task: MachineTask, strings: AllStrings) -> Outcome:
-    """Run `SEARCHES` in turn, up to the first that finds a wrongly answered string."""
+    """Run `SEARCHES` in turn, until one of them finds a wrongly answered string."""
     tested: tuple[Tested, ...] = ()
     # One confirmed wrong answer decides the level, so the first error ends all searches.
     for name, run in SEARCHES:
@@ -90,7 +90,7 @@ def search_samples(model: SequenceModel, task: OracleTask, strings: AllStrings) 
 
 
 def search_alone(model: SequenceModel, task: OracleTask, strings: AllStrings) -> Outcome:
-    """Grade strings that the model reads alone, as users do: the shortest, and about 100 of each of two lengths.
+    """Grade strings that the model reads alone, as users run it: all shortest strings, and about 100 of two lengths.
 
     If a reader supports the model, the model also reads up to `NUM_LONGEST` strings of the largest length, all at once.
     """
@@ -110,7 +110,7 @@ def search_alone(model: SequenceModel, task: OracleTask, strings: AllStrings) ->
 
 
 def search_prefixes(model: SequenceModel, task: OracleTask, strings: AllStrings) -> Outcome:
-    """Grade the prefixes of strings, all answered at once, as in training on every prefix."""
+    """Grade the answers to all prefixes of strings at once, as in training on every prefix."""
     for traced in strings[:2]:
         sample = traced.subsample
         sample = sample[:: max(1, sample.numel() // MAX_SYMBOLS_OF_PREFIXES)]
@@ -123,7 +123,7 @@ def search_prefixes(model: SequenceModel, task: OracleTask, strings: AllStrings)
 
 
 def search_conformance(model: SequenceModel, task: MachineTask, strings: AllStrings) -> Outcome:
-    """Grade the conformance suite: strings that distinguish the task's machine from others (`automata.conformance`).
+    """Grade the conformance suite: strings that tell the task's machine from other machines (`automata.conformance`).
 
     The strings lead to every state and through every transition, as far as `MAX_SYMBOLS_OF_SUITE` and the model's
     largest length allow. Within these limits, a model that never gives one of the answers is wrong on a string of the
@@ -142,7 +142,7 @@ def search_conformance(model: SequenceModel, task: MachineTask, strings: AllStri
 
 
 def _shortest(model: SequenceModel, task: OracleTask) -> list[Int64[Tensor, "B T"]]:
-    """Return all strings of each length that has at most `MAX_SHORT` of them."""
+    """Return all strings of each length that has at most `MAX_SHORT` strings."""
     lengths = range(1, max_enumerated_length(model, task) + 1)
     return [all_strings(task, length) for length in lengths if len(task.symbols) ** length <= MAX_SHORT]
 

@@ -1,6 +1,6 @@
-"""Tested strings: structured, sampled or of rare answers, with the model's states along them.
+"""Tested strings, and the model's states along them, which are compared with the classes of an extracted machine.
 
-The states are compared with the classes of an extracted machine.
+The strings are structured, sampled, or drawn because their answers are rare.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,25 +38,25 @@ NUM_STRINGS = 1_000
 """The number of tested strings of each length."""
 
 MAX_SYMBOLS_IN_BYTES = 128
-"""The largest alphabet whose symbols fit into signed bytes; strings may also contain pads, which are -1."""
+"""The largest number of symbols that fit into signed bytes; strings may also contain pads, which are -1."""
 
 MIN_STRINGS_PER_ANSWER = 10
-"""The smallest number of strings for each answer. If there would be fewer, no samples are replaced."""
+"""The smallest number of strings for each answer. If fewer would be drawn, no samples are replaced."""
 
 MAX_SAMPLER_SIZE = 10**7
 """The largest number of floats for drawing strings of rare answers: 80 MB.
 
-A machine of 1,000 states and two symbols reaches the limit at length 10,000, if one answer is rare.
+A machine of 1,000 states and two symbols reaches this limit at length 10,000 if one of its answers is rare.
 """
 
 SUBSAMPLE_SIZE = 100
-"""The number of strings in a subsample, for each of the two shorter lengths. Subsamples are compared first."""
+"""The number of strings in the subsample of a length. Subsamples of the two shorter lengths are compared first."""
 
 NUM_COMPARED_FIRST = 25
 """The number of strings of the subsample that are compared first."""
 
 MAX_SYMBOLS_READ = 1_000_000
-"""The largest number of symbols that the model itself reads; traces give the answers to all other strings."""
+"""The largest number of symbols that the model itself reads, if traces give the answers to all other strings."""
 
 FIRST_BATCH_UNTRACED = 8
 """The number of strings that a model without a reader answers first."""
@@ -76,20 +76,22 @@ def tested_lengths(model: SequenceModel) -> tuple[int, ...]:
 def tested_strings(
     task: SymbolTask, length: int, num_strings: int, seed: int, longest: int | None
 ) -> Int64[Tensor, "B T"] | None:
-    """Draw strings: at most two fifths are structured, equally many of each family, and the others are samples.
+    """Draw strings: up to two fifths are structured, with equal numbers for each family, and the others are samples.
 
-    Strings of rare answers replace samples of frequent answers (`with_rare_answers`). If the task has no strings of
+    Strings with rare answers replace samples with frequent answers (`with_rare_answers`). If the task has no strings of
     this length, the strings are one symbol shorter or longer, but never longer than `longest`. The result is None if
-    the task has no strings of these lengths either.
+    the task also has no strings of these lengths.
     """
-    # Some tasks have strings of odd lengths only, such as modular arithmetic, or of even lengths only.
+    # Some tasks, such as modular arithmetic, have only strings of odd lengths. Others have only strings of even
+    # lengths.
     candidates = [n for n in (length, length - 1, length + 1) if n <= (longest or n)]
     legal = [n for n in candidates if task.is_legal_length(n)]
     if not legal:
         return None
-    # Structured strings come first, and samples fill up the number: families have few distinct strings at some lengths.
+    # Structured strings are drawn first, and samples make up the number, because a family may have few distinct
+    # strings.
     num_per_family, num_symbols = num_strings * 2 // 5 // len(STRUCTURED), len(task.symbols)
-    # Strings are copied several times until all are there, so their symbols have one byte meanwhile, not eight.
+    # The strings are copied several times below, so until then each symbol takes one byte, not eight.
     dtype = torch.int8 if num_symbols <= MAX_SYMBOLS_IN_BYTES else torch.int64
     structured = torch.cat(
         [
@@ -124,14 +126,14 @@ def with_rare_answers(
 ) -> Integer[Tensor, "B T"]:
     """Replace samples that have frequent answers by strings that have rare answers.
 
-    The new strings are drawn uniformly. An answer that no string of this length has is skipped. Without the new strings
-    a model that never gives a rare answer could be right on all samples.
+    The new strings are drawn uniformly. An answer that no string of this length has is skipped. Without the new
+    strings, a model that never gives a rare answer could be right on all samples.
     """
     length, semiautomaton = samples.shape[1], machine.semiautomaton
     answers = np.unique(machine.outputs[machine.outputs != IGNORE])
     # A third of the samples, shared equally by the answers, so that most samples still follow the task's distribution.
     enough = len(samples) // (3 * len(answers))
-    # With one symbol, a length has a single string.
+    # If there is one symbol, each length has a single string.
     if enough < MIN_STRINGS_PER_ANSWER or len(machine.symbols) == 1:
         return samples
     last = machine.outputs[semiautomaton.final_states(samples.numpy(), machine.start)]
@@ -142,11 +144,11 @@ def with_rare_answers(
     drawn, weights = [samples[:0]], np.ones(semiautomaton.table.shape)
     for answer, count in missing.items():
         sampler = StringSampler(semiautomaton, np.array([machine.start]), machine.outputs == answer, weights)
-        if sampler.possible(length)[0]:  # an automaton may give an answer at other lengths only
+        if sampler.possible(length)[0]:  # a machine may give an answer only at other lengths
             uniforms = torch.rand(count, length, generator=generator, dtype=torch.float64).numpy()
             strings = torch.from_numpy(sampler.sample(uniforms, np.zeros(count, dtype=np.int64)).copy())
             drawn.append(strings.to(samples.dtype))
-    # Each answer keeps its first `enough` samples; the samples beyond these are the first to be replaced.
+    # Each answer keeps its first `enough` samples. All other samples are replaced first.
     rank = sum(np.where(last == answer, np.cumsum(last == answer), 0) for answer in answers.tolist())
     is_kept = (last != IGNORE) & (rank <= enough)
     order = np.concatenate([np.flatnonzero(is_kept), np.flatnonzero(~is_kept)])
@@ -155,7 +157,7 @@ def with_rare_answers(
 
 
 def tested_pairs(num_letters: int, seed: int) -> list[Int64[Tensor, "B T"]]:
-    """Draw problems of two strings: unrelated, equal, rotated, edited, reversed, periodic, and of one letter."""
+    """Draw pairs of strings: unrelated, equal, rotated, edited, reversed, and with periodic or constant strings."""
     return [_problems(num_letters, length, generator_for(seed, "tested", length)) for length in NUM_LETTERS]
 
 
@@ -190,13 +192,13 @@ class TracedStrings(NamedTuple):
 
         If the strings have more than `MAX_SYMBOLS_READ` symbols and the traces contain answers, most answers come from
         the traces. The model itself then reads about `MAX_SYMBOLS_READ` symbols, in evenly spread strings. A model
-        without a reader answers evenly spread strings with at most `MAX_PAIRS_READ` pairs of positions: all 1,000 of
-        the longest strings would take a transformer an hour.
+        without a reader answers evenly spread strings with at most `MAX_PAIRS_READ` pairs of positions, because a
+        transformer would need an hour for all 1,000 of the longest strings.
         """
         stride = -(-self.strings.numel() // MAX_SYMBOLS_READ)
         answers = self.traces.answers() if self.traces is not None and stride > 1 else None
         if answers is not None:
-            # Traces compute answers in another order than the model, so the model itself also answers some strings.
+            # Traces compute sums in a different order from the model, so the model itself also answers some strings.
             answers[::stride] = final_answers(model, self.strings[::stride])
             yield self.strings, Graded(answers, solved_last(task, self.strings))
             return
@@ -204,7 +206,7 @@ class TracedStrings(NamedTuple):
             yield strings, grade(model, task, strings)
 
     def _parts(self) -> Iterator[Int64[Tensor, "_ T"]]:
-        """Yield the strings that the model reads itself: first a small part, then as many as are read at once."""
+        """Yield the strings that the model reads itself: first a small part, then parts of the usual batch size."""
         strings, length = self.strings, self.strings.shape[1]
         if self.traces is None:
             strings = strings[:: -(-strings.numel() * length // MAX_PAIRS_READ)]
@@ -225,7 +227,7 @@ AllStrings = Sequence[TracedStrings]
 def traced_strings(
     model: SequenceModel, task: SymbolTask, reader: Reader[Any] | None, seed: int, num_lengths: int | None = None
 ) -> list[TracedStrings] | None:
-    """Draw the tested strings of all or the `num_lengths` shortest lengths, with the model's states along them.
+    """Draw the tested strings (`draw_strings`), with the model's states along them if there is a reader.
 
     The result is None if the task has no strings near one of these lengths.
     """
@@ -236,7 +238,7 @@ def traced_strings(
 
 
 def compare(strings: AllStrings, extraction: Extraction) -> tuple[TraceAgreement, ...]:
-    """Check that every state of the model is in the class that the extracted machine predicts, and return the counts.
+    """Check that every state of the model is in the class that the extracted machine predicts; return the counts.
 
     Raises:
         Unproved: a state is in another class.
@@ -266,14 +268,14 @@ def stages(strings: AllStrings, reader: Reader[Any]) -> Stages:
 
 
 def compare_powers(reader: Reader[Any], extraction: Extraction) -> None:
-    """Raise `Unproved` if a state along powers of words is in another class than the machine's."""
+    """Raise `Unproved` if a state along powers of words is not in the class that the machine predicts."""
     traces = reader.power_traces()
     count = None if traces is None else traces.compare(extraction)
-    # Errors that grow with the depth of a tree pass all drawn strings, and show only at these lengths.
+    # Errors that grow with the depth of a tree may not show on drawn strings, but only at these lengths.
     if count is not None and count.num_disagreements:
         raise Unproved(
-            f"{count.num_disagreements:,} of {count.num_nodes:,} states on powers of words are not in the machine's "
-            "class"
+            f"{count.num_disagreements:,} of {count.num_nodes:,} states on powers of words are not in the class that "
+            "the machine predicts"
         )
 
 
@@ -281,6 +283,6 @@ def _agreement(strings: Int64[Tensor, "B T"], count: TraceCount) -> TraceAgreeme
     if count.num_disagreements:
         raise Unproved(
             f"{count.num_disagreements:,} of {count.num_nodes:,} states on strings of {strings.shape[1]:,} symbols are "
-            "not in the machine's class"
+            "not in the class that the machine predicts"
         )
     return TraceAgreement(length=strings.shape[1], **count._asdict())

@@ -1,4 +1,4 @@
-"""Two nets as one model, which answers whether they agree, so that every search for errors finds differences."""
+"""A model of two nets that answers whether they agree, so that every search for errors finds their differences."""
 
 from typing import ClassVar
 
@@ -16,15 +16,15 @@ ANSWERS = ("same", "different")
 """The answers of the model of two nets."""
 
 SMALLEST, LARGEST = 1e-30, 1e30
-"""The bounds of a lead, in logits: no difference is rounded to a tie, and no lead is infinite."""
+"""The bounds on a lead, in logits, so that no difference is rounded to a tie and no lead is infinite."""
 
 
 class Agreement(nn.Module):
     """A module that returns the lead of "same": the smaller of both nets' leads, or below 0 if the answers differ.
 
-    A lead is the distance of the largest logit to the logit of the other net's answer, or to the next largest logit if
-    the answers agree. Hill climbing therefore approaches strings on which one of the nets is about to change its
-    answer. If both nets have a logit that is not finite, they count as agreeing.
+    A lead is the distance from the largest logit to the logit of the other net's answer, or to the next largest logit
+    if the answers agree. So hill climbing approaches strings on which one of the nets is about to change its answer. If
+    both nets have a logit that is not finite, they count as agreeing.
 
     Example:
         >>> logits = torch.tensor([[3.0, 1.0, 2.5, 2.0], [3.0, 1.0, 0.0, 4.0]])
@@ -45,7 +45,7 @@ class Agreement(nn.Module):
 
 
 class Twins(SequenceModel):
-    """Two nets as one model: `readout` takes the logits of both, one after the other (`Agreement`)."""
+    """Two nets as one model: `readout` takes the concatenated logits of both nets (`Agreement`)."""
 
     name: ClassVar[str] = "twins"
     readout: Agreement

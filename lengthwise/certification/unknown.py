@@ -1,4 +1,4 @@
-"""The machine of a net whose language is not known."""
+"""Extraction of the machine of a net whose language is not known."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ NUM_STRINGS, LENGTH = 1_000, 40
 """The number and the length of the strings whose states set the radii of classes."""
 
 MAX_PROBED = 1 << 20
-"""The number of ids that are tried on a net; if it accepts all of them, its number of symbols is unknown."""
+"""The number of ids to try on a net. If the net accepts all of them, its number of symbols is unknown."""
 
 
 class Extracted(NamedTuple):
@@ -53,12 +53,13 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
     """Extract the machine of a net whose language is not known, and certify the net for this machine.
 
     The net's states are sorted into classes (`extraction`). A few radii of classes are tried, the largest first. For
-    each radius, the net is certified for the machine of these classes, as for a given machine. No string may refute the
-    net, and its states must be in the classes on all drawn strings. Level ``proved`` means that the net computes this
-    machine at every length.
+    each radius, the net is certified for the machine of these classes, as for a given machine. The machine is returned
+    if no string refutes the net, and if on all drawn strings the net's states are in the classes that the machine
+    predicts. Level ``proved`` means that the net computes this machine at every length.
 
-    The result is not about the language that the net should have. It is also not about the empty string, which nets do
-    not read. So the machine may start in any state from which all other strings have the same answers.
+    The result does not show whether the net has learned the language that it should have. It is also not about the
+    empty string, which nets do not read. So the machine may start in any state that gives the same answers to all other
+    strings.
 
     Args:
         model: a recurrent model, for example a net of torch's modules (`wrap`).
@@ -85,11 +86,11 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
     check_is_model(model)
     if not isinstance(model, RecurrentModel):
         raise ValueError(
-            f"model: expected a model that reads symbol by symbol, got a {type(model).__name__}; certify it by a "
+            f"model: expected a model that reads symbol by symbol, got a {type(model).__name__}; certify it for a "
             "machine that it may compute"
         )
     names = texts_of("symbols", symbols), texts_of("classes", classes)
-    # With fewer names than symbols, "every string" would not mean every string that the net reads.
+    # If there were fewer names than symbols, "every string" would not mean every string that the net reads.
     num_symbols, _ = sizes_of("model", model)
     if num_symbols not in (None, len(names[0])):
         raise ValueError(
@@ -107,14 +108,15 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
                 reasons.append(f"with radius {radius:.3g}: {problem}")
     raise NotFinite(
         f"model: this net is not a finite machine, as far as its states show ({reasons[-1]}); train it further, or "
-        "certify it by a machine that it may compute"
+        "certify it for a machine that it may compute"
     )
 
 
 def _certified(model: RecurrentModel, machine: object, classes: tuple[str, ...], seed: int) -> Extracted:
     """Return the machine with its certificate; raise a ValueError if the level is below `extracted`."""
     assert isinstance(machine, Transducer)  # readers of recurrent models return only transducers
-    # The net does not answer the empty string, so a machine may start in any state that gives the same other answers.
+    # The net does not answer the empty string, so the machine may start in any state that gives the same answers to
+    # all other strings.
     labeled = LabeledMachine(machine.minimize_nonempty(), classes)
     certificate = certify(model, machine_task(labeled), seed=seed)
     if not certificate.reaches("extracted"):
@@ -123,10 +125,10 @@ def _certified(model: RecurrentModel, machine: object, classes: tuple[str, ...],
 
 
 def placeholder_task(symbols: tuple[str, ...], classes: tuple[str, ...]) -> RegularTask:
-    """Return a task with these names, for the checks of the model. The first class answers every string.
+    """Return a task with these names, with which a model can be checked. Its answer to every string is the first class.
 
     Raises:
-        ValueError: symbols or classes are not names of a task; the message names the argument of the caller.
+        ValueError: `symbols` or `classes` are not valid names for a task. The message contains the argument's name.
     """
     try:
         task = make_task("machine", alphabet=symbols, answers=classes, table=((0,) * len(symbols),), outputs=(0,))
@@ -139,7 +141,7 @@ def placeholder_task(symbols: tuple[str, ...], classes: tuple[str, ...]) -> Regu
 
 
 def sizes_of(argument: str, net: SequenceModel) -> tuple[int | None, int]:
-    """Return the numbers of symbols (None if no id is rejected) and of answers, by reading strings of one symbol.
+    """Return the number of symbols (None if no id is rejected) and of answers, by reading strings of one symbol.
 
     Raises:
         ValueError: the weights are not on the CPU, or the net does not read symbol 0.

@@ -28,19 +28,19 @@ MIN_LENGTHS = (40, 500, 10_000)
 """The lengths in symbols at which `extracted` and higher levels require strings, up to one symbol more or less."""
 
 MAX_SETTING = 63
-"""The largest number of printed characters of a name or a setting, including the dots that mark a cut."""
+"""The largest number of printed characters of a name or a setting, including the dots that replace the rest."""
 
 SHORTEST_CLAIM = "the model answers every shorter string correctly"
-"""The sentence that is taken on trust for a counterexample that is the shortest of all strings."""
+"""The sentence that is taken on trust if a counterexample is said to be a shortest of all strings."""
 
 
 class Checked(NamedTuple):
-    """The sentences that the file alone verifies, and the sentences that only the model can show."""
+    """The sentences that are verified from the file alone, and the sentences that are taken on trust."""
 
     verified: tuple[str, ...]
     taken_on_trust: tuple[str, ...]
     shown_by_model: tuple[str, ...] = ()
-    """The sentences of `taken_on_trust` that the model, if it is available, shows without another proof."""
+    """The sentences of `taken_on_trust` that a reader who has the model can check without another proof."""
 
     def with_model(self, confirmed: Sequence[str]) -> "Checked":
         """Return the result for a reader who has the model and has confirmed the sentences `confirmed` on it."""
@@ -109,12 +109,12 @@ def _size(machine: TreeMachine | Transducer | GridMachine) -> str:
 
 def _check_names(certificate: Certificate, task: Transducer | GridMachine) -> None:
     if len(set(certificate.classes)) < len(certificate.classes):
-        raise ValueError("certificate: expected different names of all classes, got one name twice; certify again")
+        raise ValueError("certificate: expected a different name for each class, got one name twice; certify again")
     if isinstance(task, GridMachine):
         check_classes(certificate.classes)
     elif not set(task.outputs.tolist()) <= {IGNORE, *range(len(certificate.classes))}:
         raise ValueError("certificate: its transducer gives answers that have no name in its classes; certify again")
-    # Without the digest, a certificate could be shown next to any net.
+    # Without the digest, a certificate could be presented with any net.
     if certificate.net is None:
         raise ValueError("certificate: expected the digest of its net, got none; certify again")
     for what, description in (("task", certificate.task), ("model", certificate.model)):
@@ -125,10 +125,10 @@ def _check_names(certificate: Certificate, task: Transducer | GridMachine) -> No
 
 
 def _check_supervises(task: Transducer) -> None:
-    """Reject a transducer that supervises no string: every machine would agree with it."""
+    """Reject a transducer that has no answer to any string, because every machine would agree with it."""
     reached = task.minimize()
     if not (reached.outputs[np.unique(reached.semiautomaton.table)] != IGNORE).any():
-        raise ValueError("certificate: its transducer supervises no string; certify again")
+        raise ValueError("certificate: its transducer has no answer to any nonempty string; certify again")
 
 
 def _check_level(certificate: Certificate) -> None:
@@ -146,7 +146,7 @@ def _check_level(certificate: Certificate) -> None:
         if not is_needed and content is not None:
             raise ValueError(f"certificate: expected no {part} at level {level}, got one; certify again")
     if certificate.evidence is not None and certificate.evidence.proved_length != certificate.max_length:
-        raise ValueError("certificate: expected the largest length of its evidence, got another length; certify again")
+        raise ValueError("certificate: expected the same max_length as in its evidence, got another; certify again")
     if certificate.kernels is not None:
         _check_kernels(certificate.kernels)
     if certificate.independently_checked and certificate.evidence is None:
@@ -162,8 +162,8 @@ def _check_kernels(kernels: Kernels) -> None:
     for kernel in kernels.kernels:
         if kernel.measured > kernel.assumed:
             raise ValueError(
-                f"certificate: its {kernel.dtype} {kernel.name} was off by {kernel.measured:.3g} units; proofs assume "
-                f"at most {kernel.assumed:.3g}, so certify on another CPU"
+                f"certificate: the {kernel.dtype} {kernel.name} of its CPU was off by {kernel.measured:.3g} units, but "
+                f"proofs assume at most {kernel.assumed:.3g}; certify on another CPU"
             )
 
 
@@ -183,7 +183,7 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
             f"certificate: expected a model with its machine's chunk size at every level, got chunk sizes {lower} at "
             "the lowest levels; certify again"
         )
-    # The file only claims that the two agree. The comparison proves it again, for every length.
+    # The file only claims that the two machines agree. This comparison proves it again, for every length.
     string = first_error(machine, task)
     if string is not None:
         raise ValueError(
@@ -212,7 +212,7 @@ def _check_tested(certificate: Certificate) -> None:
 
 
 def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
-    """Reject a certificate with fewer observed answers and states than required, or with a state in a wrong class."""
+    """Reject a certificate with too few observed answers or states, or with a state in a wrong class."""
     if certificate.closure is None:
         raise ValueError(f"certificate: level {certificate.level} requires a closure, got none; certify again")
     min_lengths: tuple[int, ...] = MIN_LENGTHS
@@ -256,7 +256,10 @@ def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer |
             f"{len(closure.points):,}; certify again"
         )
     if any(not -1 <= klass < num_classes for _, _, klass in closure.points):
-        raise ValueError("certificate: expected classes of its machine on the map of prototypes; certify again")
+        raise ValueError(
+            "certificate: expected only classes of its machine on the map of prototypes, got another class; certify "
+            "again"
+        )
 
 
 def _num_symbols(letters: int) -> int:

@@ -183,7 +183,7 @@ def test_a_task_of_one_answer_has_no_margin() -> None:
     assert certificate.level == "proved"
     assert certificate.evidence.logit_margin is None
     check(certificate)
-    assert "there is one answer only" in dict(certificate_lines(certificate))["codes"]
+    assert "there is only one answer" in dict(certificate_lines(certificate))["codes"]
 
 
 def test_a_codebook_of_a_models_own_is_refused() -> None:
