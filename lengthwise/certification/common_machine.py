@@ -42,10 +42,10 @@ Nets = tuple[SequenceModel, SequenceModel]
 """Two nets to compare."""
 
 Table = TreeMachine | Transducer
-"""The machine of a net that is a table (`MachineModel`), with an answer in every state."""
+"""The machine of a net that looks up its answers in a table (`MachineModel`), with an answer in every state."""
 
 PARTS = (nn.Module, StateLookup, TreeLookup, Semiautomaton, Transducer, TreeMachine)
-"""The Python classes of a `MachineModel` and its parts, whose attributes are compared one by one."""
+"""The Python classes of a `MachineModel` and its parts. The attributes of their objects are compared one by one."""
 
 
 class Description(NamedTuple):
@@ -59,7 +59,7 @@ class Description(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """The highest level at which one machine describes both nets, and why. The fields are explained at `Equality`."""
+    """The highest level at which one machine describes both nets, and why. `Equality` explains the fields."""
 
     level: Level = "tested"
     up_to: int | None = None
@@ -70,10 +70,11 @@ class Claim(NamedTuple):
 
 
 def common_machine(nets: Nets, names: RegularTask, seed: int) -> tuple[Claim, tuple[str, ...] | None]:
-    """Return a claim that one machine describes both nets, and a string that machine and second net answer differently.
+    """Return a claim that one machine describes both nets, and a string that refutes the second net, or None.
 
-    `names` contains the symbols and the answers. A machine counts if the first net is certified for it at level
-    ``extracted`` or above. The level of the claim is the lower of both nets' levels.
+    `names` contains the symbols and the answers. A machine is accepted if the first net is certified for it at level
+    ``extracted`` or above. The level of the claim is the lower of both nets' levels. The string is one that the second
+    net and the machine answer differently.
     """
     tables = [_table_of(net, names.symbols) for net in nets]
     for net, table, position in zip(nets, tables, ("first", "second"), strict=True):
@@ -86,7 +87,7 @@ def common_machine(nets: Nets, names: RegularTask, seed: int) -> tuple[Claim, tu
 
 
 def _compared_tables(first: Table | None, second: Table | None) -> tuple[Claim, tuple[str, ...] | None] | None:
-    """Return the result for two transducers of any size, or None for other nets."""
+    """Return the result of `common_machine` for two transducers of any size, or None for other nets."""
     if not isinstance(first, Transducer) or not isinstance(second, Transducer):
         return None
     if (error := _first_difference(first, second)) is not None:
@@ -130,12 +131,12 @@ def _claim(both: tuple[Description, Description], num_states: int) -> Claim:
 
 
 def _describe(net: SequenceModel, table: Table | None, task: RegularTask, seed: int) -> Description:
-    """Return the level at which a net is certified for a machine; long strings are read only if they decide it."""
+    """Return the level at which a net is certified for a machine. Long strings are read only if they can decide it."""
     if table is not None:
         error = _first_difference(table, task.transducer)
         return Description("proved", method="a table") if error is None else _refuted(task, error)
     builder = CertificateBuilder(net, task)
-    # A proof does not rest on tested strings, and reading 10,000 symbols takes most of the time of a certificate.
+    # A proof does not depend on tested strings, and reading strings of 10,000 symbols takes most of the time.
     certificate = certificate_of(builder, seed, num_lengths=1)
     if certificate.level == "extracted":
         certificate = certificate_of(builder, seed)
@@ -146,7 +147,7 @@ def _describe(net: SequenceModel, table: Table | None, task: RegularTask, seed: 
 
 
 def _refuted(task: RegularTask, error: tuple[str, ...]) -> Description:
-    """Return the description at level ``refuted`` of a net that answers a string differently from a machine."""
+    """Return the description, at level ``refuted``, of a net that answers a string differently from a machine."""
     size = counted(task.transducer.num_states, "state")
     reason = f"it differs from a machine of {size} on a string of {counted(len(error), 'symbol')}"
     return Description("refuted", reason=reason, error=error)
@@ -160,7 +161,7 @@ def _machines(nets: Nets, tables: Sequence[Table | None], names: RegularTask, se
     answers = prefix_answers(net, strings).numpy()
     for machine in _candidates(nets, tables, names, strings):
         smallest = machine.minimize_nonempty()
-        # A certificate is about the strings that its machine answers, so the machine must answer all.
+        # A certificate is about the strings that its machine answers, so the machine must answer all strings.
         if first_ungraded(smallest) is None and (smallest.run(strings.numpy()) == answers).all():
             task = machine_task(LabeledMachine(smallest, names.classes))
             if task not in tried:
@@ -190,15 +191,15 @@ def _table_of(net: SequenceModel, symbols: tuple[str, ...]) -> Table | None:
     """Return the machine of a net that is a table; None for other nets, or if anything else may change the answers.
 
     Symbols are identified by their ids, and get the given names. Every state gets the answer of its logits, even if the
-    table has no answer there.
+    table has no answer for this state.
     """
     # An instance of a subclass may answer differently.
     if not isinstance(net, MachineModel) or type(net) not in (TransducerModel, TreeMachineModel):
         return None
     if has_global_hooks():
         return None
-    # Every attribute must equal the attribute of a new table, because a replaced machine, look-up, read-out, method or
-    # hook may give other answers.
+    # Every attribute must equal the attribute of a newly built table, because a replaced machine, look-up, read-out,
+    # method or hook may give other answers.
     try:
         fresh = as_model(_renamed(net.machine, net.machine.symbols), net.classes).eval()
         if not _are_same(net, fresh):
@@ -209,14 +210,14 @@ def _table_of(net: SequenceModel, symbols: tuple[str, ...]) -> Table | None:
 
 
 def _renamed(machine: Table, symbols: tuple[str, ...]) -> Table:
-    """Return a new machine with other names of symbols; its arrays are copies."""
+    """Return a new machine with other names of symbols, and with copies of the arrays."""
     if isinstance(machine, TreeMachine):
         return TreeMachine(symbols, machine.leaves, machine.table, machine.outputs)
     return Transducer(Semiautomaton(machine.semiautomaton.table, symbols), machine.start, machine.outputs)
 
 
 def _are_same(value: Any, other: Any) -> bool:
-    """Return whether two objects have the same class and, part by part, the same attributes."""
+    """Return whether two objects have the same class and the same attributes, compared part by part."""
     if type(value) is not type(other):
         return False
     if isinstance(value, Tensor):
@@ -231,8 +232,8 @@ def _are_same(value: Any, other: Any) -> bool:
         return len(value) == len(other) and all(map(_are_same, value, other))
     if not isinstance(value, PARTS):
         return bool(value == other)
-    # If only one of the two has cached a result, `getattr` computes it for the other. A replaced method does not equal
-    # the original method.
+    # If only one of the two objects has cached a result, `getattr` computes the result for the other object. A replaced
+    # method does not equal the original method.
     names = vars(value).keys() | vars(other).keys()
     return all(_are_same(getattr(value, name), getattr(other, name)) for name in names)
 
@@ -261,5 +262,5 @@ def _first_difference(table: Table, machine: Transducer) -> tuple[str, ...] | No
     """Return a shortest string that a table and a machine answer differently; None proves that they agree."""
     if isinstance(table, TreeMachine):
         return table.difference_string(machine)
-    # Nets do not read the empty string, so both machines get the same answer to it.
+    # Nets do not read the empty string, so both machines get the same answer to the empty string.
     return table.with_empty_answer(0).difference_string(machine.with_empty_answer(0))

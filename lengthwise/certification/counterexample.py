@@ -14,20 +14,20 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import OracleTask
 
 MAX_STRINGS_PER_LENGTH = 4_096
-"""All strings of a length are enumerated if there are at most this number of them."""
+"""All strings of a length are enumerated if their number is at most this number."""
 
 MAX_CANDIDATES = 64
-"""To shorten a string, at most this many prefixes are tried, and at most this many positions for each window size."""
+"""The largest number of prefixes that are tried to shorten a string, and of positions for each size of a window."""
 
 MAX_PAIRS_READ = 1 << 31
-"""In one search, a model from which no machine can be extracted processes at most this many pairs of positions.
+"""The largest number of pairs of positions in one search, for a model from which no machine can be extracted.
 
-A transformer is such a model. A small transformer processes this number in forty seconds. It is the number of pairs in
-21 strings of 10,000 symbols.
+A transformer is such a model. A small transformer processes this number of pairs in forty seconds. 21 strings of
+10,000 symbols have this number of pairs.
 """
 
 String = Int64[Tensor, " _"]
-"""A string of symbol ids. The size has no name, because a shortened string has another length."""
+"""A string of symbol ids. Its size has no name, because the length changes when a string is shortened."""
 
 
 class Graded(NamedTuple):
@@ -63,19 +63,20 @@ def max_enumerated_length(model: SequenceModel, task: OracleTask) -> int:
 
 
 def all_strings(task: OracleTask, length: int) -> Int64[Tensor, "B T"]:
-    """Return all strings of a length, in the order of the symbols."""
+    """Return all strings of a length, in lexicographic order of the symbol ids."""
     return torch.cartesian_prod(*[torch.arange(len(task.symbols))] * length).reshape(-1, length)
 
 
 def shortest_error(model: SequenceModel, task: OracleTask) -> String | None:
     """Return the first wrongly answered string up to `max_enumerated_length`, by length and symbol order, or None.
 
-    If the result is a string, the model answers all shorter strings correctly, with and without denormal numbers.
+    If the result is a string, the model answers all shorter strings correctly, whether denormal numbers are kept or
+    rounded to 0.
     """
     error = _first_error(model, task, max_enumerated_length(model, task))
     if error is None:
         return None
-    # Users run the model with denormal numbers, with which a shorter string may be answered wrongly.
+    # Users run the model without rounding denormal numbers to 0. It may then answer a shorter string wrongly.
     with denormals_kept():
         kept = _first_error(model, task, len(error))
     return error if kept is None else kept
@@ -94,9 +95,9 @@ def _first_error(model: SequenceModel, task: OracleTask, max_length: int) -> Str
 def shrunk_error(model: SequenceModel, task: OracleTask, string: String, *, max_pairs: int | None = None) -> String:
     """Shorten a wrongly answered string as long as the shorter string is also answered wrongly.
 
-    First, the string is cut to its shortest wrong prefix. Then windows of half the length, a quarter, ..., one symbol
-    are left out, at up to 64 positions for each size. The result is short, but not always the shortest. The search ends
-    before the model processes more than `max_pairs` pairs of positions; None means no limit.
+    First, the string is cut to its shortest wrongly answered prefix. Then windows of half the length, a quarter, ...,
+    one symbol are left out, at up to 64 positions for each size. The result is short, but not always the shortest. The
+    search ends before the model processes more than `max_pairs` pairs of positions; None means no limit.
 
     Example:
         >>> from lengthwise import make_model, make_task
@@ -112,12 +113,12 @@ def shrunk_error(model: SequenceModel, task: OracleTask, string: String, *, max_
         while reduction.remove_window():
             reduction.cut_to_wrong_prefix()
     except _WorkLimitReached:
-        pass  # the string so far is also answered wrongly
+        pass  # the model also answers the shortened string so far wrongly
     return reduction.string
 
 
 class _WorkLimitReached(Exception):
-    """An exception if the next step would process more pairs of positions than the limit allows."""
+    """The next step would process more pairs of positions than the limit allows."""
 
 
 class _Reduction:
@@ -130,7 +131,7 @@ class _Reduction:
         self.pairs_left = max_pairs
 
     def cut_to_wrong_prefix(self) -> None:
-        """Replace the string by its shortest wrong prefix."""
+        """Replace the string by its shortest wrongly answered prefix."""
         self._count(self.string[None])
         prefixes = Graded(prefix_answers(self.model, self.string[None])[0], self.task.solve(self.string[None])[0])
         indices = torch.nonzero(prefixes.wrong)[:, 0]
@@ -143,8 +144,8 @@ class _Reduction:
                 return
 
     def remove_window(self) -> bool:
-        """Leave out the largest window without which the string is still wrong; return whether one was left out."""
-        # Large windows come first: one success halves the string, and with it all later work.
+        """Leave out the largest window without which the answer is still wrong; return whether there is one."""
+        # Large windows come first, because one success halves the string, and so halves all later work.
         for size in _halves(len(self.string)):
             starts = torch.arange(0, len(self.string) - size + 1, size)[:MAX_CANDIDATES]
             kept = torch.arange(len(self.string) - size)

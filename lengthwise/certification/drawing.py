@@ -1,4 +1,4 @@
-"""The parts of a certificate that people look at: a machine to draw, and names of its classes."""
+"""The parts of a certificate that are drawn for people: a machine, and names of its classes."""
 
 from itertools import product
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from lengthwise.certification.equivalence import machine_from_json
 from lengthwise.display import spelled
 
 MAX_STRINGS_PER_LENGTH = 4_096
-"""The largest number of strings of one length that are enumerated in search of names."""
+"""The largest number of strings of one length that are enumerated to find names."""
 
 
 class Drawing(NamedTuple):
@@ -25,7 +25,7 @@ class Drawing(NamedTuple):
 
 
 def drawing_of(certificate: Certificate) -> Drawing | None:
-    """Return the machine that was extracted from the model, or else the task's machine; None if neither has states.
+    """Return the machine extracted from the model, or else the task's machine; None if neither is a transducer.
 
     A tree machine merges classes. It has no states along a string, so it cannot be drawn as states and arrows.
 
@@ -48,7 +48,7 @@ def class_names(certificate: Certificate) -> list[str]:
     """Return a name for each class of a certificate's machine: the first string that leads to the class.
 
     The class of the pad is named by a dot, even if symbols lead to the same class. If no enumerated string leads to a
-    class, the name of the class is `(start)` or a number.
+    class, the name is `(start)` for the start, and otherwise `#` and the number of the class.
 
     Example:
         >>> from lengthwise import certify, make_model, make_task

@@ -1,7 +1,7 @@
-"""Errors of the gates and sums inside torch's recurrent layers, which have kernels of their own.
+"""Errors of the gates and sums inside torch's recurrent layers, which have their own kernels.
 
-Weights are set so that each number of the state shows one function of one argument. The argument enters through one
-gate, or is the state itself. Biases far from zero keep all other gates closed or open.
+Weights are set so that each number of the state is one function of one argument. The argument enters through one gate,
+or is the state itself. Biases far from zero keep all other gates closed or open.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,12 +27,12 @@ from lengthwise.ops.intervals import ULPS
 Kind = Literal["LSTM", "GRU", "RNN"]
 CLOSED_BIAS, OPEN_BIAS = -200.0, 200.0
 SMALL_SCALE = 2.0**-12
-"""A number so small that its tanh has the same relative error as the number."""
+"""A number so small that tanh does not change its relative error."""
 
 UNITS_PER_GATE = 13
 """The number of units of a state for each gate.
 
-It is not a multiple of a CPU's vector size, so kernels also process a remainder.
+It is not a multiple of the number of entries in a CPU's vector, so kernels also process a remainder.
 """
 
 
@@ -42,7 +42,7 @@ class Gate:
 
     `index` is the gate that the argument enters, or None if the argument is the state. `biases` maps other gates to
     their biases. `state` is the state before the step. If `is_cell_state` is True, the result is the cell state of an
-    LSTM, not its output. `factor` is the number that a reset gate scales, before a tanh.
+    LSTM, not its output. `factor` is the number that a reset gate multiplies before a tanh, or None.
     """
 
     function: Literal["sigmoid", "tanh"]
@@ -70,14 +70,14 @@ GATES: Mapping[Kind, tuple[Gate, ...]] = MappingProxyType(
         "RNN": (Gate("tanh", 0, {}),),
     }
 )
-"""The gates in the order of torch's weights. LSTM: input, forget, cell and output; GRU: reset, update and new."""
+"""The gates in the order of torch's weights: input, forget, cell and output in LSTM; reset, update and new in GRU."""
 
 SHAPES = ((64, 1), (64, 3), (1, 1))
-"""The measured batch sizes, each with a length. One step, a sequence and a single string have different kernels."""
+"""The measured pairs of batch size and length. One step, a sequence and a single string have different kernels."""
 
 
 def empty_cell(kind: Kind, width: int, dtype: torch.dtype) -> nn.RNNBase:
-    """Return a torch layer with zeros as weights, without a draw from torch's global generator."""
+    """Return a torch layer whose weights are 0; torch's global generator stays as it is."""
     kinds: dict[Kind, Callable[..., nn.RNNBase]] = {"LSTM": nn.LSTM, "GRU": nn.GRU, "RNN": nn.RNN}
     # The cell's constructor draws weights, which must not change the numbers that a caller draws next.
     with torch.random.fork_rng(devices=[]):
@@ -110,7 +110,7 @@ def gate_errors(kind: Kind, function: str, dtype: torch.dtype) -> Iterator[Measu
 
 
 def _pass_through(cell: nn.RNNBase, gate: Gate, part: slice) -> None:
-    """Set the weights so that a part of the state shows the result of a gate."""
+    """Set the weights so that a part of the state is the result of a gate."""
     width = cell.hidden_size
     numbers = torch.arange(width)[part]
     weight, bias = cell.get_parameter("weight_ih_l0"), cell.get_parameter("bias_ih_l0")
@@ -141,7 +141,7 @@ def _results(
 
 
 def sum_errors(kind: Kind, dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield the errors of the sums W x + b + U h. The sums are so small that their tanh adds little to the error."""
+    """Yield the errors of the sums W x + b + U h. The sums are so small that tanh adds little to the error."""
     gate = next(gate for gate in GATES[kind] if gate.function == "tanh")
     assert gate.index is not None
     for width in (8, 33):

@@ -1,4 +1,4 @@
-"""Grid machines in certificates: they answer a pair of strings by a rule over a grid. This module imports no torch."""
+"""Grid machines in certificates, which answer a pair of strings by a rule over a grid. This module imports no torch."""
 
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple, final
@@ -15,7 +15,7 @@ SPECIAL_SYMBOLS = {SEP: "<sep>", BAR: "|"}
 """The symbols that are not letters, by their ids."""
 
 NUM_LETTERS = (10, 40, 160)
-"""The tested numbers of letters; both strings of a pair have the same number of letters."""
+"""The tested numbers of letters in a string; both strings of a pair have the same number of letters."""
 
 NUM_PAIRS = 200
 """The number of tested pairs of strings for each number of letters."""
@@ -41,9 +41,9 @@ class GridMachineFields(TypedDict):
 
 
 class GridError(NamedTuple):
-    """The symbols of a problem that a machine and the task answer differently.
+    """The symbols of a problem (a pair of strings) that a machine and the task answer differently.
 
-    `is_shortest` is True if they agree on all problems with fewer symbols.
+    `is_shortest` is True if machine and task are known to agree on all problems with fewer symbols.
     """
 
     symbols: tuple[str, ...]
@@ -64,7 +64,7 @@ def first_grid_error(machine: GridMachine, task: GridMachine) -> GridError | Non
 
 
 def problems_of(first: Ids, second: Ids) -> Ids:
-    """Return pairs of strings of letters as problems of symbols, with a bar between the two strings.
+    """Return pairs of strings as problems: the letters of both strings, with a bar between them and `SEP` at the end.
 
     Example:
         >>> problems_of(np.array([[0, 1]]), np.array([[1]]))  # letters are numbered from 2 on in problems
@@ -90,7 +90,7 @@ def answer_to(problem: Sequence[str], task: GridMachine) -> int | None:
 
 
 def check_classes(classes: tuple[str, ...]) -> None:
-    """Raise a ValueError unless each class is named by its integer."""
+    """Raise a ValueError unless the name of each class is its index."""
     if classes != tuple(map(str, range(len(classes)))):
         raise ValueError(
             "certificate: expected the integers from 0 as names of its classes, got other names; certify again"

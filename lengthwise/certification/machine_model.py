@@ -1,4 +1,4 @@
-"""The machine that a certificate proves right, as a model that replaces the net."""
+"""The machine of a certificate as a model that replaces the net."""
 
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.transducer import Transducer
@@ -9,18 +9,20 @@ from lengthwise.validation import check_kind
 
 
 def machine_model(certificate: Certificate) -> MachineModel:
-    """Return the machine that was extracted from a model, as a model that replaces it.
+    """Return the machine that was extracted from a model, as a model that replaces the first model.
 
     Raises:
         ValueError: the certificate's level is below ``extracted``, so its machine, if it has one, is not proved right.
+        Or
+            the certificate has no extracted machine, or the machine reads two strings.
     """
     _check_level(certificate)
     assert certificate.machine is not None
     machine = machine_from_json(certificate.machine)
     if isinstance(machine, GridMachine):
         raise ValueError(
-            "certificate: expected a machine that reads one string, got one that reads two; the model itself computes "
-            "it, so use the model"
+            "certificate: expected a machine that reads one string, got a machine that reads two strings; use the model "
+            "itself"
         )
     return as_model(machine, certificate.classes)
 
@@ -32,7 +34,7 @@ def streamed_machine_model(certificate: Certificate) -> TransducerModel:
     transducer does, so the transducer replaces it.
 
     Raises:
-        ValueError: the certificate's level is below ``extracted``.
+        ValueError: the certificate's level is below ``extracted``, or the certificate has no extracted machine.
     """
     _check_level(certificate)
     assert certificate.machine is not None
@@ -51,5 +53,5 @@ def _check_level(certificate: Certificate) -> None:
     if certificate.machine is None:
         raise ValueError(
             f"certificate: expected a machine read off the model, got none at level {certificate.level}; this proof is "
-            "about the task's own machine, `TransducerModel(task.transducer, task.classes)`"
+            "about the task's own machine, so use `TransducerModel(task.transducer, task.classes)`"
         )

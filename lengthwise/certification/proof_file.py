@@ -1,8 +1,8 @@
-"""Proof files: the weights of a net, a machine, and the sets of states that the separate checker checks.
+"""Proof files: the weights of a net, a machine, and the sets of states that the separate checker verifies.
 
-A proof file is a safetensors file. `weights.*` is the net's state dict. `sets.*` contains a machine, and a set of the
-net's states for each state of the machine; the names depend on the method. The metadata contain the order of the
-weights.
+A proof file is a safetensors file. The tensors `weights.*` are the net's state dict. The tensors `sets.*` are a
+machine, and a set of the net's states for each state of the machine. Their names depend on the method. The metadata
+contain the order of the weights.
 
 Example: the proof that a net whose states have 5 numbers computes parity, with a machine of 5 states over 2 symbols.
 State k of the machine has the intervals from ``low[k]`` to ``high[k]``.
@@ -60,7 +60,7 @@ def write_proof(certificate: Certificate, model: SequenceModel, task: MachineTas
 
     Raises:
         ValueError: the certificate is neither `proved` nor `bounded`, the proof is not found again, or the checker
-            rejects it. The checker's bounds may be wider than the prover's.
+            rejects it. The checker may reject a sound proof, because its bounds may be wider than the prover's bounds.
     """
     if certificate.evidence is None:
         raise ValueError(
@@ -88,7 +88,7 @@ def with_verdict(certificate: Certificate, model: SequenceModel, prover: Prover,
 
 
 def proof_content(model: SequenceModel, prover: Prover, extraction: Extraction) -> bytes:
-    """Return the content of a proof file, from the prover's sets and the machine that was extracted.
+    """Return the content of a proof file with the prover's sets, the model's weights and the extracted machine.
 
     Some provers have no sets, because the checker computes the net's states itself. The file then omits the machine.
     """

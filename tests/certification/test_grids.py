@@ -52,7 +52,7 @@ def test_a_net_that_is_the_rule_is_proved_verified_and_confirmed(name: str) -> N
     sentence = f"{size} classes of messages that go down; the task's rule has {size}"
     assert ("machine", sentence) in list(certificate_lines(certificate))
     assert list(checked_lines(again, check(again)))
-    with pytest.raises(ValueError, match="expected a machine that reads one string, got one that reads two"):
+    with pytest.raises(ValueError, match="expected a machine that reads one string, got a machine that reads two"):
         machine_model(certificate)
 
 

@@ -1,1 +1,1 @@
-"""Search for strings that a model answers wrongly, family by family of strings."""
+"""Search for strings that a model answers wrongly, in one family of strings after another."""

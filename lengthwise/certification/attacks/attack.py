@@ -1,4 +1,4 @@
-"""The search for a short string that a model answers wrongly, family by family of strings."""
+"""The search for a short string that a model answers wrongly, in one family of strings after another."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -31,13 +31,13 @@ MAX_LENGTH = 4_096
 """The largest `max_length` of an attack, in symbols. A transformer keeps a score for each pair of positions."""
 
 MAX_SYMBOLS_IN_CERTIFY = 300_000
-"""The number of symbols that a model reads in the attack of `certify`; a small transformer takes a few seconds."""
+"""The largest number of symbols that a model reads in the attack of `certify`. A small transformer takes seconds."""
 
 
 class Family(NamedTuple):
     """A family of strings, with the name that reports give it.
 
-    `batches` yields the strings in batches. Before it makes the next batch, it may read the answers to the last batch.
+    `batches` yields the strings in batches. The next batch may depend on the answers to the last batch.
     """
 
     name: str
@@ -66,8 +66,8 @@ class FamilyCount(Part):
 class Attack(Part):
     """The result of an attack: the shortest wrongly answered string that was found, or None.
 
-    `string` is the wrongly answered string, shortened by leaving out parts; the model also answers it wrongly if it
-    reads this string alone. `found_length` and `found_margin` describe the string before it was shortened. A margin is
+    `string` is the wrongly answered string after parts were left out. The model also answers it wrongly when it reads
+    this string alone. `found_length` and `found_margin` describe the string before it was shortened. A margin is
     the right logit minus the largest other logit. It is negative if another logit is larger, and None if a logit is not
     finite; `got` is then also None. `num_answers` counts graded strings, including repetitions. `num_symbols` counts
     the symbols that the model read.
@@ -128,15 +128,15 @@ def attack(
 
     The model answers all prefixes of a string at once. `FAMILIES` of strings are tried in turn. First come all short
     strings, runs x^n w of one symbol x, and the W-method's strings. Then come strings u v^n w: first with a loop v of
-    the task's machine, then with all short words u and v. The last family changes strings by hill climbing on the logit
-    margin. In each form, n takes all values, and w is any short word. Each family gets half of the remaining budget,
-    and the families that did not end continue with the rest. A wrong string is read again alone, and shortened by
-    leaving out parts. From then on only shorter strings are tried.
+    the task's machine, then with all short words u and v. In each form, n takes all values, and w is any short word.
+    The last family changes strings by hill climbing on the logit margin. Each family gets half of the remaining budget,
+    and families that did not end continue with the rest. The model reads a wrongly answered string again alone, and the
+    string is shortened by leaving out parts. From then on, only shorter strings are tried.
 
     Args:
         model: any model of this package, or a wrapped net.
         task: a regular task.
-        budget: CPU seconds; a batch that has begun is always finished.
+        budget: the largest number of CPU seconds; a batch that has begun is always finished.
         max_length: the largest length in symbols, or the largest length that the model reads, if it is smaller.
         seed: the seed of the random strings with which hill climbing begins, and of the changes that it tries.
 
@@ -165,10 +165,10 @@ def attack(
 
 
 def search_families(model: SequenceModel, task: MachineTask, seed: int) -> Outcome:
-    """Attack a model as `certify` does after all short strings were answered, and return the outcome.
+    """Attack a model as `certify` does after the model has answered all short strings, and return the outcome.
 
-    The budget is a number of symbols, so that a certificate does not depend on the speed of the machine. The model is
-    in evaluation mode.
+    The budget is a number of symbols, so that a certificate does not depend on the speed of the computer. The model
+    must be in evaluation mode.
     """
     if not isinstance(task.reference, Transducer):
         return Outcome(None)
@@ -180,10 +180,10 @@ def search_families(model: SequenceModel, task: MachineTask, seed: int) -> Outco
 
 
 def try_families(board: Board, families: Sequence[Family]) -> list[FamilyCount]:
-    """Grade the strings of all families within the board's budget; return the number of answers in each."""
+    """Grade the strings of all families within the board's budget; return the number of answers in each family."""
     strings: dict[str, Iterator[Batch] | None] = {family.name: family.batches(board) for family in families}
     num_answers = dict.fromkeys(strings, 0)
-    # A family without an end would leave nothing to the others, so each family first gets half of what is left.
+    # A family without an end would leave nothing to the others. So each family first gets half of the remaining budget.
     for share in (0.5, 1.0):
         for name, batches in strings.items():
             used = board.fraction_used()
@@ -207,7 +207,7 @@ def _grade_until(board: Board, batches: Iterator[Batch], limit: float) -> Iterat
 
 
 def _is_shortest(board: Board, left: Mapping[str, Iterator[Batch] | None]) -> bool:
-    """Return whether all strings that are shorter than the wrong string were tried."""
+    """Return whether a wrong string was found and all shorter strings were tried."""
     is_tried = left.get(FAMILIES[0].name, FAMILIES) is None and board.max_length <= board.enumerated_length
     return board.shortest is not None and is_tried
 

@@ -1,4 +1,4 @@
-"""The state of an attack: the strings tried so far, the shortest wrong one, and the ones closest to being wrong."""
+"""The state of an attack: its counts, the shortest wrong string, and the strings that are closest to being wrong."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,13 +18,13 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask
 
 MAX_SYMBOLS_PER_BATCH = 20_000
-"""The largest number of symbols read between two checks of the budget, unless one string needs more: about 0.3 s."""
+"""The largest number of symbols between two checks of the budget, unless one string has more: about 0.3 s."""
 
 MAX_CONFIRMED = 16
-"""The largest number of wrongly answered strings of one batch that are read again one by one."""
+"""The largest number of wrongly answered strings of one batch that the model reads again one by one."""
 
 MAX_PAIRS_OF_SHRINKING = 1 << 24
-"""The largest number of pairs of positions that are read to shorten a string; a small transformer takes a second."""
+"""The largest number of pairs of positions to shorten a string: a second for a small transformer."""
 
 NUM_WEAKEST = 64
 """The number of strings with the smallest margins that are kept for hill climbing."""
@@ -36,8 +36,8 @@ NUM_WEAKEST_PER_BATCH = 4
 class Batch(NamedTuple):
     """Strings of one length. All prefixes are graded and, if there are tails, also each prefix followed by each tail.
 
-    Shorter strings are filled with arbitrary symbols. `lengths` then contains the lengths of all strings, and the batch
-    has no tails.
+    Shorter strings are filled up with arbitrary symbols. Then `lengths` contains the lengths of all strings before
+    filling, and the batch has no tails.
     """
 
     strings: Int64[Tensor, "B T"]
@@ -46,7 +46,7 @@ class Batch(NamedTuple):
 
 
 class WrongString(NamedTuple):
-    """A string that the model answers wrongly when it reads it alone, with its family's name and its logit margin."""
+    """A string that the model answers wrongly when it is read alone, with the name of its family and its margin."""
 
     string: String
     family: str
@@ -64,9 +64,9 @@ class Budget(NamedTuple):
 
 
 class Board:
-    """The strings that were tried on a model, and the `shortest` wrong string; later strings must be shorter.
+    """The state of an attack on a model. `shortest` is the shortest wrong string, and later strings must be shorter.
 
-    `first_form` is the shortest wrong string before parts were left out. The families of strings read `machine`,
+    `first_form` is this string before parts were left out. The families of strings read `machine`,
     `max_length`, `enumerated_length` and `seed`. Hill climbing also reads `weakest`, the strings with the smallest
     margins, and `latest`, the smallest margin of each string of the last batch.
     """
@@ -96,15 +96,14 @@ class Board:
         return time.process_time() - self.started
 
     def fraction_used(self) -> float:
-        """Return the used fraction of the budget, which may be above 1."""
+        """Return the fraction of the budget that is used, which may be above 1."""
         limits = ((self.seconds, self.budget.seconds), (self.num_symbols, self.budget.symbols))
         return max((used / limit if limit else 1.0 for used, limit in limits if limit is not None), default=0.0)
 
     def length_before(self, tail_length: int) -> int:
-        """Return the length to which strings are cut: tails can then follow every prefix of up to `max_length` symbols.
+        """Return the length to which strings are cut, so that tails can follow all prefixes of `max_length` symbols.
 
-        If the model has a largest length, strings are not longer than this length, and the longest prefixes get no
-        tails.
+        If the model has a largest length, strings are at most this long, and the longest prefixes get no tails.
         """
         longest = self.max_length + tail_length
         return min(longest, self.model.max_length or longest)
@@ -117,11 +116,10 @@ class Board:
 
     @torch.no_grad()
     def grade(self, batch: Batch) -> None:
-        """Grade all prefixes of a batch, with all tails, and keep a wrong string if it is shorter than all before."""
+        """Grade all prefixes of a batch, also with tails, and keep a wrong string if it is the shortest so far."""
         strings, tails, filled = batch
         tail_length = 0 if tails is None else tails.shape[1]
-        # A wrong string may have been confirmed since the batch was made, so that the ends of longer strings no longer
-        # matter.
+        # If a wrong string was confirmed after the batch was made, the ends of longer strings no longer matter.
         strings = strings[:, : self.length_before(tail_length)]
         states = torch.from_numpy(self.machine.semiautomaton.run(strings.numpy(), self.machine.start))
         lengths = torch.arange(1, strings.shape[1] + 1).expand_as(strings)
@@ -156,7 +154,7 @@ class Board:
         self._keep(grade_logits(logits.flatten(1, 3), expected.flatten(1), lengths.flatten(1)), string_at)
 
     def _expected(self, states: Int64[Tensor, "*N"], lengths: Int64[Tensor, "*N"]) -> Int64[Tensor, "*N"]:
-        """Return the machine's answer in each state; `IGNORE` in state -1 and for strings that are too long."""
+        """Return the machine's answer in each state; `IGNORE` for state -1 and for strings that are too long."""
         outputs = torch.from_numpy(self.machine.outputs.copy())
         return outputs[states].masked_fill((states < 0) | (lengths > self.max_length), IGNORE)
 
@@ -175,17 +173,17 @@ class Board:
         self.num_answers += answers.num_answers
         rows, indices = torch.nonzero(answers.wrong, as_tuple=True)
         order = answers.lengths[rows, indices].argsort(stable=True)
-        # Read the shortest strings again alone, and others that are evenly spread: short strings may be wrong only in a
-        # batch.
+        # The model reads the shortest strings again alone, and others that are evenly spread, because it may answer the
+        # shortest strings wrongly only in a batch.
         order = order[_shortest_and_spread(len(order))]
         for row, index in torch.stack([rows, indices], 1)[order].tolist():
             string = string_at(row, index)
             if (margin := self._margin_alone(string)) is not None:
                 self._replace(WrongString(string, self.family, margin))
                 break
-        # Short strings are all tried, so hill climbing looks only at longer ones.
+        # All short strings are tried anyway, so hill climbing uses only longer strings.
         smallest = weakest(answers, self.enumerated_length + 1)
-        # Wrong strings were handled above. Hill climbing begins with right answers that have small margins.
+        # Wrong strings were handled above. Hill climbing begins with strings whose right answers have small margins.
         for row in smallest.margins.argsort()[:NUM_WEAKEST_PER_BATCH].tolist():
             margin = float(smallest.margins[row])
             if 0 < margin < torch.inf:
@@ -195,7 +193,7 @@ class Board:
         return smallest
 
     def _margin_alone(self, string: String) -> float | None:
-        """Return the logit margin of the answer to a string that is read alone, as users do, or None if it is right."""
+        """Return the logit margin of a string that the model reads alone, as users run it; None if it is right."""
         with denormals_kept():
             if not bool(grade(self.model, self.task, string[None]).wrong):
                 return None
@@ -205,14 +203,14 @@ class Board:
     def _replace(self, wrong: WrongString) -> None:
         shrunk = shrunk_error(self.model, self.task, wrong.string, max_pairs=MAX_PAIRS_OF_SHRINKING)
         margin = self._margin_alone(shrunk)
-        # A string in a batch may be rounded differently than the same string alone. The longer string, which is wrong
-        # alone, is then kept.
+        # A string may be rounded differently in a batch and alone. If the shortened string is right when it is read
+        # alone, the longer string is kept.
         self.shortest = wrong if margin is None else WrongString(shrunk, wrong.family, margin)
         self.first_form = wrong
         self.max_length = len(self.shortest.string) - 1
 
 
 def _shortest_and_spread(count: int) -> list[int]:
-    """Return up to `MAX_CONFIRMED` of the indices below a count, in order: half the first ones, half evenly spread."""
+    """Return up to `MAX_CONFIRMED` of the indices below a count, in order: the first ones, and evenly spread ones."""
     half = MAX_CONFIRMED // 2
     return sorted({*range(min(half, count)), *range(0, count, -(-count // half) or 1)})

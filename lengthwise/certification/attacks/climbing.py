@@ -1,4 +1,4 @@
-"""Hill climbing: strings with small logit margins are changed, and the ones with the smallest margins are kept."""
+"""Hill climbing: strings with small logit margins are changed, and strings with the smallest margins are kept."""
 
 from collections.abc import Callable, Iterator
 
@@ -11,13 +11,13 @@ from lengthwise.certification.traces import with_rare_answers
 from lengthwise.randomness import generator_for
 
 POPULATION_SIZE = 64
-"""The number of strings that are kept from round to round; each round changes as many strings."""
+"""The number of strings that are kept after each round; each round changes the same number of strings."""
 
 NUM_ROUNDS = 50
 """The number of rounds of changes."""
 
 NUM_DRAWN_LENGTHS = 4
-"""The number of lengths, evenly spread, at which the first strings are drawn, in addition to the weakest strings."""
+"""The number of evenly spread lengths at which the first strings are drawn, in addition to the weakest strings."""
 
 NUM_DRAWN = 64
 """The number of strings that are drawn at each of the `NUM_DRAWN_LENGTHS` lengths."""
@@ -35,7 +35,7 @@ Draw = Callable[[int], int]
 
 
 def hill_climbing(board: Board) -> Iterator[Batch]:
-    """Yield the weakest strings so far and random strings, then changes of the weakest strings, in rounds.
+    """Yield the weakest strings so far and random strings, and then changes of the weakest strings in each round.
 
     After each batch, the smallest margins among its prefixes are read from ``board.latest``.
     """
@@ -62,7 +62,7 @@ def hill_climbing(board: Board) -> Iterator[Batch]:
 
 
 def mutated(string: Word, other: Word, board: Board, draw: Draw) -> Word:
-    """Return a string with one change, of at most ``board.max_length`` symbols and at least one."""
+    """Return a string with one change; the result has from one to ``board.max_length`` symbols."""
     num_symbols = len(board.task.symbols)
     start = draw(len(string))
     window = string[start : start + 1 + draw(MAX_WINDOW)]
@@ -98,7 +98,7 @@ def _batches(strings: list[Word], max_length: int) -> Iterator[list[Word]]:
 
 
 def _filled(strings: list[Word]) -> tuple[Int64[Tensor, "B T"], None, Int64[Tensor, " B"]]:
-    """Return strings of one length, filled up at the end with symbol 0, and their lengths before the filling."""
+    """Return the strings, filled up with symbol 0 to one length, no tails, and the lengths before filling."""
     lengths = torch.tensor([len(string) for string in strings])
     longest = int(lengths.max())
     return torch.tensor([string + (0,) * (longest - len(string)) for string in strings]), None, lengths

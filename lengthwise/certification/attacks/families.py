@@ -18,7 +18,7 @@ MAX_TAILS_OF_POWERS = 4
 """The largest number of tails after each power of a word. It is small, because there are many powers."""
 
 MAX_SYMBOLS_OF_SUITE = 20_000
-"""The largest total number of symbols in the W-method's strings; `certify` tries more of these strings."""
+"""The largest total number of symbols in the W-method's strings. `certify` tries more of these strings."""
 
 MAX_SYMBOLS_OF_ACCESS = 20_000
 """The largest total number of symbols in the strings that lead to the states whose loops are tried."""
@@ -26,11 +26,11 @@ MAX_SYMBOLS_OF_ACCESS = 20_000
 Word = tuple[int, ...]
 
 NUM_STRINGS_AT_ONCE = 256
-"""The number of strings that are made at a time, so that the budget is checked in between."""
+"""The number of strings that are made at a time, so that the budget can be checked in between."""
 
 
 def words(num_symbols: int, max_words: int) -> Int64[Tensor, "W S"]:
-    """Return all words of one length: the largest length that has at most `max_words` words.
+    """Return all words of the largest length that has at most `max_words` words.
 
     If the alphabet has more than `max_words` symbols, the result is `max_words` words of one symbol, evenly spread over
     the ids.
@@ -47,7 +47,7 @@ def words(num_symbols: int, max_words: int) -> Int64[Tensor, "W S"]:
 
 
 def short_strings(board: Board) -> Iterator[Batch]:
-    """Yield all strings of the largest length with at most 4,096 strings; all shorter strings are their prefixes."""
+    """Yield all strings of the largest enumerated length; all shorter strings are their prefixes."""
     yield from board.batches(all_strings(board.task, board.enumerated_length))
 
 
@@ -60,7 +60,7 @@ def runs(board: Board) -> Iterator[Batch]:
 
 
 def w_method(board: Board) -> Iterator[Batch]:
-    """Yield the strings that distinguish the task's machine from all other machines with no more states."""
+    """Yield strings that distinguish the task's machine from machines with no more states (`conformance_strings`)."""
     suite = conformance_strings(board.machine, MAX_SYMBOLS_OF_SUITE)
     for length, group in groupby(suite, key=len):
         if length <= board.max_length:
@@ -68,10 +68,10 @@ def w_method(board: Board) -> Iterator[Batch]:
 
 
 def loops(board: Board) -> Iterator[Batch]:
-    """Yield u v^n w for each state and all n, where u is a shortest string to the state, and v is a loop at it.
+    """Yield u v^n w for each state and all n, with a shortest string u to the state, and a loop v at the state.
 
-    For each state and each first symbol of a loop, v is a shortest loop that begins with this symbol. w is any short
-    word.
+    For each state and each first symbol of a loop, v is a shortest loop that begins with this symbol. The word w is any
+    short word.
     """
     tails = words(len(board.task.symbols), MAX_TAILS_OF_RUNS)
     for pairs in _grouped(_loops(board)):
@@ -83,12 +83,12 @@ def loops(board: Board) -> Iterator[Batch]:
 def powers(board: Board) -> Iterator[Batch]:
     """Yield u v^n w for all words u and v, in the order of their total length, for all n and short words w.
 
-    Each infinite string u v v v ... is tried once: its shortest u and v are taken.
+    Each infinite string u v v v ... is tried once, with its shortest u and v.
     """
     num_symbols = len(board.task.symbols)
     tails = words(num_symbols, MAX_TAILS_OF_POWERS)
     for size in range(1, board.max_length + 1):
-        # Python's integers do not overflow, so a size with too many words to count is also reached in order.
+        # Python's integers do not overflow, so `num_symbols**size` is right for every size.
         for start in range(0, num_symbols**size, NUM_STRINGS_AT_ONCE):
             stop = min(start + NUM_STRINGS_AT_ONCE, num_symbols**size)
             joined = _words_by_number(num_symbols, size, start, stop)
@@ -156,7 +156,7 @@ def _paths_to(target: int, before: list[list[tuple[int, int]]]) -> dict[int, int
     """Return, for each state from which a string leads to the target, the first symbol of a shortest such string."""
     first = {target: -1}
     states = [target]
-    for state in states:  # the list grows inside the loop: breadth-first search, so strings are shortest
+    for state in states:  # the list grows inside the loop: a breadth-first search, which finds shortest strings
         for earlier, symbol in before[state]:
             if earlier not in first:
                 first[earlier] = symbol

@@ -13,7 +13,7 @@ from lengthwise.ops.answers import answers_of
 class GradedPrefixes(NamedTuple):
     """The grades of answers to prefixes: logit margins, a mask of the wrong answers, and the prefixes' lengths.
 
-    The margin is infinite for a prefix without a right answer (`IGNORE`), and -inf if a logit is not finite.
+    A margin is infinite if the prefix has no right answer (`IGNORE`). Otherwise, it is -inf if a logit is not finite.
     """
 
     margins: Float[Tensor, "B N"]
@@ -48,7 +48,7 @@ def grade_logits(
 
 
 def margins_of(logits: Float[Tensor, "*N Y"], expected: Int64[Tensor, "*N"]) -> Float[Tensor, "*N"]:
-    """Return the lead of the right logit over the largest other logit.
+    """Return the lead of the right logit over the largest other logit; infinite without a right answer.
 
     Example:
         >>> margins_of(torch.tensor([[0.0, 2.0], [0.0, torch.nan]]), torch.tensor([0, 1])).tolist()
@@ -57,7 +57,7 @@ def margins_of(logits: Float[Tensor, "*N Y"], expected: Int64[Tensor, "*N"]) -> 
     right = expected.clamp(min=0)[..., None]
     others = logits.scatter(-1, right, -torch.inf).amax(-1)
     margins = (logits.gather(-1, right)[..., 0] - others).masked_fill(~logits.isfinite().all(-1), -torch.inf)
-    # A single answer has no other logit to lose against, so its margin is infinite.
+    # If the task has a single answer, no other logit exists, so the margin is infinite.
     return margins.masked_fill(expected == IGNORE, torch.inf)
 
 
