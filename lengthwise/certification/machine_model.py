@@ -21,8 +21,8 @@ def machine_model(certificate: Certificate) -> MachineModel:
     machine = machine_from_json(certificate.machine)
     if isinstance(machine, GridMachine):
         raise ValueError(
-            "certificate: expected a machine that reads one string, got a machine that reads two strings; use the model "
-            "itself"
+            "certificate: expected a machine that reads one string, got a machine that reads two strings; use the "
+            "model itself"
         )
     return as_model(machine, certificate.classes)
 
