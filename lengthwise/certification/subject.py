@@ -243,6 +243,6 @@ def _check_numbers(name: str, tensor: Tensor) -> None:
     # Some programs compute with denormal weights, and others (such as training here) round them to 0.
     if bool(((magnitude > 0) & (magnitude < 1 << mantissa)).any()):
         raise ValueError(
-            "model: expected weights that every processor treats alike, got denormal numbers (so small that some "
-            f"processors round them to 0) in {name}; set them to 0"
+            f"model: expected weights that every processor treats alike, got denormal numbers in {name}, which some "
+            "processors round to 0; set them to 0"
         )

@@ -169,7 +169,7 @@ EDITS = [
     (
         "proved",
         set_to(4, "evidence", "num_prototypes"),
-        "one set around each prototype, got another",
+        "one set around each prototype, got a different",
     ),
     ("proved", the_transducer_as_machine, "and a tree machine, got transducer machine"),
     ("proved", with_codes(slack=None), "got no margin"),

@@ -147,7 +147,7 @@ def test_models_are_tried_as_users_run_them() -> None:
     assert right.last(strings).argmax(-1).tolist() == [0, 1]
     certificate = certify(right, TASK)
     assert certificate.level == "tested"
-    assert "correctly when it is alone and no small number is rounded to 0" in certificate.reason
+    assert "correctly when it is read alone and no denormal number is rounded to 0" in certificate.reason
     assert wrong.last(strings).argmax(-1).tolist() == [1, 1]
     certificate = certify(wrong, TASK)
     assert certificate.level == "refuted"

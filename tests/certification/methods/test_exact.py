@@ -115,8 +115,8 @@ def test_other_models_are_refused() -> None:
     read = compiled()
     read.readout.append(torch.nn.Identity())
     for model, sentence in (
-        (make_model("regular-gpt", TASK), "of variant bare, got a RegularGPT with a MergeLayer"),
-        (read, "with a linear read-out"),
+        (make_model("regular-gpt", TASK), "of variant bare with one layer, got a RegularGPT with a MergeLayer"),
+        (read, "a read-out that is one linear map"),
     ):
         with pytest.raises(ValueError, match=sentence):
             ExactProver().prove(model, extracted(compiled()))
