@@ -57,9 +57,8 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
     if no string refutes the net, and if on all drawn strings the net's states are in the classes that the machine
     predicts. Level ``proved`` means that the net computes this machine at every length.
 
-    The result does not show whether the net has learned the language that it should have. It is also not about the
-    empty string, which nets do not read. So the machine may start in any state that gives the same answers to all other
-    strings.
+    The result does not show whether the net has learned the right language. It is also not about the empty string,
+    which nets do not read. So the machine may start in any state that gives the same answers to all other strings.
 
     Args:
         model: a recurrent model, for example a net of torch's modules (`wrap`).

@@ -333,7 +333,7 @@ def test_errors_that_only_batches_have_are_a_doubt() -> None:
     for length in (9, 21):
         certificate, _ = checked(WrongInBatches(right_model(task), length), task)
         assert certificate.level == "tested"
-        assert "wrongly in a batch, or as a prefix of others, but correctly when it is alone" in certificate.reason
+        assert "or as a prefix of other strings, but correctly when it is read alone" in certificate.reason
 
 
 @pytest.mark.usefixtures("fewer_strings")

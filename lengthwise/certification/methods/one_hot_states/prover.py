@@ -36,20 +36,18 @@ UNCERTAIN_COLUMNS = "some columns are not one-hot vectors, or rounding may decid
 def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence:
     """Show that an extraction has all states, steps and answers of the model.
 
-    Suppose that each column of each symbol's matrix A is a one-hot vector, to the last bit, and so is each block of the
-    first state. Suppose also that the layer adds no vector (v = 0). Then each block of each state is a one-hot vector:
-    a product with such a matrix adds zeros to one number, without error and in any order. The same holds for products
-    of two such matrices.
+    Suppose that the columns of each symbol's matrix and the blocks of the first state are one-hot vectors, bit for bit.
+    Suppose also that the layer adds no vector (v = 0). Then the blocks of each state are one-hot vectors: a product
+    with such a matrix adds zeros to one number, without error. The same holds for products of two such matrices.
 
-    A column is a softmax of logits. It is one-hot if its largest logit leads by enough, however float32 rounds. At
-    temperature 0, any lead is enough. At other temperatures, the lead must be `NEVER_SEEN` times the temperature. If
-    the extraction's table agrees with these columns, the float32 model steps through the extraction's states, for every
-    string of every length. Each output must have the largest logit, however float32 rounds. States with output `IGNORE`
-    are exempt.
+    A column is a softmax of logits. It is one-hot if its largest logit leads, however float32 rounds: by any amount at
+    temperature 0, and otherwise by `NEVER_SEEN` times the temperature. If the extraction's table agrees with these
+    columns, the float32 model steps through the extraction's states, for every string of every length. Each output must
+    have the largest logit, however float32 rounds. States with output `IGNORE` are exempt.
 
     Raises:
-        Unproved: rounding may change a column or an answer, the temperature is negative or NaN, or the extraction does
-            not have all states and steps of the model.
+        Unproved: rounding may change a column or an answer, the temperature is not at least 0, or the extraction lacks
+            states or steps of the model.
         ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"stochastic"`, or has other parts.
 
     Example:
@@ -73,12 +71,9 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     slacks = [_slack(logits, temperature, never_seen) for logits in (columns, first)]
     if not all(slack > 0 for slack in slacks):  # each alone, because Python's `min` may drop a NaN
         raise Unproved(UNCERTAIN_COLUMNS)
-    # The proof is by induction on the length of a string. If a state were missing, some steps of the induction would
-    # not be compared with the machine's table.
+    # If a state were missing, some steps of the induction on the length would not be compared with the machine's table.
     if not extraction.exact:
-        raise Unproved(
-            "the enumerated states of the model do not answer as the task does, or there are too many of them"
-        )
+        raise Unproved("the model's enumerated states do not answer as the task does, or there are too many of them")
     # The comparison with `one_hot` below also rejects prototypes that are not one-hot.
     states = extraction.prototypes.unflatten(1, layer.blocks).argmax(-1)
     one_hot = nn.functional.one_hot(states, layer.blocks[1]).flatten(1).to(extraction.prototypes)
