@@ -73,16 +73,16 @@ def machine_of_arcs(start: str, arcs: Sequence[Arc], final: Collection[str]) -> 
     A string has no answer if its last output is empty or its last state is not final.
 
     Raises:
-        ValueError: the outputs are weights; an arc of a transducer reads nothing; a symbol may mean no symbol, for
-            example 0 in an incomplete machine whose symbols are numbers.
+        ValueError: all outputs are numbers, which may be weights. An arc of a transducer reads nothing. A word may mean
+            no symbol or no output, for example 0 in an incomplete machine whose symbols are numbers.
     """
     arcs = [_normalized(arc) for arc in arcs]
     outputs = [arc.output for arc in arcs if arc.output is not None]
     is_acceptor = not outputs or are_copies((arc.symbol, arc.output or "") for arc in arcs)
     if not is_acceptor and are_weights(named := [output for output in outputs if output]):
         raise ValueError(
-            f"expected outputs, got numbers such as {named[0]}, which are weights; leave the weights out, or rename "
-            "the outputs"
+            f"expected outputs, got only numbers such as {named[0]}, which are read as weights; remove the weights, or "
+            "rename the outputs"
         )
     _check_zero(arcs)
     draft = Draft()
@@ -105,8 +105,8 @@ def _normalized(arc: Arc) -> Arc:
     for word in (arc.symbol, arc.output or ""):
         if is_doubtful(word):
             raise ValueError(
-                f"line {arc.line}: expected symbols, got {word!r}, which may mean no symbol; write {EPSILON} for "
-                "that, or rename the symbol"
+                f"line {arc.line}: expected symbols, got {word!r}, which may mean no symbol; write {EPSILON} if it "
+                "does, or else rename it"
             )
     symbol = "" if arc.symbol in EPSILONS else arc.symbol
     output = "" if arc.output in EPSILONS else arc.output
@@ -127,5 +127,5 @@ def _check_zero(arcs: Sequence[Arc]) -> None:
         line = next(arc.line for arc in arcs if arc.symbol == "0")
         raise ValueError(
             f"line {line}: expected symbols with names, got the number 0, which stands for no symbol in files without "
-            "a table of symbols; print names, or add the missing edges if 0 is a symbol"
+            "a table of symbols; print names, or give each state exactly one edge for each number if 0 is a symbol"
         )

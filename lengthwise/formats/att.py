@@ -15,7 +15,7 @@ from lengthwise.formats.draft import MAX_EDGES
 from lengthwise.validation import quoted
 
 MAX_LINES = 2 * MAX_EDGES
-"""The largest number of lines: edges and final states."""
+"""The largest number of lines in a file. Each line contains an edge or a final state."""
 
 
 @FORMATS.register("att")
@@ -27,11 +27,12 @@ class ATT(ReadableFormat):
     if that output is ``<eps>``, the last state is not final, or an edge is missing. The empty string never has an
     answer.
 
-    - If every edge repeats its symbol as its output, the machine is an automaton, as ``fstprint`` prints it by default.
+    - If every edge repeats its symbol as its output, the machine is an automaton, because ``fstprint`` prints automata
+      in this way.
     - ``<eps>``, ``<epsilon>``, ``ε``, foma's and HFST's ``@0@`` and ``@_EPSILON_SYMBOL_@``, and an empty field between
       tabs mean no symbol. Other words that mean no symbol in some tools (``λ``, ``epsilon``, ``@_IDENTITY_SYMBOL_@``)
       are rejected.
-    - If all outputs are numbers, they are taken for weights, and the file is rejected.
+    - If all outputs are numbers, they are read as weights, and the file is rejected.
     - Symbols are texts; a separate table that numbers them is not read. If all symbols are numbers, 0 is a symbol only
       if each state has exactly one edge for each number. Otherwise the file is rejected, because tools without a table
       print 0 for no symbol.
@@ -79,8 +80,8 @@ class ATT(ReadableFormat):
         widths = {len(words) for _, words in rows} - {1, 2}
         if widths not in ({3}, {4}):
             raise ValueError(
-                f"expected 3 words for every edge, or 4 words for every edge, got {sorted(widths) or 'no edge'}; write "
-                "source, target, symbol and, for a transducer, output"
+                "expected 3 words on the line of every edge, or 4 words on the line of every edge, got "
+                f"{sorted(widths) or 'no edge'}; write source, target, symbol and, for a transducer, output"
             )
         arcs = [
             Arc(words[0], words[1], words[2], words[3] if len(words) > 3 else None, number)
@@ -91,12 +92,13 @@ class ATT(ReadableFormat):
 
 
 def att_rows(text: str) -> list[tuple[int, list[str]]]:
-    r"""Return the number and the words of each line that is not blank; fields between tabs may be empty.
+    r"""Return the line number and the words of each line that is not blank. A field between tabs may be empty.
 
     Weights of 0 on edges are left out.
 
     Raises:
-        ValueError: a field contains spaces, a weight is not 0, or a line separates two machines.
+        ValueError: a field contains spaces; a state's field is empty; a weight is not 0; a line separates two machines;
+            or the text has more than `MAX_LINES` lines.
 
     Example:
         >>> att_rows("0\t1\t\ta\n\n1 0\n")
@@ -117,7 +119,7 @@ def att_rows(text: str) -> list[tuple[int, list[str]]]:
                 f"line {number}: expected one machine, got '--', after which another machine begins; split the file"
             )
         if not all(words[:2]):
-            raise ValueError(f"line {number}: expected states, got an empty field; name the state")
+            raise ValueError(f"line {number}: expected a state, got an empty field; name the state")
         if len(words) in (2, 5) and not _is_zero(words[-1]):
             raise ValueError(
                 f"line {number}: expected no weight but 0, got {quoted(words[-1][:40])}; leave weights out"
@@ -140,11 +142,14 @@ def _check_answers(machine: LabeledMachine) -> None:
     ]
     outputs = [output for _, output in labels if output]
     if are_weights(outputs):
-        raise ValueError(f"expected answers that are not read as weights, got {outputs[0]!r}; rename it")
+        raise ValueError(
+            f"expected an answer that is not a number, got only numbers such as {outputs[0]!r}, which are read as "
+            "weights; rename an answer"
+        )
     if are_copies(labels):
         raise ValueError(
-            f"expected answers other than the last symbol, got {outputs[0]!r} after {outputs[0]!r}, which is read as "
-            "an automaton; rename the answers"
+            f"expected an answer other than the last symbol, got only answers such as {outputs[0]!r} after "
+            f"{outputs[0]!r}, which are read as an automaton; rename the answers"
         )
 
 

@@ -18,7 +18,7 @@ class Format(ABC):
     holds_automata_alone: ClassVar[bool] = False
     """True if all machines of the format accept or reject; labels such as OK and FAIL then mean accept and reject."""
     has_names: ClassVar[bool] = False
-    """True for source code, whose names begin with the name of the file."""
+    """True for source code, whose identifiers begin with the name of the file."""
 
     @staticmethod
     @abstractmethod
@@ -54,17 +54,18 @@ class ReadableFormat(Format):
         """Return the machine that a text describes.
 
         Raises:
-            ValueError: the text is not a machine of this format, or is a nondeterministic machine with several answers.
+            ValueError: the text is not a machine of this format, or its machine is nondeterministic and gives some
+            string several answers.
         """
 
 
 class Drawing(Format):
-    """A format for people, which omits rejecting sinks to stay readable, and names them in a note."""
+    """A format for people. To stay readable, it omits sinks that reject or have no answer, and lists them in a note."""
 
     @staticmethod
     @abstractmethod
     def write(machine: LabeledMachine, *, with_sinks: bool = False) -> str:
-        """Return the machine as text; `with_sinks` includes its rejecting sinks.
+        """Return the machine as text; `with_sinks` includes the sinks that are omitted by default.
 
         Raises:
             ValueError: the format cannot express the machine's symbols, answers or size.

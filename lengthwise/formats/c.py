@@ -13,7 +13,7 @@ from lengthwise.formats.base import FORMATS, Format
 from lengthwise.formats.notes import Notes, notes_on
 
 MAX_SYMBOLS = 256
-"""The largest number of symbols: each symbol is a byte."""
+"""The largest number of symbols, because each symbol of a string is stored in one byte."""
 
 _TEMPLATE = """\
 #ifndef {upper}_H
@@ -131,10 +131,10 @@ _CHECK = "        if (symbols[i] >= {upper}_NUM_SYMBOLS)\n            return {up
 class C(Format):
     """A C99 header with ``int NAME_classify(const uint8_t *symbols, size_t count)`` and ``NAME_step``.
 
-    Headers can be written, but not read. ``NAME_symbol_of("ACK")`` is the number of a symbol. If all symbols are single
-    bytes, ``NAME_classify_text`` and ``NAME_symbol_of_byte`` accept text. Tables have the smallest sufficient integer
-    types. Compiled as C with ``-DNAME_SELF_TEST``, the header is a program that checks its answers to twenty strings.
-    NAME is ``machine`` unless notes give another name.
+    Headers can be written, but not read. ``NAME_symbol_of("ACK")`` returns the number of the symbol ACK. If all symbols
+    are single bytes, ``NAME_classify_text`` and ``NAME_symbol_of_byte`` accept text. Tables have the smallest
+    sufficient integer types. Compiled as C with ``-DNAME_SELF_TEST``, the header is a program that checks its answers
+    to twenty strings. NAME is ``machine`` unless notes give another name.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa
@@ -230,14 +230,14 @@ def _type_of(largest: int, *, signed: bool) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a string literal in ASCII; octal escapes have three digits, so that a digit after them is not included."""
+    """Return a string literal in ASCII. Octal escapes have three digits, so that no escape includes the next digit."""
     # A ? is escaped because it could begin a trigraph.
     plain = (chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in text.encode())
     return f'"{"".join(plain)}"'
 
 
 def _wrapped(numbers: Iterable[int], indent: int) -> str:
-    """Return numbers with commas between them, twenty in each line."""
+    """Return numbers with commas between them, twenty on each line."""
     texts = [str(number) for number in numbers]
     rows = (", ".join(texts[start : start + 20]) for start in range(0, len(texts), 20))
     return ",\n".join(" " * indent + row for row in rows)

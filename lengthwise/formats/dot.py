@@ -14,20 +14,21 @@ class DOT(ReadableFormat):
 
     - Accepting states of an automaton have ``shape=doublecircle`` or two peripheries. An automaton may have several
       initial states. An edge with the label ``ε`` reads nothing.
-    - States of a Moore machine have labels ``{s0|answer}`` of shape record, or ``s0/answer``, or the answer on a second
-      line, after the name of the node.
+    - States of a Moore machine have shape record and labels ``{s0|answer}``, or any shape and labels ``s0/answer``. The
+      answer may also be on a second line of the label, after the name of the node.
     - Edges of a Mealy machine (`write_mealy`) have labels ``symbol/output``, or ``<symbol<br/>output>`` in HTML. The
       answer to a string is the last output. The empty string, and strings for which an edge is missing, have no answer.
     - A drawing of ``fstdraw`` has a bold initial state, and arcs with labels ``symbol`` or ``symbol:output`` (see
       `ATT`).
 
     Several symbols of an edge are separated by commas or line breaks outside of brackets: ``a, b`` are two symbols,
-    ``ACK(V,V)`` is one. In a label, ``\`` before a special character makes it an ordinary character. If only accepting
-    states are declared, and defaults of nodes give all other states a shape, the other states need no declaration.
+    ``ACK(V,V)`` is one. In a label, ``\`` before a special character makes it an ordinary character. A graph declares
+    all states or none. It may also declare only the accepting states, if ``node [shape=circle]`` or another default
+    gives all other states a shape.
 
-    Colors, positions, fonts and titles are ignored. Probabilities and weights are rejected. A graph with outputs on
-    states is rejected if it also has outputs on edges, or accepting states. If every state has a single line around it,
-    labels, colors and shapes that may mean acceptance are rejected.
+    Positions and titles are ignored. Probabilities and weights are rejected. A graph with outputs on states is rejected
+    if it also has outputs on edges, or accepting states. Colors and fonts are ignored in a graph that has outputs or
+    accepting states. In all other graphs, labels, colors, fonts and shapes that may mean acceptance are rejected.
 
     Example:
         >>> mealy = DOT.read('digraph { __start0 -> q; q -> q [label="a/x"]; q -> q [label="b/y"] }')
@@ -62,10 +63,10 @@ class DOT(ReadableFormat):
 
     @staticmethod
     def write_mealy(machine: LabeledMachine) -> str:
-        """Return the smallest Mealy machine, with outputs on edges, that has the same answers to all non-empty strings.
+        """Return a graph of the smallest Mealy machine with the same answers to all nonempty strings.
 
         Raises:
-            ValueError: a string has no answer.
+            ValueError: a nonempty string has no answer, or a symbol or an answer cannot be printed.
 
         Example:
             >>> alternating = DOT.read('digraph { __start0 -> q; q -> q [label="a/x"] }')

@@ -1,4 +1,4 @@
-"""Attributes in DOT that only affect the drawing; all others are rejected, because they may mean more."""
+"""Attributes in DOT that only affect the drawing. Unknown attributes are rejected: they may belong to the machine."""
 
 import re
 
@@ -7,7 +7,7 @@ _USED = {
     "node": frozenset({"label", "peripheries", "style", "shape"}),
     "edge": frozenset({"label", "dir", "style", "weight"}),
 }
-"""Attributes that this package reads, and a graph's own title and frame."""
+"""Attributes of nodes and edges that this package reads or checks, and the title and frame of a graph."""
 
 DRAWING = frozenset(
     re.findall(
@@ -32,8 +32,8 @@ DRAWING = frozenset(
 )
 """Attributes of Graphviz that only affect the drawing.
 
-Attributes with a text that is drawn (xlabel, headlabel, taillabel, image) are not in the set, and neither are names
-that could mean something else in a machine (start, root).
+Attributes that add text to the drawing (xlabel, headlabel, taillabel, image) are not in the set. Names that could mean
+something else in a machine (start, root) are not in it either.
 """
 
 
@@ -41,7 +41,7 @@ def check_attribute(kind: str, key: str, value: str, line: int) -> None:
     """Check that an attribute of a graph, a node or an edge is known.
 
     Raises:
-        ValueError: the attribute is unknown; an edge points backward; or an edge's weight, which only affects
+        ValueError: the attribute is unknown; an edge does not point forward; or an edge's weight, which only affects
             drawings, is not a whole number.
 
     Example:
@@ -50,13 +50,16 @@ def check_attribute(kind: str, key: str, value: str, line: int) -> None:
     if key in DRAWING:
         return
     if kind == "edge" and key == "dir" and value != "forward":
-        raise ValueError(f"line {line}: expected edges that point forward, got dir={value[:20]}; turn the edge around")
+        raise ValueError(
+            f"line {line}: expected edges that point forward, got dir={value[:20]}; draw a forward edge for each "
+            "direction"
+        )
     if kind == "edge" and key == "weight" and not re.fullmatch(r"[0-9]+(\.0*)?", value):
         raise ValueError(
             f"line {line}: expected a whole number as the weight of an edge in drawings, got {value[:20]!r}; remove it"
         )
     if key not in _USED[kind]:
         raise ValueError(
-            f"line {line}: expected attributes that only affect drawings, got {key[:40]!r}, which may mean more; "
-            "use labels and shapes, or remove it"
+            f"line {line}: expected attributes that only affect drawings, got {key[:40]!r}, which may belong to the "
+            "machine; use labels and shapes, or remove it"
         )

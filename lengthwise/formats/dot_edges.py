@@ -30,7 +30,7 @@ def has_output(label: str) -> bool:
 
 
 def ends_like_certainty(label: str) -> bool:
-    """Return whether a label ends like the probability 1 or 0; the end is a probability only if all labels end so."""
+    """Return whether a label ends in ``:0`` or ``:1``; this is a probability only if all labels end in this way."""
     return re.search(r":\s*[01]\s*$", label) is not None
 
 
@@ -39,14 +39,17 @@ def symbols_of_label(label: str) -> tuple[str, ...]:
     r"""Return the symbols of an edge; an empty symbol means that the edge reads nothing.
 
     Raises:
-        ValueError: part of the label may be an output, a probability, or a sign for no symbol.
+        ValueError: part of the label may be an output or a probability, or may mean several symbols or no symbol.
 
     Example:
         >>> symbols_of_label("a, b"), symbols_of_label("ε"), symbols_of_label(r"\ε")
         (('a', 'b'), ('',), ('ε',))
     """
     if _PROBABILITY.search(label):
-        raise ValueError(f"expected symbols, got {quoted(label)}, which ends like a probability; write \\ before it")
+        raise ValueError(
+            f"expected symbols, got {quoted(label)}, which ends like a probability; write \\ before this number if it "
+            "is part of a symbol"
+        )
     symbols = []
     for item in label_items(label):
         raw = item.strip()
@@ -59,28 +62,33 @@ def symbols_of_label(label: str) -> tuple[str, ...]:
 def pairs_of_label(label: str) -> tuple[tuple[str, str], ...]:
     r"""Return the symbols of a Mealy machine's edge, each with its output.
 
-    ``a/x, b/y`` has two outputs, and ``a, b/x`` has one for both symbols. An output may have commas and slashes.
+    ``a/x, b/y`` has two outputs, and ``a, b/x`` has one output for both symbols. An output may contain commas and
+    slashes.
 
     Raises:
-        ValueError: the output ends like a probability, or changes a stack.
+        ValueError: the label ends like a probability; an output changes a stack; an output has no symbol; or part of
+            the label has an unclear meaning.
 
     Example:
         >>> pairs_of_label("a/x, b/y"), pairs_of_label("a, b/x=1,y=2")
         ((('a', 'x'), ('b', 'y')), (('a', 'x=1,y=2'), ('b', 'x=1,y=2')))
     """
     if _PROBABILITY.search(label):
-        raise ValueError(f"expected outputs, got {quoted(label)}, which ends like a probability; write \\ before it")
+        raise ValueError(
+            f"expected outputs, got {quoted(label)}, which ends like a probability; write \\ before this number if it "
+            "is part of an output"
+        )
     first = split_once(label, "/")
     assert first is not None  # the caller has checked `has_output`
     pairs: list[tuple[str, str]] = []
-    if split_once(first[1], "/") is not None:  # either several pairs, or a slash inside of one output
+    if split_once(first[1], "/") is not None:  # either several pairs, or a slash in one output
         items = [split_once(item, "/") or (item, "") for item in label_items(label)]
         if all(symbol.strip() and output.strip() and split_once(output, "/") is None for symbol, output in items):
             pairs = items
     if not pairs and len(label_lines(first[0])) > 1:
         raise ValueError(
             f"expected a symbol and its output on each line, got {quoted(label)}; write a, b/x for two symbols with "
-            "one output, and \\/ for a character"
+            "one output, and \\/ for a slash in a symbol"
         )
     pairs = pairs or [(item, first[1]) for item in label_items(first[0])]
     named = []
@@ -91,11 +99,14 @@ def pairs_of_label(label: str) -> tuple[tuple[str, str], ...]:
         _check_symbol(raw, label)
         if raw in EPSILONS:
             raise ValueError(
-                f"expected a symbol before each output, got {quoted(label)}, which reads nothing; write a \\ before "
-                "each symbol"
+                f"expected a symbol before each output, got {quoted(label)}, which reads nothing; remove the edge, or "
+                "write \\ before the symbol if it is one"
             )
         if _STACK.fullmatch(output.strip()):
-            raise ValueError(f"expected outputs, got {quoted(label)}, which changes a stack; write a \\ before it")
+            raise ValueError(
+                f"expected outputs, got {quoted(label)}, which changes a stack; write \\ before this output if it is "
+                "an answer"
+            )
         named.append((plain_text(item), answer))
     return tuple(named)
 
@@ -111,18 +122,18 @@ def _check_symbol(symbol: str, label: str) -> None:
             )
     if _SEVERAL.fullmatch(symbol):
         raise ValueError(
-            f"expected symbols, got {quoted(label)}, which may stand for several; list them with commas, or write \\ "
-            "before a symbol"
+            f"expected symbols, got {quoted(label)}, which may mean several symbols; list them with commas, or write "
+            "\\ before a single symbol"
         )
     if is_doubtful(symbol):
         raise ValueError(
-            f"expected symbols, got {quoted(label)}, which may mean no symbol; write ε for that, and a \\ before "
-            "a symbol"
+            f"expected symbols, got {quoted(label)}, which may mean no symbol; write ε if it does, or else \\ before "
+            "the symbol"
         )
 
 
 def symbols_of_edge(edge: Edge) -> tuple[str, ...]:
-    """Return an edge's symbols, as `symbols_of_label` does; an error names the edge's line."""
+    """Return an edge's symbols, as `symbols_of_label` does; errors in the label mention the edge's line."""
     label = edge_label(edge)
     if not label.strip():
         raise ValueError(
@@ -136,7 +147,7 @@ def symbols_of_edge(edge: Edge) -> tuple[str, ...]:
 
 
 def pairs_of_edge(edge: Edge) -> tuple[tuple[str, str], ...]:
-    """Return an edge's symbols with their outputs, as `pairs_of_label` does; an error names the edge's line."""
+    """Return an edge's symbols with their outputs, as `pairs_of_label` does; errors mention the edge's line."""
     try:
         return pairs_of_label(edge_label(edge))
     except ValueError as problem:
@@ -144,11 +155,11 @@ def pairs_of_edge(edge: Edge) -> tuple[tuple[str, str], ...]:
 
 
 def pairs_on_two_lines(edges: Sequence[Edge]) -> list[tuple[str, str]] | None:
-    """Return each edge's symbol and output if all labels are in HTML and have the two on separate lines, or else None.
+    """Return each edge's symbol and output if every label is HTML with a line for each, or None if this is unclear.
 
-    In an automaton that accepts nothing, the same labels could list two symbols each. So there must be at least two
-    symbols and two outputs, and a symbol with several outputs. No symbol may also be an output, or be on two edges from
-    one state.
+    In an automaton that accepts nothing, each label could instead list two symbols. So there must be at least two
+    symbols and two outputs, and one of the symbols must have several outputs. No symbol may also be an output, or be on
+    two edges from one state.
     """
     lines = [edge_label(edge).split("\n") for edge in edges]
     if not all(len(pair) == 2 and all(part.strip() for part in pair) for pair in lines):

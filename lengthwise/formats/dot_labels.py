@@ -38,13 +38,13 @@ def plain_text(label: str) -> str:
     if (entity := ENTITY.search(label)) is not None:
         raise ValueError(
             f"expected characters, got the entity {entity[0][:20]!r} in the label {quoted(label)}; write the "
-            "character, or \\& for the sign"
+            "character, or \\& for an ampersand"
         )
     return "".join(token[1:] if len(token) == 2 else token for token in tokens[first:])
 
 
 def split_once(label: str, mark: str) -> tuple[str, str] | None:
-    r"""Return the texts before and after the first mark that has no ``\`` before it, or None without such a mark.
+    r"""Return the texts before and after the first mark that has no ``\`` before it; None if there is no such mark.
 
     Example:
         >>> split_once(r"a\/b/c/d", "/"), split_once("a", "/")
@@ -61,7 +61,7 @@ def split_once(label: str, mark: str) -> tuple[str, str] | None:
 
 
 def label_lines(label: str) -> list[str]:
-    r"""Return the lines of a label, which end at ``\n``, ``\l`` or ``\r``; an empty last line does not count.
+    r"""Return the lines of a label, which end at ``\n``, ``\l`` or ``\r``, without an empty last line.
 
     Example:
         >>> label_lines(r"q0\n1\n"), label_lines("q0")
@@ -79,12 +79,12 @@ def label_lines(label: str) -> list[str]:
 def label_items(label: str) -> list[str]:
     r"""Return the parts of a label between commas and ends of lines, with their spaces and escapes.
 
-    Brackets keep their content in one part if there is text before, between and after their commas. A label of commas
-    and line ends alone is one part.
+    The content of brackets stays in one part if there is text before, between and after its commas. A label that
+    consists only of commas and ends of lines is one part.
 
     Raises:
-        ValueError: there is nothing between two commas; or the label is a set in braces, which may be several symbols
-            or one.
+        ValueError: there is nothing between two commas; or the label is a set in braces, which may be one symbol or
+            several symbols.
 
     Example:
         >>> label_items(r"a,b\nACK(V,V)"), label_items("(,)"), label_items("(0,1)"), label_items(r"\,")
@@ -124,7 +124,7 @@ def record_fields(label: str) -> list[str]:
     """Return the fields of a label of shape record, without the names of its ports.
 
     Raises:
-        ValueError: there are fields inside of fields.
+        ValueError: the label contains nested fields.
 
     Example:
         >>> record_fields("{<left> s0 | x }"), record_fields("s0|x|y")
@@ -136,7 +136,9 @@ def record_fields(label: str) -> list[str]:
     if tokens[:1] == ["{"] and tokens[-1:] == ["}"]:
         tokens = tokens[1:-1]
     if "{" in tokens or "}" in tokens:
-        raise ValueError(f"expected a label {{state|answer}}, got fields inside of fields in {quoted(label)}; split it")
+        raise ValueError(
+            f"expected a label {{state|answer}}, got nested fields in {quoted(label)}; remove the inner braces"
+        )
     text = "".join(tokens)
     fields = []
     while (parts := split_once(text, "|")) is not None:
@@ -149,8 +151,8 @@ def html_label(html: str) -> str:
     r"""Return the lines of a label in HTML as a label with escapes; formatting is left out.
 
     Raises:
-        ValueError: the label contains tags other than ``<br/>`` and formatting tags, or only part of a line is
-            formatted.
+        ValueError: the label contains tags other than ``<br/>`` and formatting tags; or part of a line is formatted,
+            and the rest is not.
 
     Example:
         >>> html_label("<b>a/x</b><br/>b &lt; c")
@@ -187,7 +189,7 @@ def quoted(label: str) -> str:
 def _reject_html(piece: str, html: str) -> None:
     raise ValueError(
         f"expected a label in HTML whose lines are formatted as a whole, got {quoted(piece)} in {quoted(html)}; write "
-        "it as plain text"
+        "the label as plain text"
     )
 
 
@@ -207,10 +209,10 @@ def _tokens(label: str) -> list[str]:
 
 
 def _closing_brackets(tokens: list[str]) -> dict[int, int]:
-    """Return the closing index of each bracket, without brackets that lack text before, after or between their commas.
+    """Map the index of each opening bracket to the index of its closing bracket.
 
-    One pass with a stack for each kind of bracket takes linear time, so labels of many brackets cannot slow the reader
-    down.
+    Brackets are left out if text is missing before, between or after their commas. There is one pass over the tokens,
+    with a stack for each kind of bracket. It takes linear time, so labels of many brackets cannot slow the reader down.
     """
     closing: dict[int, int] = {}
     open_brackets: dict[str, list[tuple[int, int]]] = {mark: [] for mark in _BRACKETS.values()}

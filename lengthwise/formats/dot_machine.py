@@ -32,7 +32,7 @@ def machine_of_graph(graph: Graph) -> LabeledMachine:
     """Return the machine that a graph describes.
 
     Raises:
-        ValueError: the graph is not a machine, or could be two different machines; the message names the part.
+        ValueError: the graph is not a machine, or could be two different machines; the message names the unclear part.
     """
     states = {name: attributes for name, attributes in graph.nodes.items() if not _marks_start(name, attributes)}
     # The order of checks matters: a graph that could be two machines must be rejected before one of them is chosen.
@@ -54,7 +54,8 @@ def machine_of_graph(graph: Graph) -> LabeledMachine:
         _check_outputs_on_edges_alone(drawing, outputs, accepting)
         return _mealy(edges, _pairs_of_edges(edges), starts, draft)
     if outputs and accepting:
-        drawing.reject(accepting[0], "accepting states or outputs in states", "both: this one accepts", "use one kind")
+        got = "an accepting state in a graph with outputs in states"
+        drawing.reject(accepting[0], "either accepting states or outputs in states", got, "use one kind")
     if not outputs and not accepting:
         if (pairs := pairs_on_two_lines(edges)) is not None:
             return _mealy(edges, [[pair] for pair in pairs], starts, draft)
@@ -101,7 +102,10 @@ class _Drawing(NamedTuple):
         for edge in self.graph.edges:
             is_invisible = "invis" in edge.attributes.get("style", "").lower()
             if is_invisible and edge_label(edge):
-                raise ValueError(f"line {edge.line}: expected edges that can be seen, got a label on an invisible edge")
+                raise ValueError(
+                    f"line {edge.line}: expected only visible edges to have labels, got a label on an invisible edge; "
+                    "remove the label, or make the edge visible"
+                )
             if edge.source not in self.states:
                 continue
             if edge.target not in self.states and not is_invisible:
@@ -157,7 +161,7 @@ class _Drawing(NamedTuple):
     def known_states(self) -> Iterable[str]:
         """Return the declared states, or all states if no state is declared.
 
-        All states are also returned if only accepting states are declared, and defaults give all others a shape.
+        All states are also returned if only accepting states are declared, and defaults give all other states a shape.
         """
         declared = [name for name in self.graph.declared if name in self.states]
         accepting = set(self.accepting())
@@ -231,8 +235,8 @@ def _pairs_of_edges(edges: Sequence[Edge]) -> list[Sequence[tuple[str, str]]]:
     for edge in edges:
         if not has_output(edge_label(edge)):
             raise ValueError(
-                f"line {edge.line}: expected an output on each edge of a Mealy machine, got none on "
-                f"{edge_label(edge)!r} from state {edge.source!r}; add it, or write \\/ for a symbol's /"
+                f"line {edge.line}: expected an output on each edge of a Mealy machine, got none on the edge "
+                f"{edge_label(edge)!r} from state {edge.source!r}; add it, or write \\/ for a slash in a symbol"
             )
     pairs: list[Sequence[tuple[str, str]]] = [pairs_of_edge(edge) for edge in edges]
     if all(ends_like_certainty(edge_label(edge)) for edge in edges):
@@ -258,8 +262,8 @@ def _check_outputs_on_edges_alone(drawing: _Drawing, outputs: Mapping[str, str],
                 "remove either these labels or the outputs on edges",
             )
         if label.strip() and label in seen:
-            got = f"{quoted(label)} of several states, which may be an output"
-            drawing.reject(name, "labels that name states next to outputs on edges", got, "rename these states")
+            got = f"the label {quoted(label)} of several states, which may be an output"
+            drawing.reject(name, "a different label for each state", got, "rename these states")
         seen.add(label)
 
 
@@ -277,8 +281,8 @@ def _state_outputs(drawing: _Drawing, *, are_states_marked: bool) -> dict[str, s
         parts: Sequence[str] = record_fields(label) if is_record else split_once(label, "/") or label_lines(label)
         if is_record and len(parts) != 2:
             raise ValueError(
-                f"line {drawing.graph.lines[name]}: expected a label {{state|answer}} of each state, got no such label "
-                f"of state {name!r}; add it"
+                f"line {drawing.graph.lines[name]}: expected a label {{state|answer}} for each state, got none for "
+                f"state {name!r}; add it"
             )
         if len(parts) == 2 and (is_record or _names_state(parts[0], name) or " / " in label):
             outputs[name] = plain_text(parts[1])
@@ -288,16 +292,17 @@ def _state_outputs(drawing: _Drawing, *, are_states_marked: bool) -> dict[str, s
             without = without or name
     if outputs and len(outputs) < len(drawing.states):
         name = without or unclear or ""
-        drawing.reject(name, "an output of each state or of none", "a label without an output", "add the output")
+        drawing.reject(name, "an output in the label of each state", "a label without an output", "add the output")
     if unclear is not None and not are_states_marked:
         got = f"the label {quoted(drawing.label(unclear))}"
         way_out = "write state/output with the node's name, or draw accepting states as doublecircle"
-        drawing.reject(unclear, "a label with the name of the node, or with this and an output", got, way_out)
+        expected = "a label with the name of the node, or with the name and an output"
+        drawing.reject(unclear, expected, got, way_out)
     return outputs
 
 
 def _names_state(text: str, name: str) -> bool:
-    """Return whether a text names a node: letters before a number do not count, so 0 names s0."""
+    """Return whether a text is the name of a node. Letters before a number are ignored, so 0 is a name of s0."""
     text, name = (re.sub(r"^[a-z_]+(?=[0-9]+$)", "", word.strip().lower()) for word in (text, name))
     return text == name
 
@@ -305,29 +310,32 @@ def _names_state(text: str, name: str) -> bool:
 def _check_accepts_nothing(drawing: _Drawing, edges: Sequence[Edge]) -> None:
     """Raise a ValueError if states may accept in an unknown way, or edges may have outputs.
 
-    If no state is marked as accepting, a label of a state, a color, or a second part of an edge's label may be the
-    mark.
+    No state of the graph is marked as accepting. So a state's label or color may mean that it accepts, and the second
+    part of an edge's label may be an output.
     """
-    expected = "accepting states (shape doublecircle) or outputs (a/x on edges, {state|output} in states of a record)"
+    expected = (
+        "accepting states (shape doublecircle) or outputs (a/x on edges, {state|output} in states of shape record)"
+    )
     for name in drawing.states:
         label = drawing.label(name)
         if label.strip() not in ("", name):
-            drawing.reject(name, expected, f"none, but the label {quoted(label)}", "mark what it means, or remove it")
+            got = f"none, but the label {quoted(label)}"
+            drawing.reject(name, expected, got, "express its meaning in one of these ways, or remove it")
         for key in _APPEARANCE:
             value = drawing.attribute(name, key)
             if value and (key, value) not in _PLAIN:
                 got = f"none, but {key}={value[:20]}"
-                drawing.reject(name, expected, got, "mark what it means, or remove it")
+                drawing.reject(name, expected, got, "express its meaning in one of these ways, or remove it")
     for edge in edges:
         if len(symbols_of_edge(edge)) > 1:
             raise ValueError(
-                f"line {edge.line}: expected {expected}, got none, but the label {quoted(edge_label(edge))} of several "
-                "parts; write a/x if a part is an output, or draw an edge for each symbol"
+                f"line {edge.line}: expected {expected}, got none, but a label of several parts, "
+                f"{quoted(edge_label(edge))}; write a/x if a part is an output, or draw an edge for each symbol"
             )
 
 
 def _check_shapes(drawing: _Drawing, accepting: Sequence[str]) -> None:
-    """Raise a ValueError if rejecting states have several shapes, one of which may have a meaning."""
+    """Raise a ValueError if rejecting states have different shapes, because a shape may have a meaning."""
     first, kept = "", set(accepting)
     for name in drawing.states:
         shape = drawing.attribute(name, "shape")

@@ -59,8 +59,8 @@ class Edge(NamedTuple):
 class Graph:
     """The nodes and edges of a DOT text, in the order of the text.
 
-    `declared` contains the nodes with their own statement. `lines` contains the line where each node is declared or
-    first mentioned.
+    `declared` contains the nodes that have their own statement. `lines` contains the line number at which each node is
+    declared or first mentioned.
     """
 
     name: str = ""
@@ -71,13 +71,13 @@ class Graph:
 
 
 def parse_dot(text: str) -> Graph:
-    """Return nodes and edges of a directed graph and its subgraphs.
+    """Return the nodes and edges of a directed graph and its subgraphs.
 
-    Attributes that describe the machine or only affect the drawing are accepted; all others are rejected.
+    Attributes that describe the machine or only affect the drawing are accepted; all other attributes are rejected.
 
     Raises:
-        ValueError: the text is not a directed graph, or has an unknown attribute, or is larger than `MAX_NODES`,
-            `MAX_EDGES`, `MAX_LABEL` or `MAX_DEPTH`; the message names the line.
+        ValueError: the text is not a directed graph, has an unknown attribute, or exceeds `MAX_NODES`, `MAX_EDGES`,
+            `MAX_LABEL` or `MAX_DEPTH`; the message contains the line number.
 
     Example:
         >>> graph = parse_dot('digraph { node [shape=circle]; a -> b [label="x"] /* one edge */ }')
@@ -88,7 +88,7 @@ def parse_dot(text: str) -> Graph:
 
 
 class _Group(NamedTuple):
-    """The nodes at one end of an edge, and the nodes that a group in braces declares by their names alone."""
+    """The nodes at one end of an edge; `named` contains the nodes whose names alone are statements of a group."""
 
     nodes: Iterable[str]
     named: Iterable[str] = ()
@@ -97,7 +97,7 @@ class _Group(NamedTuple):
 class _Parser:
     """A parser of statements, with stacks of the defaults and the nodes of each subgraph.
 
-    `named` contains nodes that are declared by a statement with their name alone.
+    `named` contains the nodes that are declared by a statement that consists only of their name.
     """
 
     def __init__(self, text: str) -> None:
@@ -211,8 +211,8 @@ class _Parser:
             line, port = self._line(), self._name()
             if port not in _COMPASS:
                 raise ValueError(
-                    f"line {line}: expected a point of the compass as port of node {name!r}, got {port!r}; remove it, "
-                    'or write "..." around a name with a colon'
+                    f"line {line}: expected a compass point as the port of node {name!r}, got {port!r}; remove it, or "
+                    'write "..." around a name with a colon'
                 )
 
     def _edges(self, first: _Group) -> None:
@@ -262,7 +262,7 @@ class _Parser:
         self.graph.edges.append(edge)
 
     def _attributes(self, kind: str) -> Attributes:
-        """Read the attributes in brackets; unknown ones are rejected."""
+        """Read the attributes in brackets, and reject unknown attributes."""
         attributes: Attributes = {}
         while self._is_mark("["):
             self._next()
@@ -341,10 +341,15 @@ class _Parser:
                 return self.begin + bracket.end()
         if len(self.source) - self.begin > MAX_LABEL:
             self._reject_length()
-        raise ValueError(f"line {self._line()}: expected names, quoted texts and marks of DOT, got a label in HTML")
+        raise ValueError(
+            f"line {self._line()}: expected a > for each < of a label in HTML, got a label without its end"
+        )
 
     def _line(self) -> int:
-        """Return the line of the current token; counting goes on from the last requested token, to scan only once."""
+        """Return the line number of the current token.
+
+        Line breaks are counted from the last requested token on, so that the text is scanned only once.
+        """
         self.line += self.source.count("\n", self.counted, self.begin)
         self.counted = self.begin
         return self.line
@@ -375,7 +380,10 @@ class _Parser:
 
 
 def _unquoted(text: str) -> str:
-    r"""Return the text of a name in quotes: ``\"`` is a quote, other escapes stay, as in Graphviz."""
+    r"""Return the text of a name in quotes, as Graphviz reads it.
+
+    ``\"`` is a quote, and ``\`` before a line break joins the two lines. Other escapes stay.
+    """
     text = text[1:-1]
     if "\\" not in text:
         return text

@@ -11,14 +11,14 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 
 MAX_SETS = 10_000
-"""The largest number of sets of states of a nondeterministic automaton."""
+"""The largest number of sets of states in the subset construction of a nondeterministic automaton."""
 
 MAX_MEMBERS = 10_000_000
-"""The largest total size, in states, of the sets of states of a nondeterministic automaton. For each set and symbol,
-the set and its successor are counted."""
+"""The largest total size of the sets in the subset construction, in states. Each step from a set by a symbol counts the
+states of the set and the states of its successor."""
 
 MAX_EDGES = 1_000_000
-"""The largest number of edges, each with one symbol; an edge with several symbols counts once for each."""
+"""The largest number of edges. An edge with several symbols counts once for each symbol."""
 
 MAX_TRANSITIONS = 20_000_000
 """The largest size of a table: the number of states times the number of symbols."""
@@ -30,8 +30,8 @@ MAX_NAME = 1_000
 class Draft:
     """A collection of states and edges that becomes an automaton, a Moore machine or a Mealy machine.
 
-    States and symbols are numbered in the order in which they are added. An automaton may be nondeterministic. Then the
-    states of the result are the sets of states that strings lead to.
+    States and symbols are numbered in the order in which they are added. An automaton may be nondeterministic. The
+    states of the result are then sets of states, one for each set that a string leads to.
 
     Example:
         >>> draft = Draft()
@@ -62,7 +62,7 @@ class Draft:
     def check_state(self, name: str) -> None:
         """Raise a ValueError unless the state was added."""
         if name not in self._states:
-            raise ValueError(f"state {name!r} is used and nowhere declared; declare it")
+            raise ValueError(f"state {name!r} is used, but not declared; declare it")
 
     def set_start(self, name: str) -> None:
         """Set the initial state; raise a ValueError if another state is already the initial one."""
@@ -117,7 +117,7 @@ class Draft:
         return LabeledMachine(Transducer(self._semiautomaton(table), self._start_number(), outputs), REJECT_ACCEPT)
 
     def moore(self, outputs: Mapping[str, str]) -> LabeledMachine:
-        """Return the machine whose states have these answers; an empty name means no answer.
+        """Return the machine whose states have these answers; an empty text means no answer.
 
         Strings for which an edge is missing have no answer.
         """
@@ -174,8 +174,8 @@ class Draft:
                     f"{MAX_SETS:,} sets of states" if len(seen) > MAX_SETS else f"{MAX_MEMBERS:,} states in all sets"
                 )
                 raise ValueError(
-                    f"expected a nondeterministic automaton whose strings lead to at most {limit}, got more of them; "
-                    "give a smaller automaton"
+                    f"expected a nondeterministic automaton whose strings lead to at most {limit}, got more; give a "
+                    "smaller automaton"
                 )
             return after
 
@@ -230,7 +230,7 @@ class Draft:
             )
 
     def _table(self) -> np.ndarray:
-        """Return the table of next states; if an edge is missing, an additional row is the sink of missing edges."""
+        """Return the table of next states. If an edge is missing, an additional last row is the sink."""
         self._check_symbols()
         self._check_deterministic()
         sink = len(self._states)

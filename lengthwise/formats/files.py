@@ -1,4 +1,4 @@
-"""Reading and writing of machines in files; the suffix of a file decides its format."""
+"""Reading and writing of machine files; the suffix of a file determines its format."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def suffixes(*, readable: bool = False) -> dict[str, type[Format]]:
 
 
 def format_of(path: Path, *, readable: bool = False) -> type[Format]:
-    """Return the format that a file's suffix names; raise a ValueError that lists all suffixes if it is unknown."""
+    """Return the format for a file's suffix; if the suffix is unknown, raise a ValueError that lists all suffixes."""
     known, suffix = suffixes(readable=readable), path.suffix.lower()
     if suffix not in known:
         names = ", ".join(known)
@@ -39,8 +39,8 @@ def read_machine(path: str | Path) -> LabeledMachine:
     """Return the machine in a file.
 
     Raises:
-        ValueError: the file is missing, not UTF-8, of unknown suffix, larger than `MAX_BYTES`, or does not contain a
-            machine.
+        ValueError: the file is missing, is not UTF-8, has an unknown suffix, is larger than `MAX_BYTES`, or does not
+            contain a machine.
     """
     path = Path(path)
     kind = format_of(path, readable=True)
@@ -60,7 +60,7 @@ def read_machine(path: str | Path) -> LabeledMachine:
 def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = False, with_sinks: bool = False) -> None:
     """Write a machine in the format of the file's suffix, by rename.
 
-    With `mealy`, write a Mealy machine in DOT. With `with_sinks`, draw rejecting sinks, which drawings omit.
+    With `mealy`, write a Mealy machine in DOT. With `with_sinks`, draw the sinks that drawings omit by default.
 
     Raises:
         ValueError: the suffix is unknown, or the format cannot express the machine or does not have the option.
@@ -76,7 +76,8 @@ def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = Fa
     if with_sinks and not issubclass(kind, Drawing):
         drawn = ", ".join(suffix for suffix, other in suffixes().items() if issubclass(other, Drawing))
         raise ValueError(
-            f"with_sinks: expected a drawing ({drawn}), got {path.suffix}, which has all states; leave it out"
+            f"with_sinks: expected a drawing ({drawn}), got {path.suffix}, a format that contains all states anyway; "
+            "leave with_sinks out"
         )
     try:
         if mealy:

@@ -26,7 +26,8 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
     state is the state whose source is -1.
 
     Raises:
-        ValueError: other entries exist, such as the probabilities of other heuristics, or an edge is repeated.
+        ValueError: an entry is missing, unknown (such as the probabilities of other heuristics) or malformed; or a node
+            has two edges with one symbol.
 
     Example:
         >>> node = {"id": 0, "source": -1, "data": {"final_counts": {"0": 1, "1": 3}}}
@@ -102,8 +103,8 @@ def _check_entries(content: Any, known: Collection[str], needed: Collection[str]
             return
         got = f"{min(unknown)[:80]!r}" if unknown else f"no {min(missing)}"
     raise ValueError(
-        f"expected the {what} of FlexFringe's models of type counts ({', '.join(known)}), got {got}; learn with a "
-        "heuristic that counts types, such as evidence_driven"
+        f"expected the {what} that FlexFringe writes if its heuristic counts types ({', '.join(known)}), got {got}; "
+        "learn with such a heuristic, for example evidence_driven"
     )
 
 
@@ -121,7 +122,7 @@ def _list(content: Any, what: str) -> Sequence[Any]:
 
 
 def _number(value: Any) -> str:
-    """Return the number of a node, which FlexFringe writes as a number in nodes and as a text in edges."""
+    """Return a node's number as text. FlexFringe writes it as a number in nodes, and as text in edges."""
     text = str(value)
     if isinstance(value, bool) or not (text.removeprefix("-").isascii() and text.removeprefix("-").isdigit()):
         raise ValueError(f"expected the number of a node, got {text[:60]!r}; write the model again")

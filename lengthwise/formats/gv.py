@@ -1,4 +1,4 @@
-"""DOT for pictures by Graphviz: one arrow for each pair of states, from left to right, without sinks."""
+"""DOT for pictures by Graphviz, from left to right: one arrow for each pair of states, no sinks of automata."""
 
 from collections.abc import Sequence
 
@@ -12,9 +12,9 @@ from lengthwise.formats.dot import DOT, escaped_symbol, escaped_text
 class GV(DOT, Drawing):
     r"""DOT for pictures. Files are read in the same way as `DOT` files.
 
-    Symbols that lead from one state to another share an edge with a wrapped label. States are named q0, q1, ..., so
-    that they are not confused with answers that are numbers. An automaton's rejecting sinks are omitted, and the
-    graph's label lists them; readers of DOT add them again.
+    Symbols that lead from one state to the same next state share an edge with a wrapped label. States are named q0, q1,
+    ..., so that they are not confused with answers that are numbers. An automaton's rejecting sinks are omitted, and
+    the graph's label lists them. A reader of the file adds a rejecting sink again.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa
@@ -56,7 +56,7 @@ class GV(DOT, Drawing):
 
 
 def _labels(symbols: Sequence[str]) -> list[str]:
-    """Return one label for all symbols, in lines, or a label for each symbol if a reader could not separate them."""
+    """Return one label of several lines for all symbols, or one for each symbol if a reader could not separate them."""
     separate = [escaped_symbol(symbol) for symbol in symbols]
     if len(separate) == 1:
         return separate

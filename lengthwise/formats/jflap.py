@@ -32,9 +32,9 @@ _DECORATIONS = ("x", "y", "label", "note", "controlx", "controly")
 class JFLAP(ReadableFormat):
     """JFLAP: type fa for automata, moore for other machines; type mealy can also be read.
 
-    Symbols are single characters. An edge of an automaton that reads several characters is split into edges of one
-    character each. An edge of an automaton may also read nothing (λ or ε). In other machines, such edges are rejected.
-    An automaton may have several initial states. Unknown parts of the file are rejected, and so is a document type.
+    Symbols are single characters. An automaton's edge that reads several characters is split into edges of one
+    character each. An automaton's edge may also read nothing (λ or ε). In other machines, both kinds of edges are
+    rejected. An automaton may have several initial states. Files with unknown parts or a document type are rejected.
 
     Example:
         >>> edge = "<transition><from>0</from><to>0</to><read>ab</read></transition>"
@@ -121,7 +121,7 @@ def _structure(text: str) -> ElementTree.Element:
     builder, parser = ElementTree.TreeBuilder(), expat.ParserCreate()
 
     def reject_document_type(*_: object) -> None:
-        raise ValueError("expected XML without a document type, got <!DOCTYPE; leave it out, with its entities")
+        raise ValueError("expected XML without a document type, got <!DOCTYPE; remove it and its entities")
 
     parser.buffer_text = True
     parser.StartDoctypeDeclHandler = reject_document_type
@@ -136,7 +136,10 @@ def _structure(text: str) -> ElementTree.Element:
 
 
 def _check_parts(element: ElementTree.Element, known: Sequence[str], once: Sequence[str] | None = None) -> None:
-    """Raise a ValueError if an element has text, an unknown part, or repeats a part of `once` (by default any part)."""
+    """Raise a ValueError unless an element has only known parts, without text, and the parts in `once` at most once.
+
+    By default, no part may be repeated.
+    """
     names = [part.tag for part in element]
     if unknown := [name for name in names if name not in known]:
         raise ValueError(
@@ -162,7 +165,10 @@ def _names(states: Iterable[ElementTree.Element]) -> list[str]:
     for state in states:
         name = state.get("id", "")
         if not name.isprintable() or not name or len(name) > MAX_NAME or name in names:
-            raise ValueError(f"expected states with ids that differ from one another, got {name[:60]!r}; number them")
+            raise ValueError(
+                f"expected a different printable id for each state, of 1 to {MAX_NAME:,} characters, got "
+                f"{name[:60]!r}; number the states"
+            )
         names[name] = None
     return list(names)
 
@@ -170,7 +176,7 @@ def _names(states: Iterable[ElementTree.Element]) -> list[str]:
 def _edges(
     transitions: Sequence[ElementTree.Element], draft: Draft, num_states: int, *, is_split: bool
 ) -> Iterator[tuple[str, str, str, str]]:
-    """Yield source, symbol, target and output of each edge; new states divide an edge of several symbols."""
+    """Yield the source, symbol, target and output of each edge; new states divide edges that read several symbols."""
     prefixes: dict[tuple[str, str], str] = {}
     symbols: set[str] = set()
     for edge in transitions:
@@ -178,8 +184,8 @@ def _edges(
         source, read, target = (_text(edge, name) for name in ("from", "read", "to"))
         if not read and len(edge.findtext("read", "  ").splitlines()) == 1:  # blanks, or no such part
             raise ValueError(
-                f"expected a symbol on each edge, or <read/>, got blanks on an edge from state {source!r}; write a "
-                "symbol"
+                "expected a symbol on each edge, or <read/>, got blanks or no <read> on an edge from state "
+                f"{source!r}; write a symbol"
             )
         draft.check_state(source)
         draft.check_state(target)
@@ -188,15 +194,17 @@ def _edges(
         if empty := [sign for sign in EMPTY_SIGNS if sign in read]:
             raise ValueError(
                 f"expected {empty[0]}, the empty string, alone on an edge, got {read[:60]!r} from state {source!r}; "
-                "leave it out"
+                f"remove {empty[0]} from this edge"
             )
         if len(read) > 1 and not is_split:
-            raise ValueError(f"expected edges of one character, got {read[:60]!r} from state {source!r}; split it")
+            raise ValueError(
+                f"expected edges that read one character, got {read[:60]!r} from state {source!r}; split this edge"
+            )
         check_names([read])
         symbols.update(read)
         before = source
         for symbol in read[:-1]:
-            # Edges that begin alike share these states. Their names are short, however long the text of an edge is.
+            # Edges with a common beginning share these states. Their names stay short even if an edge has a long text.
             after = prefixes.setdefault((before, symbol), f"\n{len(prefixes)}")
             yield before, symbol, after, ""
             before = after

@@ -21,7 +21,7 @@ _DECORATIONS = (*_NOTES, "name", "description", "comment")
 """The entries of an object that do not change an automaton's language."""
 
 MAX_UNNAMED = 10_000
-"""The bound on answer numbers in a file without answer names, in which all smaller numbers also become answers."""
+"""The bound on the answer numbers of a file without answer names, because all smaller numbers also become answers."""
 
 _OTHER_NAMES = {
     "states": ("states",),
@@ -38,10 +38,11 @@ class JSON(ReadableFormat):
 
     Notes are in `about` and `tests`, which are ignored when reading.
 
-    Other contents can also be read: `DFA.to_json`; `states`, `alphabet`, `initial`, `accepting` and `transitions` under
-    the names of PySimpleAutomata and automata-lib; and models of FlexFringe (`flexfringe_machine`). Transitions are
-    triples (state, symbol, state), or listed by state and symbol; an empty symbol reads nothing. An object that repeats
-    a key or has other entries is rejected.
+    Three other kinds of objects can also be read. The first is `DFA.to_json`, and the second a model of FlexFringe
+    (`flexfringe_machine`). The third has the entries `states`, `alphabet`, `initial`, `accepting` and `transitions`,
+    also under the names that PySimpleAutomata and automata-lib use. Its transitions are triples (state, symbol, next
+    state), or an object that maps each state and symbol to next states; an empty symbol reads nothing. An object that
+    repeats a key or has other entries is rejected.
 
     Example:
         >>> JSON.read('{"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [1], "start": 0}').classes
@@ -98,11 +99,11 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
     outputs = content["outputs"]
     if not _is_table(table) or {len(row) for row in table} != {len(symbols)}:
         raise ValueError(
-            f"table: expected rows of {len(symbols)} numbers of states, got other rows; give one row for each state"
+            f"table: expected rows of {len(symbols)} state numbers, got other rows; give one row for each state"
         )
     if not _are_numbers([content["start"]]) or not _are_numbers(outputs):
-        raise ValueError("outputs: expected numbers of answers, and a state's number as start, got other values")
-    # Without names, every number up to the largest becomes an answer, so a single large one would fill the memory.
+        raise ValueError("outputs: expected answer numbers, and a state number as start, got other values")
+    # Without names, every number up to the largest becomes an answer, so a single large number would fill the memory.
     if not content.get("classes") and max([0, *outputs]) >= MAX_UNNAMED:
         raise ValueError(f"outputs: expected numbers below {MAX_UNNAMED:,} without classes, got {max(outputs)}")
     machine = Transducer.from_json({**content, "symbols": symbols})
@@ -127,7 +128,7 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
         draft.add_symbol(symbol)
     check_table(len(declared) + 1, len(alphabet))
     known_symbols = set(alphabet)
-    # The symbols of edges are checked against the alphabet, since a misspelled one would be a new symbol otherwise.
+    # The symbols of edges are checked against the alphabet, because a misspelled symbol would become a new symbol.
     for source, symbol, target in _edges(content["transitions"]):
         draft.check_state(source)
         draft.check_state(target)

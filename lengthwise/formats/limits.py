@@ -1,4 +1,4 @@
-"""Limits for the content of a machine's file, so that reading it takes less than a gigabyte of memory."""
+"""Limits for the content of a machine file, so that reading the file takes less than a gigabyte of memory."""
 
 from collections.abc import Iterable
 

@@ -9,7 +9,8 @@ from lengthwise.formats.base import FORMATS, Drawing
 class Mermaid(Drawing):
     """Mermaid's `stateDiagram-v2`, which can be written, but not read.
 
-    Accepting states lead to the end mark. States of other machines have their answers after their names.
+    In an automaton, an arrow leads from each accepting state to the end mark. In other machines, a state's answer
+    follows its name.
 
     Example:
         >>> import numpy as np

@@ -14,14 +14,14 @@ def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
 
     The files contain acceptors in AT&T text, as OpenFst prints them. Each edge is ``source target symbol symbol``, with
     equal symbols, and final states are alone on their lines. Missing edges lead to a rejecting sink. The alphabet is
-    the sorted list of the edges' symbols. If a language forbids a symbol everywhere, so that no edge has it, an
-    `alphabet` must name all symbols. MLRegTest has no files for complements; ``.complement()`` returns them.
+    the sorted list of the edges' symbols. If a language forbids a symbol everywhere, no edge has this symbol. Then
+    `alphabet` must list all symbols. MLRegTest has no files for complements, but ``.complement()`` returns them.
 
     ``make_task("dfa", **read_mlregtest(path).to_json())`` makes the task. The task draws strings as every recognition
-    task does, with near misses, at any length. `lengthwise.tasks.given` reads and draws MLRegTest's data sets.
+    task does, with near misses, at any length. `lengthwise.tasks.given` reads MLRegTest's data sets.
 
     Raises:
-        ValueError: the file is missing, not UTF-8, or not such an automaton; the alphabet lacks one of its symbols.
+        ValueError: the file is missing, not UTF-8, or not such an automaton; or the alphabet lacks a symbol of an edge.
 
     Source: MLRegTest (JMLR 25(283), 2024), the automata of its repository.
     """
@@ -54,7 +54,7 @@ def parse_mlregtest(text: str, alphabet: Sequence[str] = ()) -> DFA:
         if len(words) > 3 and words[2] != words[3]:
             raise ValueError(
                 f"line {number}: expected an edge that writes the symbol it reads, got {words[2]!r} and {words[3]!r}; "
-                "read transducers with task machine"
+                "use task machine for transducers"
             )
     given = ATT.read(text)
     missing = [symbol for symbol in given.symbols if alphabet and symbol not in alphabet]

@@ -33,7 +33,9 @@ class Notes(NamedTuple):
 
 
 def notes_on(machine: LabeledMachine, name: str = "machine", about: Sequence[str] = ()) -> Notes:
-    """Return notes with twenty strings: shortest strings to up to ten states, then random strings of 1, 2, ... symbols.
+    """Return notes with twenty strings and their answers.
+
+    The notes begin with a shortest string to each of at most ten states. Random strings of 1, 2, ... symbols follow.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa

@@ -10,7 +10,7 @@ from lengthwise.formats.base import FORMATS, ReadableFormat
 from lengthwise.formats.notes import Notes
 
 _LISTS: Mapping[str, Tokens] = {"alphabet: ": "characters", "words: ": "words"}
-"""The keywords of a line that lists the symbols, and the kind of expression that each one announces."""
+"""The keywords of a line that lists the symbols, and the kind of symbols that each keyword announces."""
 
 
 @FORMATS.register("regex")
@@ -67,7 +67,8 @@ def pattern_and_alphabet(text: str) -> tuple[str, Sequence[str] | None, Tokens]:
     lists = [(start, line) for line in others for start in _LISTS if line.startswith(start)]
     if len(others) > 1 or len(lists) < len(others):
         raise ValueError(
-            "expected a regular expression and at most a second line alphabet: abc, or words: DATA ACK, got more lines"
+            "expected a regular expression and at most one line such as 'alphabet: abc' or 'words: DATA ACK', got "
+            "another line; remove this line, or write # before a comment"
         )
     if not lists:
         return pattern, None, "characters"

@@ -30,9 +30,11 @@ def test_a_transducer_answers_with_its_last_output() -> None:
 def test_answers_that_would_be_weights_are_not_written() -> None:
     machine = ATT.read("0 1 a x\n1 0 a y\n0\n1\n")
     numbers = LabeledMachine(machine.machine, ("0.5", "2"))
-    with pytest.raises(ValueError, match=r"^expected answers that are not read as weights, got "):
+    with pytest.raises(ValueError, match=r"^expected an answer that is not a number, got "):
         ATT.write(numbers)
-    with pytest.raises(ValueError, match=r"^expected answers that are not read as weights, got '1'; rename it$"):
+    with pytest.raises(
+        ValueError, match=r"^expected an answer that is not a number, got only numbers such as '1', which"
+    ):
         ATT.write(LabeledMachine(machine.machine, ("1", "2")))
     mixed = ATT.read(ATT.write(LabeledMachine(machine.machine, ("1", "x"))))
     assert mixed.classes == ("1", "x")
@@ -50,7 +52,8 @@ def test_an_acceptor_that_repeats_its_symbols_is_one() -> None:
         Transducer(Semiautomaton(np.array([[0, 1], [0, 1]]), ("a", "b")), 0, np.arange(2)), ("a", "b")
     )
     with pytest.raises(
-        ValueError, match=r"^expected answers other than the last symbol, got 'a' after 'a', which is read"
+        ValueError,
+        match=r"^expected an answer other than the last symbol, got only answers such as 'a' after 'a', which are",
     ):
         ATT.write(last)
 
@@ -60,18 +63,18 @@ def test_an_acceptor_that_repeats_its_symbols_is_one() -> None:
     [
         (
             "0 1 a\n1 0 a x\n1\n",
-            r"^expected 3 words for every edge, or 4 words for every edge, got \[3, 4\]; write so",
+            r"^expected 3 words on the line of every edge, or 4 words on .*, got \[3, 4\]; write source",
         ),
         (
             "0 1 a b c d\n",
-            r"^expected 3 words for every edge, or 4 words for every edge, got \[6\]; write source",
+            r"^expected 3 words on the line of every edge, or 4 words on .*, got \[6\]; write source",
         ),
-        ("0\n", r"^expected 3 words for every edge, or 4 words for every edge, got no edge; write source"),
+        ("0\n", r"^expected 3 words on the line of every edge, or .*, got no edge; write source"),
         ("0 0 a x 0.5\n0\n", r"^line 1: expected no weight but 0, got 0\.5; leave weights out$"),
-        ("0 1 a 0.5\n0 0 b 1\n1 0 a -.25\n1\n", r"^expected outputs, got numbers such as 0\.5, which are weights"),
+        ("0 1 a 0.5\n0 0 b 1\n1 0 a -.25\n1\n", r"^expected outputs, got only numbers such as 0\.5, which are read"),
         (
             "0 1 a 0.5\n1 0 a 2.5\n1\n",
-            r"^expected outputs, got numbers such as 0\.5, which are weights; leave the weights",
+            r"^expected outputs, got only numbers such as 0\.5, which are read as weights; remove the weights",
         ),
         ("0 0 a\n0 inf\n", r"^line 2: expected no weight but 0, got inf; leave weights out$"),
         ("0 0 a x\n0 0 <eps> x\n0\n", r"^line 2: expected a symbol, got <eps>; remove edges that read nothing$"),
@@ -87,13 +90,15 @@ def test_answers_that_no_edge_has_are_no_weights() -> None:
     """The start's answer stands on no edge, as nothing leads there."""
     table = np.array([[1, 2], [1, 2], [2, 1]])
     machine = LabeledMachine(Transducer(Semiautomaton(table, ("a", "b")), 0, np.array([0, 1, 2])), ("x", "0.5", "1"))
-    with pytest.raises(ValueError, match=r"expected answers that are not read as weights, got '0\.5'; rename it"):
+    with pytest.raises(
+        ValueError, match=r"expected an answer that is not a number, got only numbers such as '0\.5', which"
+    ):
         ATT.write(machine)
 
 
 @pytest.mark.parametrize("weight", ["1e-05", "2.5E+3", "Infinity", "-0.5"])
 def test_weights_of_all_forms_are_none_of_its_answers(weight: str) -> None:
-    with pytest.raises(ValueError, match="expected outputs, got numbers such as"):
+    with pytest.raises(ValueError, match="expected outputs, got only numbers such as"):
         ATT.read(f"0 1 a 0.5\n1 0 a {weight}\n0\n1\n")
 
 
@@ -129,7 +134,7 @@ def test_a_field_between_tabs_may_be_empty() -> None:
     [
         ("0\t1\t \n1\t1\ta\n1\n", r"^line 1: expected symbols without spaces, got ' '; rename it$"),
         ("0\t1\ta b\n1\n", r"^line 1: expected symbols without spaces, got 'a b'; rename it$"),
-        ("0\t\ta\n1\n", r"^line 1: expected states, got an empty field; name the state$"),
+        ("0\t\ta\n1\n", r"^line 1: expected a state, got an empty field; name the state$"),
         (
             "0 1 a\n1\n--\n0 1 b\n1\n",
             r"^line 3: expected one machine, got '--', after which another machine begins; split the file$",
@@ -139,10 +144,13 @@ def test_a_field_between_tabs_may_be_empty() -> None:
         ("0 1 @P.CASE.UP@\n1\n", r"got '@P\.CASE\.UP@', which may mean no symbol"),
         (
             "0 1 a 1\n1 0 b 2\n1\n",
-            r"^expected outputs, got numbers such as 1, which are weights; leave the weights out",
+            r"^expected outputs, got only numbers such as 1, which are read as weights; remove the weights",
         ),
-        ("0 1 a 1,0.5\n1 0 b 2,3\n1\n", r"^expected outputs, got numbers such as 1,0\.5, which are weights"),
-        ("0 1 1 1\n1\n", r"^expected outputs, got numbers such as 1, which are weights"),
+        (
+            "0 1 a 1,0.5\n1 0 b 2,3\n1\n",
+            r"^expected outputs, got only numbers such as 1,0\.5, which are read as weights",
+        ),
+        ("0 1 1 1\n1\n", r"^expected outputs, got only numbers such as 1, which are read as weights"),
         ("0 1 0\n1 1 1\n1\n", r"^line 1: expected symbols with names, got the number 0, which stands for no symbol in"),
         ("0 0 0 0\n0 0 12 12\n0 1 12 12\n1\n", r"^line 1: expected symbols with names, got the number 0"),
         (f"0 1 {'a' * 1_001}\n1\n", r"^expected symbols and answers of at most 1,000 characters, got 1,001 in 'aaa"),

@@ -258,7 +258,7 @@ START = "__start0 -> a; "
         ),
         (
             f'digraph {{ {START} a -> a [label="x/1"]; a -> a [label="y"] }}',
-            r"an output on each edge of a Mealy machine, got none on 'y' from state 'a'; add it, or write",
+            r"an output on each edge of a Mealy machine, got none on the edge 'y' from state 'a'; add it, or",
         ),
         (
             f"digraph {{ {START} a -> b }}",
@@ -267,18 +267,18 @@ START = "__start0 -> a; "
         (f"digraph {{ {START} }}", r"^expected edges with symbols, got no such edge; give at least one edge a symbol$"),
         (
             f'digraph {{ {START} a [shape=doublecircle]; a -> b [label="x"] }}',
-            r"^state 'b' is used and nowhere declared",
+            r"^state 'b' is used, but not declared",
         ),
-        (f'digraph {{ {START} a; a -> b [label="x"] }}', r"^state 'b' is used and nowhere declared; declare it$"),
+        (f'digraph {{ {START} a; a -> b [label="x"] }}', r"^state 'b' is used, but not declared; declare it$"),
         (
             f'digraph {{ {START} a [shape=record label="{{a|{{x|y}}}}"]; a -> a [label="x"] }}',
-            r"expected a label {state\|answer}, got fields inside of fields in '{a\|{x\|y}}'; split it$",
+            r"expected a label {state\|answer}, got nested fields in '{a\|{x\|y}}'; remove the inner braces$",
         ),
         (
             "digraph { __start0 -> __start1; }",
             r"^line 1: expected edges between states, got an edge to '__start1', which",
         ),
-        (f'digraph {{ {START} a [shape=record]; a -> a [label="x"] }}', r"label {state\|answer} of each state, got n"),
+        (f'digraph {{ {START} a [shape=record]; a -> a [label="x"] }}', r"label {state\|answer} for each state, got n"),
         (f'digraph {{ {START} a -> __start0 [label="x"] }}', r"between states, got an edge to '__start0', which marks"),
         ('digraph { __start0 -> a [label="x"]; a -> a [label="y"] }', r"no label on the edge from '__start0'"),
         ('digraph { a [label="x }', r"^line 1: expected names, quoted texts and marks of DOT, got '\"'$"),

@@ -48,7 +48,7 @@ def test_outputs_in_labels_of_states_are_read(states: str) -> None:
         ('q0 [label="A/0"]; q1 [label="B/1"]; ' + FLIP, r"got the label 'A/0' \('q0'\); write state/output"),
         (
             'q0 [label="q0/0"]; q1 [label="q1"]; ' + FLIP,
-            r"an output of each state or of none, .* \('q1'\); add the output",
+            r"an output in the label of each state, .* \('q1'\); add the output",
         ),
         ('q0 [label="q0:0"]; q1 [label="q1:1"]; ' + FLIP, r"got none, but the label 'q0:0' \('q0'\)"),
         ('q0 [label="closed"]; q1 [label="open"]; ' + FLIP, r"got none, but the label 'closed' \('q0'\)"),
@@ -62,18 +62,27 @@ def test_outputs_in_labels_of_states_are_read(states: str) -> None:
         ("q0; q1 [shape=tripleoctagon]; " + FLIP, r"or two if they accept, got shape=tripleoctagon"),
         ("q0; q1 [shape=doublecircle peripheries=1]; " + FLIP, r"got shape=doublecircle with peripheries=1"),
         ("q0; q1 [xlabel=1]; " + FLIP, r"^line 1: expected attributes that only affect drawings, got 'xlabel'"),
-        ("q0; q1 [accepting=true]; " + FLIP, r"got 'accepting', which may mean more"),
-        ("start=q0; q0; q1 [shape=doublecircle]; " + FLIP, r"got 'start', which may mean more"),
+        ("q0; q1 [accepting=true]; " + FLIP, r"got 'accepting', which may belong to the machine"),
+        ("start=q0; q0; q1 [shape=doublecircle]; " + FLIP, r"got 'start', which may belong to the machine"),
         ('q0; q1 [shape=doublecircle]; legend [shape=none label="red accepts"]; ' + FLIP, r"a text without an edge"),
         (
             "subgraph cluster_a { label=accepting; q1; } q0; " + FLIP,
             r"expected groups of states without labels, got a label",
         ),
-        ("q0; q1 [shape=doublecircle]; q0 -> q1 [label=a dir=back]", r"point forward, got dir=back; turn the edge"),
+        (
+            "q0; q1 [shape=doublecircle]; q0 -> q1 [label=a dir=back]",
+            r"point forward, got dir=back; draw a forward edge",
+        ),
         ("q0; q1 [shape=doublecircle]; q0 -> q1 [label=a weight=0.5]", r"whole number as the weight .* got '0\.5'"),
-        ("q0; q1 [shape=doublecircle weight=2]; " + FLIP, r"got 'weight', which may mean more"),
-        ("q0; q1 [shape=doublecircle]; q0 -> q1 [label=a style=invis]", r"can be seen, got a label on an invisible"),
-        ("q0; q1 [shape=doublecircle]; q:1 -> q0 [label=a]", r"compass as port of node 'q', got '1'; remove it"),
+        ("q0; q1 [shape=doublecircle weight=2]; " + FLIP, r"got 'weight', which may belong to the machine"),
+        (
+            "q0; q1 [shape=doublecircle]; q0 -> q1 [label=a style=invis]",
+            r"only visible edges to have labels, got a label on an invisible",
+        ),
+        (
+            "q0; q1 [shape=doublecircle]; q:1 -> q0 [label=a]",
+            r"compass point as the port of node 'q', got '1'; remove it",
+        ),
     ],
 )
 def test_what_is_not_understood_is_refused(body: str, message: str) -> None:
@@ -93,26 +102,26 @@ def test_what_is_not_understood_is_refused(body: str, message: str) -> None:
         (("a/x:1", "b/x:1"), r"expected outputs, got probabilities as in 'a/x:1'; remove them"),
         (("a / push(x)", "b / pop(x)"), r"got 'a / push\(x\)', which changes a stack"),
         (("a|x", "b"), r"got 'a\|x', which may be a symbol or several parts"),
-        (("λ", "b"), r"got 'λ', which may mean no symbol; write ε for that"),
+        (("λ", "b"), r"got 'λ', which may mean no symbol; write ε if it does"),
         (("epsilon", "b"), r"got 'epsilon', which may mean no symbol"),
         (("ε/x", "b/x"), r"expected a symbol before each output, got 'ε/x', which reads nothing"),
         ((r"a\nb/x", r"c/x"), r"expected a symbol and its output on each line, got 'a.*b/x'; write a, b/x for two"),
         (("a:1/x", "b/x"), r"got 'a:1/x', which may be a symbol or several parts; write \\: in a symbol"),
         (("a → x", "b → y"), r"got 'a → x', which may be a symbol or several parts; write \\→ in a symbol"),
-        (("[a-z]", "0"), r"got '\[a-z\]', which may stand for several; list them with commas"),
-        (("0-9", "a"), r"got '0-9', which may stand for several"),
-        (("[^a]", "a"), r"got '\[\^a\]', which may stand for several"),
-        (("else", "a"), r"got 'else', which may stand for several"),
-        (("Σ", "a"), r"got 'Σ', which may stand for several"),
-        (("&lt;", "a"), r"got the entity '&lt;' in the label '&lt;'; write the character, or \\& for the sign"),
+        (("[a-z]", "0"), r"got '\[a-z\]', which may mean several symbols; list them with commas"),
+        (("0-9", "a"), r"got '0-9', which may mean several symbols"),
+        (("[^a]", "a"), r"got '\[\^a\]', which may mean several symbols"),
+        (("else", "a"), r"got 'else', which may mean several symbols"),
+        (("Σ", "a"), r"got 'Σ', which may mean several symbols"),
+        (("&lt;", "a"), r"got the entity '&lt;' in the label '&lt;'; write the character, or \\& for an ampersand"),
         (("a/&gt;", "b/x"), r"got the entity '&gt;' in the label"),
         (("{a,b}", "c"), r"got the set '\{a,b\}'; write a, b for several symbols and"),
         ((r"\G", "c"), r"symbols and answers on one line, got '\\\\G'"),
         (
             (r"in\nout", r"in\nno"),
-            r"of several parts; write a/x if a part is an output, or draw an edge for each symbol",
+            r"a label of several parts, .*; write a/x if a part is an output, or draw an edge for each symbol",
         ),
-        (("in,out", "in,no"), r"of several parts; write a/x if a part is an output"),
+        (("in,out", "in,no"), r"of several parts, 'in,out'; write a/x if a part is an output"),
     ],
 )
 def test_labels_of_edges_that_may_mean_two_things_are_refused(labels: tuple[str, str], message: str) -> None:
@@ -132,7 +141,7 @@ OUTPUTS = 'q0 -> q1 [label="a/x"]; q1 -> q1 [label="a/y"]; '
         ('q0 [label="A/x"]; q1 [label="A/x"]; ', r"got the label 'A/x' \('q0'\)"),
         (r'q0 [label="q0\nx"]; q1 [label="q1\ny"]; ', r"also the label 'q0.*x' of a state \('q0'\)"),
         ('node [shape=record]; q0 [label="{q0|x}"]; q1 [label="{q1|y}"]; ', r"also the label '\{q0\|x\}' of a state"),
-        ("q0 [label=x]; q1 [label=x]; ", r"got 'x' of several states, which may be an output"),
+        ("q0 [label=x]; q1 [label=x]; ", r"got the label 'x' of several states, which may be an output"),
     ],
 )
 def test_outputs_of_states_are_never_dropped_next_to_outputs_of_edges(states: str, seen: str) -> None:
@@ -142,7 +151,9 @@ def test_outputs_of_states_are_never_dropped_next_to_outputs_of_edges(states: st
 
 
 def test_moore_machines_have_no_accepting_states() -> None:
-    with pytest.raises(ValueError, match=r"expected accepting states or outputs in states, got both.* \('q1'\)"):
+    with pytest.raises(
+        ValueError, match=r"expected either accepting states or outputs in states, got an accepting state .* \('q1'\)"
+    ):
         DOT.read(drawn('q0 [label="q0/0"]; q1 [label="q1/1" shape=doublecircle]; ' + FLIP))
 
 
@@ -213,9 +224,9 @@ def test_symbol_and_output_may_be_two_lines_in_html() -> None:
     strings = {"": "", "a": "x", "b": "x", "ba": "y", "bb": "y", "baa": "x"}
     assert {text: machine.answer_to(tuple(text)) for text in strings} == strings
     for other in ("q1 -> q1 [label=<b<br/>a>]", "q0 -> q1 [label=<a<br/>y>]", "q1 -> q1 [label=<b>]"):
-        with pytest.raises(ValueError, match="of several parts; write a/x if a part is an output"):
+        with pytest.raises(ValueError, match=r"of several parts, '.*'; write a/x if a part is an output"):
             DOT.read(drawn(f"q0; q1; {edges}; {other}"))
-    with pytest.raises(ValueError, match="of several parts; write a/x if a part is an output"):
+    with pytest.raises(ValueError, match=r"of several parts, '.*'; write a/x if a part is an output"):
         DOT.read(drawn("q0; q1; q0 -> q1 [label=<a<br/>x>]; q1 -> q0 [label=<a<br/>y>]"))
 
 
@@ -274,7 +285,7 @@ def test_drawings_of_openfst_are_read(first: str, second: str, lines: str) -> No
         ("a:b:c", "b:y", r"^line 10: expected symbol or symbol:output, got 'a:b:c'"),
         ("a:x", "b", r"^line 12: expected symbol:output on each arc or on none, got both"),
         ("<eps>:x", "a:y", r"^line 10: expected a symbol, got <eps>; remove edges that read nothing"),
-        ("97:98", "98:97", r"^expected outputs, got numbers such as 98, which are weights"),
+        ("97:98", "98:97", r"^expected outputs, got only numbers such as 98, which are read"),
     ],
 )
 def test_weights_in_drawings_of_openfst_are_refused(first: str, second: str, message: str) -> None:
@@ -342,7 +353,7 @@ def test_brackets_hold_a_list_together_unless_a_part_is_empty() -> None:
 
 
 def test_a_group_at_an_edge_declares_no_state() -> None:
-    with pytest.raises(ValueError, match=r"^state 'qq' is used and nowhere declared; declare it$"):
+    with pytest.raises(ValueError, match=r"^state 'qq' is used, but not declared; declare it$"):
         DOT.read(drawn("q0; q1 [shape=doublecircle]; q0 -> {q1 qq} [label=a]"))
 
 

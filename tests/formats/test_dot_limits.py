@@ -65,7 +65,7 @@ def test_sets_of_states_are_bounded(monkeypatch) -> None:
     edges = " ".join(f"q{state} -> {{q0 q{state + 1}}} [label=a];" for state in range(30))
     with pytest.raises(
         ValueError,
-        match=r"whose strings lead to at most 100 states in all sets, got more of them; give a smaller automaton$",
+        match=r"whose strings lead to at most 100 states in all sets, got more; give a smaller automaton$",
     ):
         DOT.read(drawn(f"q0 [shape=doublecircle]; node [shape=circle]; {edges}"))
 

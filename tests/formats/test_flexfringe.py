@@ -71,15 +71,15 @@ def change(path: list[Any], value: Any) -> dict[str, Any]:
     [
         (
             change(["nodes", 0, "data", "trans_counts"], {}),
-            r"^expected the data of a node of FlexFringe's models of type",
+            r"^expected the data of a node that FlexFringe writes if its heuristic counts types",
         ),
         (
             change(["nodes", 0, "data"], None),
-            r"^expected the data of a node .*, got NoneType; learn with a heuristic that",
+            r"^expected the data of a node .*, got NoneType; learn with such a heuristic",
         ),
         (change(["nodes", 0, "weight"], 1), r"^expected the entries of a node .*, got 'weight'; learn with"),
         (change(["edges", 0, "guard"], "x < 1"), r"^expected the entries of an edge .*, got 'guard'; learn with"),
-        (change(["more"], []), r"^expected the entries of FlexFringe's models"),
+        (change(["more"], []), r"^expected the entries that FlexFringe writes"),
         (
             change(["nodes", 1, "source"], -1),
             r"^nodes: expected one node with the source -1, got 2; give one node this source",

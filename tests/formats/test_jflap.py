@@ -73,8 +73,11 @@ def test_moore_and_mealy_machines_are_read() -> None:
     [
         (("<type>fa", "<type>pda"), r"^expected type fa, moore or mealy, got 'pda'; convert it in JFLAP$"),
         (("<initial/>", ""), r"^expected an initial state, got none; mark one$"),
-        (("<to>1</to>&#13;", "<to>7</to>"), r"^state '7' is used and nowhere declared; declare it$"),
-        (("<type>fa", "<type>moore"), r"^expected edges of one character, got 'cd' from state '0'; split it$"),
+        (("<to>1</to>&#13;", "<to>7</to>"), r"^state '7' is used, but not declared; declare it$"),
+        (
+            ("<type>fa", "<type>moore"),
+            r"^expected edges that read one character, got 'cd' from state '0'; split this edge$",
+        ),
         (("</structure>", ""), r"^expected XML, got something else \("),
     ],
 )
@@ -135,8 +138,8 @@ def test_what_jflap_shows_for_the_empty_string_reads_nothing(sign: str) -> None:
         (("<final/>", "<final>no</final>"), r"^expected only parts in <state>, got the text 'no'; leave it out$"),
         (("<final/>", "<output>x</output>"), r"^expected <state> with the parts .*, got <output>"),
         (("<final/>", "<final/><final/>"), r"^expected one <final> in <state>, got 2; keep one$"),
-        (("<final/>", "</state><state id='0'>"), r"^expected states with ids that differ from one another, got '0'"),
-        (("<final/>", "</state><state>"), r"^expected states with ids that differ from one another, got ''"),
+        (("<final/>", "</state><state id='0'>"), r"^expected a different printable id for each state, .* got '0'"),
+        (("<final/>", "</state><state>"), r"^expected a different printable id for each state, .* got ''"),
         (("name=", "final="), r"^expected <state> without the attribute 'final'; write it as a part$"),
         (("<type>fa", "<type>moore"), r"^expected <state> with the parts initial, output, .*, got <final>"),
         (("<read>", "<pop>x</pop><read>"), r"^expected <transition> with the parts .*, got <pop>"),
@@ -144,7 +147,7 @@ def test_what_jflap_shows_for_the_empty_string_reads_nothing(sign: str) -> None:
         (("<to>1", "<to><b>0</b>1"), r"^expected <to> without parts, got <b>; leave it out$"),
         (("<!--The list of states.-->", "<block/>"), r"^expected <automaton> with the parts .*, got <block>"),
         (("<!--The list of states.-->", "final: 0"), r"^expected only parts in <automaton>, got the text 'final: 0'"),
-        (("<!--Created", "<!DOCTYPE s><!--"), r"^expected XML without a document type, got <!DOCTYPE; leave it out"),
+        (("<!--Created", "<!DOCTYPE s><!--"), r"^expected XML without a document type, got <!DOCTYPE; remove it"),
     ],
 )
 def test_parts_that_would_be_lost_are_named(change: tuple[str, str], message: str) -> None:

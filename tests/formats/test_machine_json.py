@@ -94,12 +94,12 @@ OURS: dict[str, Any] = {
         ([], r"^expected an object, got list; give the entries of a machine$"),
         ({"a": 1}, r"^expected a machine with a table or transitions, got the entries a$"),
         ({**OURS, "more": 1}, r"^expected the entries symbols, start, table, outputs and classes, got "),
-        ({**OURS, "table": [[1], [0, 1]]}, r"^table: expected rows of 1 numbers of states, got other rows"),
-        ({**OURS, "table": [[1], [0.5]]}, r"^table: expected rows of 1 numbers of states, got other rows"),
-        ({**OURS, "table": [1, 0]}, r"^table: expected rows of 1 numbers of states, got other rows"),
+        ({**OURS, "table": [[1], [0, 1]]}, r"^table: expected rows of 1 state numbers, got other rows"),
+        ({**OURS, "table": [[1], [0.5]]}, r"^table: expected rows of 1 state numbers, got other rows"),
+        ({**OURS, "table": [1, 0]}, r"^table: expected rows of 1 state numbers, got other rows"),
         (
             {**OURS, "outputs": 0},
-            r"^outputs: expected numbers of answers, and a state's number as start, got other values",
+            r"^outputs: expected answer numbers, and a state number as start, got other values",
         ),
         ({**OURS, "table": [[1], [2]]}, r"^table: expected next states in 0\.\.1, got 2"),
         ({**OURS, "outputs": [0]}, r"^outputs: expected one entry for each of the 2 states, got shape \(1,\)"),
@@ -109,15 +109,15 @@ OURS: dict[str, Any] = {
         ),
         (
             {**OURS, "start": True},
-            r"^outputs: expected numbers of answers, and a state's number as start, got other values",
+            r"^outputs: expected answer numbers, and a state number as start, got other values",
         ),
         ({**OURS, "start": 7}, r"^start: expected a state in 0\.\.1, got 7"),
         ({**OURS, "symbols": [1]}, r"^symbols: expected a list of names, got \[1\]; write strings$"),
         ({**OURS, "classes": ["no", "no"]}, r"^classes: expected distinct names that are not empty, got"),
-        ({**TRIPLES, "initial_state": ["s0", "s7"]}, r"^state 's7' is used and nowhere declared; declare it$"),
+        ({**TRIPLES, "initial_state": ["s0", "s7"]}, r"^state 's7' is used, but not declared; declare it$"),
         ({**TRIPLES, "initial_state": []}, r"^initial: expected an initial state, got none; name one$"),
-        ({**TRIPLES, "initial_state": "s7"}, r"^state 's7' is used and nowhere declared; declare it$"),
-        ({**TRIPLES, "accepting_states": ["s7"]}, r"^state 's7' is used and nowhere declared; declare it$"),
+        ({**TRIPLES, "initial_state": "s7"}, r"^state 's7' is used, but not declared; declare it$"),
+        ({**TRIPLES, "accepting_states": ["s7"]}, r"^state 's7' is used, but not declared; declare it$"),
         (
             {**TRIPLES, "alphabet": ["5c"]},
             r"^alphabet: expected the symbols of all edges, got an alphabet without '10c'; add it$",
@@ -208,5 +208,5 @@ def test_sets_of_next_states_are_read() -> None:
     assert JSON.read(json.dumps(lists)).dfa().equivalent(dfa_from_regex("a*"))
     text = {**content, "initial": "0", "accepting": ["{3}"], "transitions": {"0": {"a": "{3}"}}}
     assert JSON.read(json.dumps(text)).dfa().equivalent(dfa_from_regex("a"))
-    with pytest.raises(ValueError, match=r"^state '\{0, 3\}' is used and nowhere declared"):
+    with pytest.raises(ValueError, match=r"^state '\{0, 3\}' is used, but not declared"):
         JSON.read(json.dumps({**text, "transitions": {"0": {"a": "{0, 3}"}}}))

@@ -52,10 +52,10 @@ def test_states_without_an_answer_reject() -> None:
     [
         (
             "a\nb\n",
-            r"^expected a regular expression and at most .* alphabet: abc, or words: DATA ACK, got more",
+            r"^expected a regular expression and at most .* 'alphabet: abc' or 'words: DATA ACK', got another",
         ),
-        ("a\nalphabet: a\n\n", r"got more lines$"),
-        ("a\nalphabet: a\nwords: a", r"got more lines$"),
+        ("a\nalphabet: a\n\n", r"got another line; remove this line, or write # before a comment$"),
+        ("a\nalphabet: a\nwords: a", r"got another line; remove this line, or write # before a comment$"),
         (
             "GET\nwords: PUT",
             r"^alphabet: expected the symbols of 'GET', got 'PUT', without 'GET'; add the missing symbols$",
