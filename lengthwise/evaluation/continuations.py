@@ -21,7 +21,7 @@ def continued_logits(
     start, and computes about T / 2 times as many symbols. The results are equal up to rounding.
 
     Raises:
-        ValueError: the strings are not longer than the tails.
+        ValueError: the tails are empty, or the strings are not longer than the tails.
 
     Example:
         >>> from lengthwise import make_model, make_task
@@ -32,8 +32,8 @@ def continued_logits(
     """
     if not 1 <= tails.shape[1] < inputs.shape[1]:
         raise ValueError(
-            f"tails: expected 1 to {inputs.shape[1] - 1} symbols, fewer than the strings have, got {tails.shape[1]}; "
-            "give longer strings or shorter tails"
+            f"tails: expected at least 1 symbol, and fewer than the strings have, got tails of {tails.shape[1]} "
+            f"symbols for strings of {inputs.shape[1]}; change one of the two lengths"
         )
     if isinstance(model, ReadsContinuations):
         return model.continued_logits(inputs, tails)
@@ -45,7 +45,7 @@ def continued_logits(
 def continued_by_definition(
     model: SequenceModel, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]
 ) -> Float[Tensor, "B P W S Y"]:
-    """Return the numbers of `continued_logits` by the definition, with one call of the model for each prefix length."""
+    """Return the logits of `continued_logits` by their definition: call the model once for each prefix length."""
     by_prefix = []
     for length in range(1, inputs.shape[1] - tails.shape[1] + 1):
         strings = _joined(inputs[:, :length], tails)
@@ -82,7 +82,7 @@ def _by_states(
 def _by_strings(
     model: SequenceModel, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]
 ) -> Float[Tensor, "B P W S Y"]:
-    """Read all strings, in batches of similar lengths, filled with symbol 0, which changes no answer before it."""
+    """Read all strings in batches of similar lengths, padded at the end, which changes no earlier answer."""
     num_tails, tail_length = tails.shape
     by_prefix = []
     for prefixes in _bins(inputs.shape[1] - tail_length):

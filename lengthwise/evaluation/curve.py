@@ -18,16 +18,17 @@ Protocol = Literal["independent", "one-pass", "structured", "labeled"]
 """The way in which the strings of a length are drawn. All protocols measure final answers.
 
 `independent`: new strings for each length. `one-pass`: prefixes of one set of long strings, which all lengths share.
-This protocol needs a `prefix_exchangeable` task, in which a prefix is distributed as a sample of its length.
+This protocol needs a `prefix_exchangeable` task, whose prefixes are distributed like samples of the prefix length.
 `structured`: families of regular strings (constant, alternating, periodic, few runs, sparse). `labeled`: given strings
 with labels (`labeled_curve`).
 """
 
 
 class LengthPoint(FrozenRecord):
-    """A point of a length curve: numbers of final and of right answers, and the best constant answer's accuracy.
+    """A point of a length curve: how many final answers are right, and the accuracy of the best constant answer.
 
-    `num_overflowed` is the number of wrong answers to strings on which the model's states overflow.
+    `num_strings` is the number of strings, each with one final answer. `num_overflowed` is the number of strings on
+    which the model's states overflow; their answers are wrong.
     """
 
     length: int
@@ -42,8 +43,8 @@ class LengthPoint(FrozenRecord):
     def _check_counts(self) -> "LengthPoint":
         if self.num_correct + self.num_overflowed > self.num_strings:
             raise ValueError(
-                f"num_correct: expected at most num_strings={self.num_strings}, got {self.num_correct}, and "
-                f"{self.num_overflowed} that overflow"
+                f"num_correct: expected at most num_strings={self.num_strings} right and overflowed answers, got "
+                f"{self.num_correct} right and {self.num_overflowed} overflowed"
             )
         return self
 
@@ -58,7 +59,7 @@ class LengthPoint(FrozenRecord):
 
 
 def best_known(points: Iterable[LengthPoint]) -> dict[int, float]:
-    """Return the accuracy at each length, in order; if a length has two points, the point with more strings counts.
+    """Return the accuracy at each length, in order; if a length has two points, use the point with more strings.
 
     The dense range and the long lengths of a plan may share a length.
     """
@@ -81,30 +82,30 @@ class LengthCurve(FrozenRecord):
         return self._keep(lambda point: point.balanced)
 
     def mean(self) -> float:
-        """Return the mean accuracy over the points; NaN without points."""
+        """Return the mean accuracy over the points, or NaN for an empty curve."""
         return fmean(p.accuracy for p in self.points) if self.points else math.nan
 
     def min(self) -> float:
-        """Return the lowest accuracy of a point; NaN without points."""
+        """Return the lowest accuracy of a point, or NaN for an empty curve."""
         return min((p.accuracy for p in self.points), default=math.nan)
 
     def nearest_point(self, length: int) -> LengthPoint | None:
-        """Return the point of a planned length, or the point one symbol below it if that length has none; else None."""
+        """Return the point at a length or, if it is missing, at the next smaller length; None if both are missing."""
         by_length = {point.length: point for point in self.points}
         return by_length.get(length, by_length.get(length - 1))
 
     @property
     def num_independent(self) -> int:
-        """Return the number of independent strings of all points; lengths of protocol `one-pass` share strings."""
+        """Return the number of independent strings of all points; in protocol `one-pass`, all lengths share strings."""
         counts = [point.num_strings for point in self.points]
         return min(counts, default=0) if self.protocol == "one-pass" else sum(counts)
 
     def baseline(self) -> float:
-        """Return the mean accuracy of the best constant answer at each length; NaN without points."""
+        """Return the mean over lengths of the best constant answer's accuracy, or NaN for an empty curve."""
         return fmean(p.baseline for p in self.points) if self.points else math.nan
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return a row for each point, for `pandas.DataFrame(curve.to_rows())`; the interval is Wilson's, 95 %."""
+        """Return a row for each point, for `pandas.DataFrame(curve.to_rows())`, with Wilson's 95 % interval."""
         return [
             {
                 "protocol": self.protocol,
@@ -119,7 +120,7 @@ class LengthCurve(FrozenRecord):
     def plot(self) -> Picture:
         """Draw accuracy against length on a logarithmic axis, with 95 % intervals, for notebooks, papers and slides.
 
-        A length at which a class cannot occur is left out, unless all lengths are of this kind.
+        Lengths at which some class cannot occur are left out, unless this is true of all lengths.
 
         Raises:
             ValueError: the curve has no points.
@@ -134,7 +135,7 @@ class LengthCurve(FrozenRecord):
         return Picture(self._chart())
 
     def save(self, path: str | Path) -> None:
-        """Write all points as CSV, or the drawing of `plot` as PNG, SVG or PDF; the suffix of the path decides.
+        """Write all points as CSV, or the drawing of `plot` as PNG, SVG or PDF, depending on the path's suffix.
 
         Raises:
             ValueError: the path has another suffix, or the curve has no points to draw.
@@ -192,7 +193,7 @@ class LengthCurve(FrozenRecord):
         return LengthCurve(protocol=self.protocol, points=tuple(point for point in self.points if is_kept(point)))
 
 
-MAX_REPR_POINTS = 10  # more points are shortened in a curve's text
+MAX_REPR_POINTS = 10  # the text of a longer curve omits the points in the middle
 
 
 def _repr_line(point: LengthPoint) -> str:

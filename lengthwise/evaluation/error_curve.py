@@ -1,4 +1,4 @@
-"""Error curves: the squared error of answers in context, against the number of examples before each answer."""
+"""Error curves: the squared error of in-context predictions, against the number of examples before a prediction."""
 
 import torch
 from jaxtyping import Float
@@ -37,7 +37,8 @@ class ErrorPoint(FrozenRecord):
 class ErrorCurve(FrozenRecord):
     """The errors at all supervised positions of prompts of one length, in order.
 
-    `baseline` is the error of the best constant answer. `input_dim` is the number by which some papers divide errors.
+    `baseline` is the error of the best constant answer. `input_dim` is the dimension of the inputs, by which some
+    papers divide errors.
     """
 
     length: int
@@ -67,7 +68,8 @@ def error_curve(
     prompts.
 
     Raises:
-        ValueError: the length is not legal, `num_prompts` is 0, or the answers of the model or the task are classes.
+        ValueError: the length is not legal; `num_prompts` is not in 1 ... `MAX_PROMPTS`; or the answers of the model or
+            the task are classes.
 
     Source: Garg et al., "What can transformers learn in-context?" (NeurIPS 2022), and its code.
     Differs from the source: errors are not divided by the dimension of the inputs.
@@ -76,7 +78,7 @@ def error_curve(
     check_is_task(task)
     if not isinstance(task, VectorTask):
         raise ValueError(
-            f"task: expected numbers as answers, got {task.name}, whose answers are classes; measure it by length_curve"
+            f"task: expected numbers as answers, got {task.name}, whose answers are classes; use length_curve"
         )
     check_reads_vectors(model, task)
     task.check_length(length)
@@ -103,7 +105,7 @@ def error_curve(
 
 
 def bootstrap_interval(values: Float[Tensor, "N P"], generator: torch.Generator) -> Float[Tensor, "2 P"]:
-    """Return the middle 90 % of the means over N rows that are drawn with replacement, for each column."""
+    """Return the bootstrap interval of each column's mean: the middle 90 % of the means over N resampled rows."""
     means = []
     for _ in range(NUM_RESAMPLES):
         draw = torch.randint(len(values), (len(values),), generator=generator)

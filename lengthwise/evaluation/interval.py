@@ -8,7 +8,7 @@ QUANTILE = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
 
 ROUNDING = 1e-12
-"""Differences below this bound count as rounding errors, as the difference between 0.4 - 0.3 and 0.3 - 0.2 does.
+"""Differences below this bound count as rounding errors, for example the difference of 0.4 - 0.3 and 0.3 - 0.2.
 
 The bound applies to the standard error of values relative to their mean, and to differences of scores, which are at
 most 1.
@@ -19,7 +19,7 @@ def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
     """Return Wilson's 95 % score interval for a proportion: the p with |num_correct/n - p| <= z sqrt(p (1-p) / n).
 
     Raises:
-        ValueError: `num_strings` is 0, or smaller than `num_correct`.
+        ValueError: `num_strings` is 0, or `num_correct` is not in 0 ... `num_strings`.
 
     Example:
         >>> low, high = wilson_interval(256, 256)
@@ -44,7 +44,7 @@ def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
 
 
 def error_bound(num_wrong: int, num_strings: int) -> float:
-    """Return the upper bound of an error rate at 95 % confidence: the p with P(Binomial(n, p) <= num_wrong) = 0.05.
+    """Return the upper bound on an error rate at 95 % confidence: the p with P(Binomial(n, p) <= num_wrong) = 0.05.
 
     Example: without an error, the bound is about 3 / n (the rule of three).
         >>> [round(error_bound(0, count), 3) for count in (1, 10, 100)]
@@ -77,12 +77,14 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _have_spread(values: Sequence[float]) -> bool:
-    """Return whether there are two or more values, all finite; the mean of a model without a measured length is NaN."""
+    """Return whether there are two or more values, all finite; a model without a measured length has mean NaN."""
     return len(values) > 1 and all(map(math.isfinite, values))
 
 
 def correlation_interval(value: float, num_pairs: int) -> tuple[float, float]:
-    """Return Fisher's 95 % interval for Pearson's correlation, by z = artanh(r), of at least 4 pairs; NaN for fewer.
+    """Return Fisher's 95 % interval for Pearson's correlation r of at least 4 pairs, by z = artanh(r).
+
+    The result is NaN for fewer pairs, and if r is -1, 1 or NaN.
 
     Example:
         >>> low, high = correlation_interval(0.5, 12)
@@ -98,10 +100,11 @@ def correlation_interval(value: float, num_pairs: int) -> tuple[float, float]:
 def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[float, float]:
     """Return a 95 % interval for the mean accuracy of at least 2 nets, which are measured on the same strings.
 
-    Seeds and strings are independent, so their variances add up. On each side, the squared distances from the mean to
-    Student's limit (over nets) and to Wilson's limit (over strings) are therefore added. The result is NaN for fewer
-    nets, or if a net was not measured. If all nets have the same accuracy, only Wilson's limit remains. The interval
-    then holds for these nets on other strings, because equal nets do not show how much other nets would differ.
+    Seeds and strings are independent, so their variances add up. Student's interval is over nets, and Wilson's interval
+    is over strings. On each side, the squared distances from the mean to the ends of these two intervals are added, and
+    the root of the sum is the distance to the end of the result. The result is NaN for fewer nets, or if a net was not
+    measured. If all nets have the same accuracy, only Wilson's interval remains. It then holds for these nets on other
+    strings, because equal nets do not show how much other nets would differ.
 
     Example:
         >>> low, high = accuracy_interval([0.7, 0.8, 0.9], num_strings=100)

@@ -13,7 +13,7 @@ from lengthwise.tasks.given.examples import Examples
 
 @one_thread()
 def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) -> LengthCurve:
-    """Return the accuracy on labels of whole strings at each of their lengths; the protocol is ``labeled``.
+    """Return the accuracy on labeled strings at each of their lengths, as a curve of protocol ``labeled``.
 
     Symbols and answers are matched by name. Different names for accept and reject, such as "yes" and "in", are matched
     by meaning. The model is graded by the labels, even if they differ from the task's own answers. The baseline is the

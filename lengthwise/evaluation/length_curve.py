@@ -32,12 +32,11 @@ MAX_STRINGS, MAX_LENGTH = 1_000_000, 10_000_000
 """The largest number of strings of one length, and the largest length; more are probably a mistake."""
 
 MAX_SYMBOLS = 1 << 32
-"""The largest number of symbols in the strings of one length: 32 GiB, because recurrent nets read all of them at once.
-"""
+"""The largest number of symbols in all strings of one length. These symbols take 32 GiB, and are in memory at once."""
 
 MAX_SYMBOLS_DRAWN = 1 << 19
-"""The largest number of symbols that are drawn at once. Drawing takes about five numbers for each symbol, with the
-answers to all prefixes."""
+"""The largest number of symbols that are drawn at once. Drawing stores about five numbers for each symbol, including
+the answers to all prefixes."""
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 18
 """The largest number of symbols that are read at once, so that memory does not grow with the number of strings."""
@@ -92,12 +91,12 @@ def length_curve(
     check_is_task(task)
     if not isinstance(task, SymbolTask):
         raise ValueError(
-            f"task: expected classes as answers, got {task.name}, whose answers are numbers; measure it by error_curve"
+            f"task: expected classes as answers, got {task.name}, whose answers are numbers; use error_curve"
         )
     in_order = ascending(lengths)
     num_strings = whole_number("num_strings", num_strings, 1, MAX_STRINGS)
     if in_order[-1] > (longest := min(MAX_LENGTH, MAX_SYMBOLS // num_strings)):
-        got = f"with {num_strings:,} strings, got {in_order[-1]:,}; take shorter or fewer strings"
+        got = f"with {num_strings:,} strings, got {in_order[-1]:,}; measure shorter or fewer strings"
         raise ValueError(f"lengths: expected at most {longest:,} {got}")
     check_function("set_progress", set_progress)
     if not is_of_package(type(task)):
@@ -129,9 +128,10 @@ def ascending(lengths: Iterable[int]) -> list[int]:
 
 
 def final_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
-    """Return the model's answer to each whole string, computed in parts of bounded size; -1 if its states overflow.
+    """Return the model's answer to each whole string, or -1 if the model's states overflow on the string.
 
-    The answers are on the device of the strings, which may differ from the model's device.
+    The strings are read in parts of bounded size. The answers are on the device of the strings, which may differ from
+    the model's device.
     """
     minimum = MIN_STRINGS_PER_CHUNK if isinstance(model, RecurrentModel) else 1
     chunk_size = max(minimum, MAX_SYMBOLS_PER_CHUNK // inputs.shape[1])
@@ -157,7 +157,7 @@ def labeled(batch: Batch) -> LabeledStrings:
 def sample_in_parts(
     task: SymbolTask, num_strings: int, length: int, generator: torch.Generator
 ) -> Iterator[tuple[slice, Batch]]:
-    """Draw strings in batches of at most `MAX_SYMBOLS_DRAWN` symbols; yield each batch after the slice of its rows.
+    """Draw strings in batches of at most `MAX_SYMBOLS_DRAWN` symbols; yield each batch with the slice of its rows.
 
     All batches together would take more memory than all strings, because a batch also contains the answers to prefixes.
     """
@@ -185,7 +185,7 @@ def draw_labeled(task: SymbolTask, num_strings: int, length: int, generator: tor
 def supervised_answers(
     model: SequenceModel, inputs: Int64[Tensor, "B T"], positions: Int64[Tensor, " B"]
 ) -> Int64[Tensor, " B"]:
-    """Return the model's answer at one position of each row; -1 if its states overflow before."""
+    """Return the model's answer at one position of each row, or -1 if the model's states overflow before it."""
     length = inputs.shape[1]
     if bool((positions == length - 1).all()):
         return final_answers(model, inputs)
@@ -209,7 +209,7 @@ def answered_point(model: SequenceModel, task: SymbolTask, strings: LabeledStrin
 
 
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-    """Return the model's answers to all prefixes; from the first overflow of its states on, they are -1."""
+    """Return the model's answers to all prefixes; from the first overflow of the model's states on, they are -1."""
     return answers_of(model(moved(inputs, device_of(model)))).to(inputs.device)
 
 
@@ -240,8 +240,8 @@ def _one_pass(
 ) -> list[LengthPoint]:
     if not (isinstance(task, RegularTask) and task.prefix_exchangeable):
         raise ValueError(
-            f"protocol: expected a task whose prefixes are samples of their length for 'one-pass', got {task.name}; "
-            "use 'independent'"
+            "protocol: expected a task whose prefixes are distributed like its shorter strings for 'one-pass', got "
+            f"{task.name}; use 'independent'"
         )
     for length in lengths:
         task.check_length(length)
@@ -268,7 +268,7 @@ def _structured(
 ) -> list[LengthPoint]:
     if not has_structured(task):
         raise ValueError(
-            f"protocol: expected a task that answers strings of any symbols for 'structured', got {task.name}; use "
+            f"protocol: expected a task that can answer arbitrary strings for 'structured', got {task.name}; use "
             "'independent'"
         )
     points = []

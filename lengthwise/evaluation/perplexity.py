@@ -1,7 +1,7 @@
 """Perplexity of language models against length, at the same positions of a text for all lengths and models.
 
-In a chunk of T tokens, the last token has a context of T - 1 tokens. Two perplexities are measured on the same chunks:
-of the last tokens, and of whole chunks, in which most tokens have a shorter context.
+In a chunk of T tokens, the last token has a context of T - 1 tokens. Two perplexities are measured on the same chunks.
+The first is over the last tokens. The second is over whole chunks, in which most tokens have a shorter context.
 """
 
 import math
@@ -27,21 +27,25 @@ from lengthwise.text.language import LanguageTask, Split, Tokens
 from lengthwise.validation import FrozenRecord, whole_number
 
 MAX_NLL = 100.0
-"""The largest negative log-likelihood of a token, in nats; it also counts for tokens at which states overflow."""
+"""The largest negative log-likelihood of a token, in nats; also used for tokens at which states overflow."""
 
 MAX_LOGITS_PER_CHUNK = 1 << 25
 """The largest number of logits that are computed at once; more logits are computed in parts."""
 
 MAX_RECURRENT = 256
-"""The largest number of chunks that a recurrent model reads at once. It bounds the memory of states, of which `states`
-may yield a thousand positions at a time."""
+"""The largest number of chunks that a recurrent model reads at once. It bounds the memory of states, because `states`
+may yield the states at a thousand positions at a time."""
 
 MAX_CHUNKS = 1_000_000
 """The largest number of chunks of one length."""
 
 
 class PerplexityPoint(FrozenRecord, allow_inf_nan=False):
-    """Losses of chunks of one length: -log p(token) of each last token, and its mean over all tokens, in nats."""
+    """Losses of chunks of one length, in nats.
+
+    `last` contains -log p of the last token of each chunk. `whole` is the mean of -log p over all tokens of the chunks
+    except their first tokens.
+    """
 
     length: int = Field(ge=2)
     last: tuple[float, ...] = Field(min_length=1)
@@ -60,7 +64,7 @@ class PerplexityPoint(FrozenRecord, allow_inf_nan=False):
 
     @property
     def whole_perplexity(self) -> float:
-        """Return exp of the mean negative log-likelihood of all tokens but the first of each chunk."""
+        """Return exp of the mean negative log-likelihood of all tokens except the first of each chunk."""
         return math.exp(self.whole)
 
 
@@ -79,7 +83,7 @@ class PerplexityCurve(FrozenRecord):
     points: tuple[PerplexityPoint, ...] = Field(min_length=1)
 
     def at(self, length: int) -> PerplexityPoint | None:
-        """Return the point of a length; None if it was not measured."""
+        """Return the point of a length, or None if the length was not measured."""
         return next((point for point in self.points if point.length == length), None)
 
 
@@ -92,7 +96,7 @@ class PairedRatio(NamedTuple):
 
 
 MAX_EXPONENT = 700.0
-"""The largest exponent that is used: exp overflows in float64 soon after."""
+"""The largest exponent for which exp is computed. It overflows in float64 soon after."""
 
 
 def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio:
@@ -118,9 +122,9 @@ MIN_ENDS_PER_CHUNK = 8
 
 
 def chunk_ends(num_tokens: int, longest: int, num_chunks: int, *, seed: int) -> Int64[Tensor, " N"]:
-    """Draw uniform indices of the last tokens of chunks, such that chunks of `longest` tokens fit into the text.
+    """Draw the indices of the last tokens of chunks uniformly, such that chunks of `longest` tokens fit into the text.
 
-    In a short text, all indices are different, and there may be fewer of them than `num_chunks`.
+    In a short text, all indices are different, and there may be fewer indices than `num_chunks`.
 
     Example:
         >>> sorted(chunk_ends(5, 3, 10, seed=0).tolist())
@@ -128,8 +132,8 @@ def chunk_ends(num_tokens: int, longest: int, num_chunks: int, *, seed: int) -> 
     """
     if not 2 <= longest <= num_tokens:
         raise ValueError(
-            f"lengths: expected chunks of 2 to {num_tokens:,} tokens, the size of the text, got {longest:,}; lower the "
-            "lengths, or give a longer text"
+            f"lengths: expected chunks of at least 2 and at most {num_tokens:,} tokens (the length of the text), got "
+            f"{longest:,}; give lengths in this range, or a longer text"
         )
     num_chunks = whole_number("num_chunks", num_chunks, 1, MAX_CHUNKS)
     generator, num_ends = generator_for(seed, "chunks"), num_tokens - longest + 1
@@ -157,16 +161,16 @@ def perplexity_curve(
     seed: int = 0,
     set_progress: SetProgress = lambda fraction: None,
 ) -> PerplexityCurve:
-    """Measure the perplexity of chunks of each length; all chunks end at the same positions, which the seed determines.
+    """Measure the perplexity of chunks of each length. Chunks of all lengths end at the same positions of the text.
 
-    The positions do not depend on the model. The positions depend on the longest length, so two curves can be compared
+    The positions depend on the seed and on the longest length, but not on the model. So two curves can be compared
     chunk by chunk only if their longest lengths are equal. A text with fewer possible last tokens than `num_chunks` has
     one chunk for each possible last token. Recurrent models keep the states of only some positions, so memory does not
     grow with the length.
 
     Raises:
         ValueError: no length is given, or a length is below 2 or above the number of tokens in the split. `num_chunks`
-            is 0. The task is not a text.
+            is 0. The task is not a language task.
 
     Source: Chi et al. (2023), section 6: the last tokens of 1,000 random chunks.
     Differs from the source: all lengths and models have the same last tokens.
@@ -174,12 +178,15 @@ def perplexity_curve(
     check_is_model(model)
     check_is_task(task)
     if not isinstance(task, LanguageTask):
-        raise ValueError(f"task: expected a text, got {task.name}, which has answers; measure it by length_curve")
+        raise ValueError(
+            f"task: expected a text, got {task.name}, which has answers; use length_curve, or error_curve if the "
+            "answers are numbers"
+        )
     in_order = ascending(lengths)
     if in_order[0] < 2:
         raise ValueError(
-            f"lengths: expected chunks of at least 2 tokens, a context and a token, got {in_order[0]}; leave shorter "
-            "lengths out"
+            f"lengths: expected chunks of at least 2 tokens, a context and a token, got {in_order[0]}; leave out "
+            "shorter lengths"
         )
     tokens = task.tokens(split)
     ends = chunk_ends(len(tokens), in_order[-1], num_chunks, seed=seed)
@@ -204,12 +211,12 @@ def _point(
     num_read = MAX_RECURRENT if is_recurrent else max(1, MAX_LOGITS_PER_CHUNK // (length * num_classes))
     parts = [token_nlls(model, moved(gather_chunks(tokens, part, length), device)) for part in ends.split(num_read)]
     last, whole = (torch.cat(values) for values in zip(*parts, strict=True))
-    rounded = tuple(round(nll, 5) for nll in last.tolist())  # float32 has no more digits for these sums
+    rounded = tuple(round(nll, 5) for nll in last.tolist())  # in float32, further digits of these sums are rounding
     return PerplexityPoint(length=length, last=rounded, whole=float(whole.double().mean()))
 
 
 def token_nlls(model: SequenceModel, chunks: Int64[Tensor, "B T"]) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
-    """Return -log p of each chunk's last token given the tokens before, and its mean over all but the first token."""
+    """Return -log p of each chunk's last token given the tokens before, and the mean over all tokens but the first."""
     inputs, targets = chunks[:, :-1], chunks[:, 1:]
     if not isinstance(model, RecurrentModel):
         nlls = _nlls(model(inputs), targets)
@@ -231,7 +238,7 @@ def _nlls(logits: Float[Tensor, "B T Y"], targets: Int64[Tensor, "B T"]) -> Floa
 
 
 def frequency_perplexity(train: Tokens, targets: Tokens, vocab_size: int) -> float:
-    """Return the perplexity of tokens by their frequencies in the training split, with 1 added to each count.
+    """Return the perplexity of tokens under their frequencies in the training split, with 1 added to each count.
 
     Example:
         >>> train, targets = np.array([0, 0, 0, 1], dtype=np.uint16), np.array([0, 1], dtype=np.uint16)

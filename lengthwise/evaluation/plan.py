@@ -38,10 +38,10 @@ class EvaluationPlan(Description):
     """A plan of what is measured: a dense range of lengths, a few long lengths, and structured strings.
 
     The dense range is measured in one pass if the task is `prefix_exchangeable`, and otherwise with independent
-    strings. Long lengths always have independent strings. `dense_every` is the distance between measured lengths of the
-    dense range. The strings are drawn from `seed`, and are the same for every run. With `certificate`, the model is
-    also certified. Language models are measured by their perplexity instead, on `num_chunks` chunks of the test split
-    at each of `chunk_lengths`.
+    strings. Long lengths always have independent strings. `dense_every` is the distance from one measured length of the
+    dense range to the next. The strings are drawn from `seed`, and are the same for every run. With `certificate`, the
+    model is also certified. Language models are measured by their perplexity instead, on `num_chunks` chunks of the
+    test split at each of `chunk_lengths`.
     """
 
     dense: tuple[int, int] = (41, 500)
@@ -129,7 +129,7 @@ class EvaluationPlan(Description):
     def measure(
         self, model: SequenceModel, task: SymbolTask, set_progress: SetProgress = lambda fraction: None
     ) -> Iterator[tuple[Part, LengthCurve]]:
-        """Yield the plan's measurements, part by part; a part without lengths that the task has is empty.
+        """Yield the plan's measurements, part by part; a part is empty if the task has no strings of its lengths.
 
         If the task has no length in the dense range, its longest length below the range is measured. `set_progress` is
         called with the fraction of each part that is done.
@@ -167,7 +167,7 @@ class EvaluationPlan(Description):
         )
 
     def measure_errors(self, model: SequenceModel, task: VectorTask) -> ErrorCurve:
-        """Return the errors on prompts of the task's longest length in the dense range or below."""
+        """Return the errors on prompts of the longest legal length up to the end of the dense range."""
         longest = max_legal_length(task, self.dense[1])
         assert longest is not None  # every such task has prompts of one example
         return error_curve(model, task, longest, num_prompts=self.dense_strings, seed=self.seed)

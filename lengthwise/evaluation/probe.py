@@ -25,9 +25,10 @@ TEST_STRINGS = 128
 def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
     """Return the mean accuracy on 64 fixed strings of each of six lengths.
 
-    If some class cannot occur at a length, its strings are one symbol shorter. If the task has no strings of these
-    lengths, its longest length below them is used. The strings differ from training strings and from the strings of a
-    run's final measurement, because of their seed.
+    If some class cannot occur at a length, strings of one symbol less are used. The length is left out if some class
+    cannot occur there either, unless this is so at all lengths. If the task has no strings of these lengths, its
+    longest length below them is used. Strings are drawn from another seed than training strings and the strings of a
+    run's final measurement.
     """
     lengths = [n if task.is_balanced_length(n) else n - 1 for n in PROBE_LENGTHS]
     lengths = [n for n in lengths if task.is_balanced_length(n)] or [
@@ -39,7 +40,7 @@ def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
 
 
 def fresh_accuracy(model: SequenceModel, task: SymbolTask, step: int) -> float | None:
-    """Return the accuracy on 128 strings of `length_of_tests` symbols, new at each step; None without such a length."""
+    """Return the accuracy on 128 strings of `length_of_tests` symbols, new at each step; None if there is no length."""
     length = length_of_tests(task)
     if length is None:
         return None
@@ -47,7 +48,10 @@ def fresh_accuracy(model: SequenceModel, task: SymbolTask, step: int) -> float |
 
 
 def length_of_tests(task: SymbolTask) -> int | None:
-    """Return 500 symbols if every class can be the answer there, and else the task's longest length below 500."""
+    """Return 500 if every class can be the answer at this length, or else the longest legal length below 500.
+
+    If the task has no such length, return None.
+    """
     longest = PROBE_LENGTHS[-1]
     if task.is_balanced_length(longest):
         return longest

@@ -1,4 +1,4 @@
-"""Structured strings, which random sampling does not draw, and on which nets with high accuracy often fail."""
+"""Structured strings, which random sampling almost never draws. Nets with high accuracy often fail on these strings."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -12,7 +12,7 @@ Family = Callable[[int, int, int, torch.Generator], Int64[Tensor, "B T"]]
 
 
 def constant(num_symbols: int, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
-    """Return strings of one symbol each; the symbols take turns over the batch."""
+    """Return constant strings; the symbols take turns from one string of the batch to the next."""
     return (torch.arange(batch_size) % num_symbols)[:, None].expand(-1, length).clone()
 
 

@@ -62,7 +62,7 @@ def test_the_lower_of_two_limits_counts(limit: str, longest: int, monkeypatch: p
     monkeypatch.setattr(length_curve_module, limit, longest)
     model = make_model("rnn", TASK, d_model=2)
     assert len(length_curve(model, TASK, [5], num_strings=2).points) == 1
-    with pytest.raises(ValueError, match="lengths: expected at most 5 with 2 strings, got 6; take shorter or fewer"):
+    with pytest.raises(ValueError, match="lengths: expected at most 5 with 2 strings, got 6; measure shorter or fewer"):
         length_curve(model, TASK, [5, 6], num_strings=2)
 
 
@@ -124,7 +124,9 @@ def test_recurrent_models_read_many_strings_of_any_length(monkeypatch: pytest.Mo
 
 def test_counts_do_not_exceed_the_number_of_strings() -> None:
     assert LengthPoint(length=3, num_strings=4, num_correct=3, num_overflowed=1, baseline=0.5).accuracy == 0.75
-    with pytest.raises(ValueError, match="expected at most num_strings=4, got 4, and 1 that overflow"):
+    with pytest.raises(
+        ValueError, match="expected at most num_strings=4 right and overflowed answers, got 4 right and 1"
+    ):
         LengthPoint(length=3, num_strings=4, num_correct=4, num_overflowed=1, baseline=0.5)
 
 
@@ -239,7 +241,7 @@ def test_last_tokens_of_short_texts_are_drawn_once() -> None:
     assert {end for ends in drawn for end in ends} == set(range(1, 17))
     assert any(first == second for first, second in drawn), "16 indices are enough to draw 2 with replacement"
     for longest in (1, 5):
-        with pytest.raises(ValueError, match="expected chunks of 2 to 4 tokens"):
+        with pytest.raises(ValueError, match="expected chunks of at least 2 and at most 4 tokens"):
             chunk_ends(4, longest, 1, seed=0)
 
 
