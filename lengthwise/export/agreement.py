@@ -12,7 +12,7 @@ from lengthwise.randomness import generator_for
 NUM_STRINGS, LENGTH = 1_000, 40
 
 MAX_DIFFERENCE = 1e-3
-"""The largest difference of logits, relative to the largest logit; above it the graph computes something else."""
+"""The largest allowed difference of logits, relative to the largest logit. Rounding causes much smaller differences."""
 
 MAX_PAIRS = 4_000_000
 """The largest number of pairs of positions in a batch. Attention that applies a mask keeps all pairs in memory."""
@@ -48,7 +48,7 @@ def agreement(
             scale = max(scale, float(np.abs(expected[finite]).max()))
     if not largest <= MAX_DIFFERENCE * scale:
         raise RuntimeError(
-            f"graph: expected the model's logits, got a difference of up to {largest:.2g}; nothing was written"
+            f"graph: expected the model's logits, got logits that differ by up to {largest:.2g}; nothing was written"
         )
     # The bound is rounded up, because the sentence claims that the logits are within it.
     bound = float(Context(prec=1, rounding=ROUND_UP).create_decimal_from_float(largest))

@@ -24,7 +24,9 @@ class CertificateFacts(NamedTuple):
 
 
 def certificate_of(source: str) -> tuple[CertificateFacts, Certificate] | None:
-    """Return the certificate at a path, or in the folder at a path; None without a certificate.
+    """Return the facts and the content of a certificate, or None if there is no certificate.
+
+    The source is the path of a certificate, or the path of the folder or TOML file of a model.
 
     Raises:
         ValueError: the certificate is damaged.
@@ -44,7 +46,7 @@ def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:
     """Return the facts in a graph's metadata, as texts; lists are JSON.
 
     Raises:
-        ValueError: the model does not read symbols, or its certificate is about another model or task.
+        ValueError: the model does not read symbols, or its certificate is damaged or about another model or task.
     """
     task = stored.task
     if not isinstance(task, SymbolTask):

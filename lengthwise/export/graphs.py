@@ -1,6 +1,6 @@
 """Models as graphs: one step of a recurrent model, or the answers to whole strings, for any number of strings.
 
-A graph has no checks of its inputs and no shortcuts that depend on numbers: models leave these out while
+A graph has no checks of its inputs, and no shortcuts that depend on the values of tensors. Models leave both out while
 ``torch.compiler.is_exporting()`` is True. Everything that depends on parameters alone is computed here and becomes a
 constant.
 """
@@ -40,7 +40,7 @@ class Graph(NamedTuple):
 
 
 def default_form(model: SequenceModel) -> Form:
-    """Return "step" if the model can run step by step, since this form needs the fewest operators; else "strings"."""
+    """Return "step", which needs the fewest operators, if the model can run step by step, or else "strings"."""
     return "step" if isinstance(model, RecurrentModel) else "strings"
 
 
@@ -48,12 +48,13 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
     """Trace a model as a graph.
 
     Args:
-        form: `"step"`, from symbols [B] and states [B, Z] to logits [B, Y] and states; `"strings"`, from symbols
-            [B, T] to logits [B, T, Y]. By default `default_form`.
+        form: `"step"` maps symbols [B] and states [B, Z] to logits [B, Y] and states; `"strings"` maps symbols [B, T]
+            to logits [B, T, Y]. The default is `default_form`.
         max_length: the length of the longest strings, for models whose graphs grow with the length (`AnswersUpTo`).
 
     Raises:
-        ValueError: the model has no such form, or a length is missing or has no effect.
+        ValueError: the model has no such form, or cannot be traced; or `max_length` is missing, too small, or without
+            effect.
     """
     form = form or default_form(model)
     if not isinstance(model, RecurrentModel | AnswersUpTo):
@@ -67,7 +68,8 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
         )
     if form == "step" and not isinstance(model, RecurrentModel):
         raise ValueError(
-            f"form: expected 'strings', got 'step'; {model.name} does not read symbol by symbol (choose form 'strings')"
+            f"form: expected 'strings', because {model.name} does not read symbol by symbol, got 'step'; choose form "
+            "'strings'"
         )
     grows = form == "strings" and isinstance(model, AnswersUpTo)
     if max_length is not None and not grows:
@@ -86,8 +88,8 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
         assert isinstance(fixed, AnswersUpTo)
         if max_length is None:
             raise ValueError(
-                f"max_length: expected the longest length of strings, because the graph of a {model.name} grows with "
-                "it, got none; give a length"
+                "max_length: expected the length of the longest strings, because the graph of a "
+                f"{model.name} grows with it, got none; give a length"
             )
         if max_length < 2:
             raise ValueError(
@@ -128,7 +130,7 @@ class _Scanned(nn.Module):
 
 
 class _Bounded(nn.Module):
-    """A module with the answers of a model to strings up to a given length; its graph grows with this length."""
+    """A module that answers strings up to a given length like a model; its graph grows with this length."""
 
     def __init__(self, model: AnswersUpTo, max_length: int) -> None:
         super().__init__()

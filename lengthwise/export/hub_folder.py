@@ -25,7 +25,7 @@ class HubFolder(Export):
 
     @staticmethod
     def write(source: str, out: Path, options: Options) -> list[tuple[str, str]]:
-        """Write the folder; users upload it themselves."""
+        """Write the folder, which users can then upload themselves."""
         options.check_given("hub-folder", ())
         if out.exists() and not out.is_dir():
             raise ValueError(f"{out}: expected a folder, got a file; name another folder")

@@ -20,7 +20,7 @@ NAMES = ("c", "js", "dot", "json", "regex", "mermaid")
 
 
 class MachineText(Export):
-    """The machine of a folder, a certificate or a machine's file; notes contain the certificate's level and digest."""
+    """The machine of a folder, a certificate or a machine file; notes contain the certificate's level and digest."""
 
     kind: ClassVar[type[Format]]
     takes: ClassVar[tuple[str, ...]] = ()
@@ -62,12 +62,13 @@ def _check_is_of(given: Given, certificate: Certificate, source: str) -> None:
     about = LabeledMachine(task, certificate.classes).without_empty_string()
     if difference(given.labeled.without_empty_string(), about) is not None:
         raise ValueError(
-            f"{source}: expected the machine that its certificate is about, got another machine; learn it again"
+            f"{source}: expected the machine that its certificate is about, got another machine; learn the machine "
+            "again"
         )
 
 
 def of_answer(machine: LabeledMachine, answer: str | None) -> LabeledMachine:
-    """Return the automaton that accepts the strings with this answer; without `answer`, the machine itself.
+    """Return the automaton that accepts the strings with this answer, or the machine itself if `answer` is None.
 
     Raises:
         ValueError: the machine has no such answer, or the answer is missing and the machine has no accepting answer.
@@ -76,7 +77,8 @@ def of_answer(machine: LabeledMachine, answer: str | None) -> LabeledMachine:
     if answer is None:
         if machine.accepting_class is None:
             raise ValueError(
-                f"answer: expected one of {classes}, got none; name the answer whose strings the expression describes"
+                f"answer: expected one of {classes}, got none; name the answer of the strings that the expression "
+                "describes"
             )
         return machine
     if answer not in machine.classes:

@@ -22,7 +22,7 @@ OPSET = 20
 """The version of ONNX's operators that graphs use."""
 
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-"""The packages that write and check a file: the extra ``onnx``."""
+"""The packages that write and check a file; the extra ``onnx`` installs them."""
 
 
 @EXPORTS.register("onnx")
@@ -94,7 +94,7 @@ def _check_expressible(model: SequenceModel) -> None:
     for name, part in model.named_modules():
         if isinstance(part, nn.RNNBase) and part.proj_size:
             raise ValueError(
-                f"model: expected operations that ONNX has, got {name} with proj_size={part.proj_size}, and the LSTM "
+                f"model: expected operations that ONNX has, got {name} with proj_size={part.proj_size}, but the LSTM "
                 "of ONNX has no projection; choose format torch"
             )
 
@@ -208,7 +208,7 @@ def runner(content: bytes, form: str, model: SequenceModel) -> Any:
     way_out = ""
     # onnxruntime lacks many operators for float64 and bfloat16.
     if any(weight.dtype in (torch.float64, torch.bfloat16) for weight in model.parameters()):
-        way_out = "; give model.float()"
+        way_out = "; convert the model to float32 by model.float()"
     with _sentence(way_out):
         session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     dtype = model.initial_state(1).detach().numpy().dtype if isinstance(model, RecurrentModel) else np.float32
@@ -236,7 +236,7 @@ def runner(content: bytes, form: str, model: SequenceModel) -> Any:
 
 @contextmanager
 def _sentence(way_out: str) -> Iterator[None]:
-    """Turn an error of onnxruntime into one sentence; its error classes have no common base."""
+    """Turn an error of onnxruntime into a ValueError of one sentence; its error classes have no common base."""
     try:
         yield
     except Exception as problem:

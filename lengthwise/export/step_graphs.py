@@ -91,7 +91,7 @@ class GraphBuilder:
         return scaled if norm.bias is None else self.add(scaled, numbers(norm.bias)[None])
 
     def split(self, value: str, sizes: Sequence[int]) -> list[str]:
-        """Return the parts of a value."""
+        """Split a value into parts of these sizes."""
         if len(sizes) == 1:
             return [value]
         return self.node("Split", value, self.constant(np.array(sizes)), num_outputs=len(sizes), axis=1)
@@ -139,7 +139,7 @@ def step_graph(model: RecurrentModel, symbol: int) -> bytes:
         if isinstance(model, kind):
             return graph.finished("next_state", graph.joined(step(graph, model, symbol)), first.shape[1])
     raise ValueError(
-        f"model: expected an rnn, gru, lstm or wrapped net, got {model.name}; its steps have no graph here"
+        f"model: expected an rnn, gru, lstm or wrapped net, got {model.name}; other nets cannot be written as graphs"
     )
 
 
@@ -171,7 +171,7 @@ def rnn_step(graph: GraphBuilder, model: RNN, symbol: int) -> list[Value]:
 
 
 def stacked_step(graph: GraphBuilder, model: BoundedStackedRNN, symbol: int) -> list[Value]:
-    """Return the states after layers of `gru` or `lstm`, each with a norm in front and a residual around it."""
+    """Return the state after the layers of `gru` or `lstm`; a layer has a norm before it, and a residual around it."""
     width, layers = model.config.d_model, list(model.layers)
     parts = graph.split(graph.source, [width] * (graph.width // width))
     features: Value = numbers(model.embedding.weight[symbol])[None]
@@ -189,7 +189,7 @@ def stacked_step(graph: GraphBuilder, model: BoundedStackedRNN, symbol: int) -> 
 
 
 def wrapped_step(graph: GraphBuilder, model: WrappedRNN, symbol: int) -> list[Value]:
-    """Return the states after torch's layers; an LSTM's state contains the cells of all layers, then the outputs."""
+    """Return the state after torch's layers; an LSTM's state contains the cells of all layers, then the outputs."""
     core = model.core
     size = model.config.hidden_size
     layers = model.config.num_layers

@@ -30,7 +30,9 @@ class TorchProgram(Export):
         """Write a model's program, and compare it with the model on 1,000 strings."""
         options.check_given("torch", ("form", "max_length"))
         if out.suffix != ".pt2":
-            raise ValueError(f"{out}: expected a file that ends in .pt2, as torch does, got {out.suffix!r}; rename it")
+            raise ValueError(
+                f"{out}: expected a file that ends in .pt2, as torch requires, got {out.suffix!r}; rename it"
+            )
         stored = load_stored(Path(source))
         facts = graph_facts(source, stored)
         traced = trace(stored.model, options.form, options.max_length)

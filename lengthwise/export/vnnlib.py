@@ -51,22 +51,22 @@ Each query is the negation of a claim: "unsat" proves the claim.
 
 WHAT THE FOLDER SHOWS
 Suppose that all {num_queries:,} queries are unsat, and that the net is computed in real numbers. Then, by induction on
-the length, each string leads the net into the box of the class Q that the machine reaches. In this box, the logit of
-outputs[Q] is the largest.
+the length, each string leads the net into the box of the class Q that the machine reaches by this string. In this box,
+the logit of outputs[Q] is the largest.
 
 WHAT IS STILL TO COMPARE
 1. The first state (first_state) lies in the box of the class "start".
 2. If the task's machine (task_machine) has an answer to a string, the machine gives the same answer. Follow both
    machines from their starts, side by side, along all symbols. If a string of one symbol or more reaches the pair
    (Q, T), and task_machine.outputs[T] is not null, outputs[Q] must be the same answer.
-3. The queries state the boxes and the moves of proof.json, and the graphs compute the net with its weights.
+3. The queries contain the boxes and the transitions of proof.json, and the graphs compute the net with its weights.
 
 WHAT IT DOES NOT SHOW
 The queries are about real numbers. The net computes in {dtype}, and no query accounts for the rounding. The proof in
-the file that `lengthwise certify` writes does account for it. That proof has slack for rounding in each step, so the
-step in real numbers leads strictly inside. In the graphs, each value that depends on a symbol alone is a constant,
-rounded once. Bounds are float64 numbers. A verifier that reads them in float32 rounds each box in the same way as the
-source and as the target of a step.
+the file that `lengthwise certify` writes does account for it. That proof has slack for rounding in each step, so a step
+in real numbers leads strictly inside the next box. In the graphs, each value that depends on a symbol alone is a
+constant, rounded once. Bounds are float64 numbers. A verifier that reads them in float32 rounds a box in the same way
+where a step begins in it and where a step ends in it.
 """
 
 
@@ -157,13 +157,13 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[CertificateFact
     # A box of one point lies on its own boundary, so the exact step satisfies the query `Y <= low`.
     if not (enclosures.low < enclosures.high)[targets].all():
         raise ValueError(
-            f"{source}: expected boxes that each step leads strictly inside, got single states of a net in exact "
-            "arithmetic, and VNN-LIB has no strict inequality; check its proof with the separate checker"
+            f"{source}: expected boxes with an interior, because VNN-LIB has no strict inequality, got single states "
+            "of a net in exact arithmetic; check its proof with the separate checker"
         )
     if enclosures.num_queries > MAX_QUERIES:
         raise ValueError(
-            f"{source}: expected a proof of at most {MAX_QUERIES:,} queries, got {enclosures.num_queries:,}; use "
-            "the separate checker for its proof"
+            f"{source}: expected a proof of at most {MAX_QUERIES:,} queries, got {enclosures.num_queries:,}; check "
+            "its proof with the separate checker"
         )
     return certified[0], enclosures
 
@@ -179,7 +179,7 @@ def largest_difference(model: RecurrentModel, graphs: dict[str, bytes], enclosur
     """Return the largest difference between graphs and model at states drawn from the enclosures.
 
     Raises:
-        RuntimeError: a graph does not compute the model's numbers.
+        RuntimeError: the output of a graph differs from the model's output by more than rounding.
     """
     import onnxruntime
 

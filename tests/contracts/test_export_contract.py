@@ -166,9 +166,9 @@ PARTS = r"form: expected step or strings, got parts \({name}\); only ONNX has th
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({}, "max_length: expected the longest length of strings, because the graph of a {name} grows"),
+        ({}, "max_length: expected the length of the longest strings, because the graph of a {name} grows"),
         ({"max_length": 1}, "max_length: expected at least 2, because a graph takes strings of sever"),
-        ({"form": "step"}, "form: expected 'strings', got 'step'; {name} does"),
+        ({"form": "step"}, "form: expected 'strings', because {name} does not read symbol by symbol, got 'step'"),
         ({"form": "parts"}, PARTS),
     ],
 )

@@ -298,7 +298,7 @@ def test_texts_say_the_certificate_and_are_read_back(name: str, certified: Path,
     [
         (
             ("net", "--to", "regex", "--out", "m.regex"),
-            "--answer: expected one of 0, 1, 2, 3, 4, got none; name the answer whose strings",
+            "--answer: expected one of 0, 1, 2, 3, 4, got none; name the answer of the strings",
         ),
         (
             ("net", "--to", "regex", "--out", "m.regex", "--answer", "five"),
@@ -311,7 +311,7 @@ def test_texts_say_the_certificate_and_are_read_back(name: str, certified: Path,
             ("empty", "--to", "js", "--out", "m.js"),
             "`lengthwise certify empty` writes a certificate,",
         ),
-        (("none", "--to", "onnx", "--out", "m.onnx"), "none: expected a run folder"),
+        (("none", "--to", "onnx", "--out", "m.onnx"), "none: expected the folder of a run"),
         (("net", "--to", "torch", "--out", "m.pt"), "m.pt: expected a file that ends in .pt2"),
         (("net", "--to", "onnx", "--out", "m.onnx", "--max-length", "9"), "--max-length: expected no value for rnn"),
     ],

@@ -68,12 +68,12 @@ def test_a_graph_of_another_model_is_found_out() -> None:
         with torch.no_grad():
             return other(torch.from_numpy(inputs)).numpy()
 
-    with pytest.raises(RuntimeError, match="graph: expected the model's logits, got a difference of up to"):
+    with pytest.raises(RuntimeError, match="graph: expected the model's logits, got logits that differ by up to"):
         agreement(model, run, 2)
     with torch.no_grad():  # differences count in relation to the logits, however small these are
         for parameter in model.readout.parameters():
             parameter *= 1e-6
-    with pytest.raises(RuntimeError, match="graph: expected the model's logits, got a difference of up to"):
+    with pytest.raises(RuntimeError, match="graph: expected the model's logits, got logits that differ by up to"):
         agreement(model, lambda inputs: np.zeros((*inputs.shape, 2), np.float32), 2)
 
 
@@ -227,7 +227,7 @@ def test_a_net_that_onnxruntime_does_not_run_is_named(net: Path, tmp_path: Path,
     assert exit_code("export", str(path.with_suffix(".toml")), "--to", "onnx", "--out", "net.onnx") == 2
     err = capsys.readouterr().err
     assert "model: expected a graph that onnxruntime runs, got a graph that it rejects" in err
-    assert err.endswith("; give model.float()\n")
+    assert err.endswith("; convert the model to float32 by model.float()\n")
 
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
@@ -242,7 +242,7 @@ def test_projections_are_exported_by_torch_alone(form: str, net: Path, tmp_path:
     toml = path.with_suffix(".toml")
     toml.write_text('weights = "net.safetensors"\ntask = "parity"\n')
     assert exit_code("export", str(toml), "--to", "onnx", "--form", form, "--out", "net.onnx") == 2
-    sentence = "got core with proj_size=3, and the LSTM of ONNX has no projection; choose format torch\n"
+    sentence = "got core with proj_size=3, but the LSTM of ONNX has no projection; choose format torch\n"
     assert capsys.readouterr().err.endswith(sentence)
     assert exit_code("export", str(toml), "--to", "torch", "--out", "net.pt2") == 0
     assert "logits within" in capsys.readouterr().out
