@@ -1,1 +1,1 @@
-"""One explicit training loop; the recipe is data."""
+"""Training: one explicit loop, whose settings are data (`Recipe`)."""

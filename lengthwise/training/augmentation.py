@@ -16,7 +16,7 @@ def with_identity_padding(
 
     The number of pads at random positions is between 0 and `max_per_symbol` * T.
 
-    A pad is the identity, so the last pad of a group has the target of the symbol before it. Pads before the first
+    A pad means the identity, so the last pad of a group has the target of the symbol before it. Pads before the first
     symbol have no target. Training shows every string under many bracketings, so a tree model has to learn that
     merging is associative.
 
@@ -44,11 +44,11 @@ def with_identity_padding(
 
 
 def with_leading_pads(batch: Batch, maximum: int, generator: torch.Generator) -> Batch:
-    """Put one run of pads in front of all strings; the number of pads is log-uniform and below `maximum`, at least 1.
+    """Put one run of pads in front of all strings; the number of pads is log-uniform, at least 1 and below `maximum`.
 
-    If a string is a little longer than C^l, its tree of chunks of C contains pads that were merged l times. Training
-    must show such deep pads: otherwise the net is right at length 16,384 and at chance at 10,000. The pads are cheap: a
-    tree model that merges pads computes only one merge of pads per level.
+    If a string is a little longer than C^l, its tree of chunks of C contains pads that were merged l times. Without
+    such pads in training, a net may be right at length 16,384 and at chance at 10,000. The pads are cheap: a tree model
+    that merges pads computes only one merge of pads per level.
     """
     # The number is log-uniform, so that pads of every depth of merging are about equally frequent.
     num_pads = int(maximum ** float(torch.rand((), generator=generator)))
@@ -67,7 +67,7 @@ def gaussian_noise(standard_deviation: float, generator: torch.Generator) -> Per
     """Return a function that adds independent noise to every number of the states."""
 
     def perturb(states: Tensor) -> Tensor:
-        # Noise drawn on the CPU is the same on every device, so a run can be repeated on another one.
+        # Noise drawn on the CPU does not depend on the device, so a run can be repeated on another device.
         drawn = torch.randn(states.shape, generator=generator, dtype=states.dtype)
         return states + standard_deviation * moved(drawn, states.device)
 

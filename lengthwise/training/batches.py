@@ -22,7 +22,7 @@ MAX_SCORED = 4_000
 
 
 def task_at(task: Task, recipe: Recipe, step: int) -> Task:
-    """Return the task at a step, with one field changed by the recipe's curriculum of the task (`TaskRiseRecipe`).
+    """Return the task at a step, with one field changed by the recipe's curriculum for the task (`TaskRiseRecipe`).
 
     Example:
         >>> from lengthwise.tasks import make_task
@@ -66,7 +66,8 @@ def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
 
 def _way_out(task: Task, recipe: Recipe) -> str:
     if isinstance(task, LanguageTask):
-        return f"its training split has {len(task.tokens('train')):,} tokens: lower it, or give a longer text"
+        num_tokens = len(task.tokens("train"))
+        return f"its training split has {num_tokens:,} tokens: choose shorter lengths, or give a longer text"
     if isinstance(task, ExamplesTask):
         lengths = task.examples.lengths
         return f"its examples have lengths from {lengths.min()} to {lengths.max():,}: choose lengths in this range"
@@ -100,7 +101,7 @@ def draw_batch(task: Task, recipe: Recipe, count: int, length: int, generator: t
 
 
 class Batches:
-    """The batches of a training: each depends only on the seed, the step and the recipe.
+    """The batches of a training run: each batch depends only on the task, the seed, the step and the recipe.
 
     Differs from the source (Xu and Sato (2024), Appendix C, where each of a million strings is read 100 times): with
         `num_examples` every string of a batch is drawn with replacement. The batch of a step then does not depend on
@@ -114,7 +115,7 @@ class Batches:
         self._sets: dict[tuple[Task, int], Batch] = {}
 
     def draw(self, step: int, length: int, generator: torch.Generator) -> Batch:
-        """Return the strings of a step, all of one length; `generator` belongs to the step alone."""
+        """Return the strings of a step, all of one length; `generator` is a new generator for this step."""
         task, count = task_at(self.task, self.recipe, step), self.recipe.num_examples
         if count is None:
             return draw_batch(task, self.recipe, self.recipe.batch_size, length, generator)
@@ -155,6 +156,6 @@ def _select_rows(strings: Batch, rows: Int64[Tensor, " B"]) -> Batch:
     inputs, targets = strings.inputs[rows], strings.targets[rows]
     if inputs.is_floating_point():
         return Batch(inputs, targets)
-    # Given examples of several lengths are padded to the longest one, which the drawn rows may not contain.
+    # Given examples of several lengths are padded to the longest example, which may not be among the drawn rows.
     width = int((inputs != PAD).sum(1).max())
     return Batch(inputs[:, :width].contiguous(), targets[:, :width].contiguous())

@@ -50,8 +50,8 @@ def save_checkpoint(
 def gathered_tensors(state: TrainingState, folder: Path) -> dict[str, Tensor]:
     """Return all tensors of a checkpoint, on the CPU.
 
-    If weights are sharded, all processes have to call this, and only the first one gets the tensors. Each process first
-    saves its parts as safetensors in a folder, which is removed once the parts are joined.
+    If weights are sharded, all processes have to call this, and only the first process gets the tensors. Each process
+    first saves its parts as safetensors in a folder, which is removed once the parts are joined.
     """
     tensors: dict[str, Tensor] = {f"weights.{name}": tensor for name, tensor in state.model.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in state.average.items()}

@@ -1,4 +1,4 @@
-"""The loss of the final weights of a training, on strings of all lengths."""
+"""The loss of the final weights of a training run, on strings of all lengths."""
 
 from statistics import fmean
 
@@ -12,7 +12,7 @@ from lengthwise.training.losses import supervised_loss
 from lengthwise.training.recipe import Recipe
 
 MAX_LENGTHS = 50
-"""The largest number of lengths that are measured; the shortest and the longest are always among them."""
+"""The largest number of lengths that are measured. The shortest and the longest length are always measured."""
 
 
 @one_thread()

@@ -37,10 +37,10 @@ from lengthwise.training.state_supervision import make_state_head
 from lengthwise.validation import check_function
 
 GROWTH_LOSS = 0.3
-"""The running loss at the longest length below which `length_sampling="growing"` adds the next length."""
+"""`length_sampling="growing"` adds the next length if the running loss at the longest length is below this number."""
 
 SHARE_OF_OTHERS = 0.5
-"""The odds of each unbalanced length, relative to the mean odds of balanced ones, with `lengths="mostly-balanced"`."""
+"""The odds of an unbalanced length with `lengths="mostly-balanced"`, relative to the mean odds of a balanced length."""
 
 MIN_CLIP_NORM = 0.01
 """The lower bound of adaptive clipping, so that the rare large gradients of a nearly solved task still count."""
@@ -86,9 +86,9 @@ class TrainingState:
     """Everything that training changes: weights, their average, the optimizers' moments, lengths reached, steps done.
 
     `gradient_norm` is the running mean of the norms of gradients after clipping. `loss` is the running mean of the loss
-    of the answers, plus the loss of supervision by states (`StatesRecipe`). `solved_at` is the step after which `loss`
-    was low enough. Whenever `loss` falls a tenth below `best_loss`, it becomes the new `best_loss`, and `best_at` is
-    the number of steps done (`PaceRecipe`).
+    of the answers, plus the loss of supervision by states (`StatesRecipe`). `solved_at` is the number of steps after
+    which `loss` was low enough for a solved task (`PaceRecipe`). Whenever `loss` falls a tenth below `best_loss`, it
+    becomes the new `best_loss`, and `best_at` becomes the number of steps done.
     """
 
     def __init__(self, model: SequenceModel, recipe: Recipe, task: Task | None = None, ranks: Ranks = ALONE) -> None:
@@ -173,8 +173,9 @@ def train(
 
     `on_step` is called with the record of each step. If it returns True, training ends, and the model keeps the weights
     of this step. The function may measure the model at these weights. Measuring changes neither the weights nor the
-    data of later steps. If all steps are run, the final weights are the average of the weights, if the recipe keeps one
-    (`ema_decay`). Other rules that end training are settings of the recipe (`PaceRecipe`).
+    data of later steps. If `on_step` does not end training, and the recipe keeps an average of the weights
+    (`ema_decay`), the final weights are this average. Other rules that end training are settings of the recipe
+    (`PaceRecipe`).
 
     Example:
         >>> from lengthwise.models import make_model
@@ -221,7 +222,7 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
         before = recipe.scheduled(state.step - 1, state.solved_at if was_solved else None) if state.step else -1
         if quantization_is_due(state.model, before, scheduled, recipe.steps):
             _find_codes(state, task, lengths[-1], seed)
-        # Temperatures follow the schedule, not the step, because a pace runs through the schedule at its own speed.
+        # Temperatures follow the schedule, not the step: with a `PaceRecipe`, the schedule has a speed of its own.
         if isinstance(state.model, FollowsTraining):
             state.model.set_progress(scheduled / recipe.steps)
         generator = generator_for(seed, "step", state.step)

@@ -1,4 +1,4 @@
-"""RNNs, linear or with tanh, that learn to repeat words by gradient descent; many of one size train together."""
+"""RNNs, linear or with tanh, that learn to repeat words by gradient descent; many nets of one size train together."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from torch import Tensor
 from lengthwise.devices import one_thread
 
 Activation = Literal["identity", "tanh"]
-"""The activation of the states: `"identity"` for linear RNNs, `"tanh"` for standard ones."""
+"""The activation of the states: `"identity"` for linear RNNs, `"tanh"` for standard RNNs."""
 
 
 class Stack(NamedTuple):
@@ -96,7 +96,7 @@ def logits(stack: Stack, letters: Int64[Tensor, "R T"], activation: Activation =
 
 
 class Descent(NamedTuple):
-    """Training settings: the steps of Adam, the first learning rate (it falls to 0 as a cosine), and the clip norm."""
+    """Training settings: Adam's steps, the first learning rate (it falls to 0 like a cosine), and the clip norm."""
 
     steps: int = 2_000
     learning_rate: float = 0.02

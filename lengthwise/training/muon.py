@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 MIN_NORM = 1e-3
-"""The norm of an update below which Muon shrinks it in proportion."""
+"""If the norm of an update is below this bound, Muon shrinks the update in proportion to the norm."""
 
 
 class Muon(torch.optim.Optimizer):
@@ -31,7 +31,7 @@ class Muon(torch.optim.Optimizer):
     ) -> None:
         for argument, value in (("lr", lr), ("weight_decay", weight_decay)):
             if not 0 <= value < math.inf:
-                raise ValueError(f"{argument}: expected a number of at least 0, got {value}; give one")
+                raise ValueError(f"{argument}: expected a finite number of at least 0, got {value}; give one")
         if not 0 <= momentum < 1:
             raise ValueError(f"momentum: expected a number of at least 0 and below 1, got {momentum}; give one")
         super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
@@ -60,8 +60,8 @@ class Muon(torch.optim.Optimizer):
 def orthogonalized(matrix: Float[Tensor, "R C"]) -> Float[Tensor, "R C"]:
     """Bring all singular values near 1 (roughly into 0.7 ... 1.2), and keep the singular vectors.
 
-    This takes five steps of X <- a X + b (X X^T) X + c (X X^T)^2 X from X = matrix / |matrix|. The coefficients are
-    those in the source, and lift small values as fast as possible. A matrix of zeros stays zero.
+    This takes five steps of X <- a X + b (X X^T) X + c (X X^T)^2 X from X = matrix / |matrix|. The source chose the
+    coefficients such that small singular values grow as fast as possible. A matrix of zeros stays zero.
 
     Example:
         >>> values = torch.linalg.svdvals(orthogonalized(torch.tensor([[3.0, 0.0], [0.0, 0.1]])))

@@ -33,13 +33,16 @@ class StepLosses(nn.Module):
         self.ranks = ranks
 
     def forward(self, *arguments: Any) -> StepLoss:
-        """Call `step_loss` with its arguments after head: batch, task, recipe, scheduled step, generators."""
+        """Call `step_loss` on this module's model and head.
+
+        The arguments are the batch, task, recipe, scheduled step, generator and noise generator.
+        """
         batch, task, recipe, scheduled, generator, noise = arguments
         return step_loss(self.model, self.head, batch, task, recipe, scheduled, generator, self.ranks, noise)
 
 
 def losses_of(model: SequenceModel, head: StateHead | None, ranks: Ranks) -> Callable[..., StepLoss]:
-    """Return the function for the losses of a step; `backward` of a loss gives every process the whole gradient.
+    """Return a function that computes the losses of a step; `backward` gives every process the whole gradient.
 
     With `fsdp` each process keeps only its own part of the model's parameters afterwards.
     """
@@ -65,7 +68,7 @@ def parse_parallel(name: str | None) -> Parallel:
     """Return the way in which processes share a run (default: `ddp`).
 
     Raises:
-        ValueError: the name is unknown, or only one process runs.
+        ValueError: the name is unknown, or is given although only one process runs.
     """
     known = get_args(Parallel)
     if name is not None and name not in known:
@@ -112,11 +115,11 @@ def joined(kind: Parallel, device: torch.device) -> Iterator[Ranks]:
     if not is_started_by_torchrun():
         yield ALONE
         return
-    # gloo is needed on GPUs also: decisions and texts travel as CPU tensors.
+    # gloo is also needed with GPUs, because decisions and texts are exchanged as CPU tensors.
     dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", timeout=TIMEOUT)
     try:
         ranks = Ranks(dist.get_rank(), dist.get_world_size(), kind)
-        # Other versions may draw other batches from the same seed, and the ranks would drift apart unnoticed.
+        # Different versions may draw different batches from one seed, and the ranks would drift apart unnoticed.
         named = ranks.gathered(f"lengthwise {__version__}, torch {torch.__version__}")
         if len(set(named)) > 1:
             raise ValueError(

@@ -11,7 +11,7 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import SymbolTask
 
 RETRY_EVERY = 100
-"""The number of steps between two attempts to close the states."""
+"""The number of steps between two attempts to find codes."""
 
 NUM_STRINGS = 256
 """The number of strings on which all states have to stay in their classes before the prototypes become codes."""
@@ -31,11 +31,11 @@ def quantization_is_due(model: SequenceModel, before: int, step: int, steps: int
 
 @torch.no_grad()
 def quantize_states(model: SequenceModel, task: SymbolTask, *, length: int, seed: int) -> bool:
-    """Close the model's states and make the prototypes of merged states its codes; return whether the states close.
+    """Find classes of the model's states, and make the prototypes of merged states its codes; return the success.
 
-    The radius of a class is the largest of a few candidates for which the codebook is large enough and all states stay
-    in their classes. Whether states stay is tested on the states of all nodes over strings of length `length`
-    (`extract_tree`, `compare_traces`). Only the task's strings are used, not its answers.
+    The radius of a class is the first of a few candidates for which the codebook is large enough and all states stay in
+    their classes. This is tested on the states of all nodes over strings of length `length` (`extract_tree`,
+    `compare_traces`). Only the task's strings are used, not its answers.
     """
     assert isinstance(model, QuantizesStates)
     assert isinstance(model, TreeModel)

@@ -23,7 +23,7 @@ Parallel = Literal["ddp", "fsdp"]
 `fsdp`, every process keeps a part of weights, moments and average, and gets the other parts when it needs them."""
 
 ENDED_RANK_MESSAGES = ("onnection", "roken pipe", "imed out", "peer", "NCCL", "gloo")
-"""Parts of torch's error messages when another process is gone."""
+"""Texts that torch's error messages contain if another process has ended."""
 
 
 class RankEnded(RuntimeError):
@@ -31,7 +31,7 @@ class RankEnded(RuntimeError):
 
 
 class Ranks(NamedTuple):
-    """The number of processes that train a model together, and the rank of this one; by default rank 0 of 1."""
+    """The number of processes that train a model together, and the rank of this process; by default rank 0 of 1."""
 
     rank: int = 0
     size: int = 1
@@ -81,16 +81,16 @@ class Ranks(NamedTuple):
 
 
 ALONE = Ranks()
-"""The ranks of a training by a single process."""
+"""The `Ranks` of a training run with a single process."""
 
 
 @contextmanager
 def rank_errors(ranks: Ranks) -> Iterator[None]:
-    """Raise `RankEnded` if another process is gone, instead of torch's message about a closed connection."""
+    """Raise `RankEnded` if another process has ended, instead of torch's message about a closed connection."""
     try:
         yield
     except RuntimeError as error:
-        # These errors are RuntimeErrors also, and already name their cause.
+        # These errors are also RuntimeErrors, but they already name their cause.
         if ranks.size == 1 or isinstance(error, (RankEnded, Diverged)):
             raise
         if isinstance(error, dist.DistError) or any(part in str(error) for part in ENDED_RANK_MESSAGES):
@@ -127,8 +127,8 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
         )
     if recipe.late_consistency and recipe.batch_size < 2 * ranks.size:
         raise ValueError(
-            f"train.late_consistency: expected 0 with one row of a batch for each of {ranks.size} processes, got "
-            f"{recipe.late_consistency:g}; half of the rows are compared, so take larger batches or set it to 0"
+            f"train.late_consistency: expected 0 if each of {ranks.size} processes has one row of a batch, got "
+            f"{recipe.late_consistency:g}; half of the rows are compared, so use larger batches or set it to 0"
         )
     if recipe.states is not None:
         raise ValueError(
@@ -138,5 +138,5 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
     if ranks.kind == "fsdp" and recipe.optimizer.needs_whole_matrices:
         raise ValueError(
             "train.optimizer.name: expected 'adamw' or 'adam' with fsdp, because other optimizers need whole matrices, "
-            f"got {recipe.optimizer.name!r}; take ddp, or another optimizer"
+            f"got {recipe.optimizer.name!r}; use ddp, or another optimizer"
         )

@@ -24,7 +24,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 PRIOR = 4e-4
-"""The default weight of a distribution's previous probabilities, relative to new counts: about one answer of 2,560.
+"""The default weight of a distribution's previous probabilities: about one answer in a batch of 2,560 answers.
 
 A distribution that no string of the batch needs still has small counts, from unlikely paths. This weight exceeds such
 counts, so the distribution keeps what earlier batches showed. With a smaller weight, alphabets of 60 symbols are not
@@ -37,20 +37,20 @@ class OptimizerRecipe(Description):
 
     `"muon"` moves a model's `hidden_matrices` by Muon at `matrix_learning_rate`, and everything else by AdamW at
     `learning_rate`. Muon is an optimizer with momentum whose updates have about equal singular values. Both rates stay
-    (`"constant"`) or fall to 0: as half a cosine over all steps (`"cosine"`), or as a line over the steps after the
-    warm-up (`"linear"`). During the first `warmup_steps`, both rates are also multiplied by a factor that rises
-    linearly to 1.
+    constant (`"constant"`) or fall to 0. They fall along half a cosine over all steps (`"cosine"`), or linearly over
+    the steps after the warm-up (`"linear"`). During the first `warmup_steps`, both rates are also multiplied by a
+    factor that rises linearly to 1.
 
     Gradients are clipped at a norm of `clip_norm`, and also at `clip_ratio` (0: off) times the running mean of earlier
     norms. Without this ratio, one gradient that is a hundred times as large as all other gradients would dominate the
-    momentum of the next hundred steps. The mean begins with `clip_norm`, so a large `clip_norm` leaves the first
-    hundreds of steps unclipped. `clip_ratio` never clips norms below 0.01.
+    momentum of the next hundred steps. The mean begins with `clip_norm`, so a large `clip_norm` leaves the first few
+    hundred steps unclipped. `clip_ratio` never clips norms below 0.01.
 
     `"baum-welch"` maximizes the likelihood of all answers of a hidden Markov model (`lengthwise.training.baum_welch`).
     With `relaxation` 1, its steps are plain. Each probability is at least `floor` divided by the number of
-    probabilities. The previous probabilities of a distribution have the weight `prior`, relative to new counts, which
-    are fractions of the answers of a batch. With `prior_by_size`, the weight is smaller for parameters of fewer than 1
-    / `prior` distributions, in proportion to their number.
+    probabilities in its distribution. The previous probabilities of a distribution have the weight `prior`, relative to
+    new counts, which are fractions of the answers of a batch. With `prior_by_size`, the weight is smaller for
+    parameters of fewer than 1 / `prior` distributions, in proportion to the number of distributions.
 
     A setting that has no effect on the named optimizer must keep its default (`used_with`).
     """
@@ -225,12 +225,12 @@ class Recipe(Description):
     - `length_sampling="short-first"`: probabilities in proportion to length^e, where e rises from -1 at the first step
       to 1 at the last step. Short strings teach the structure, and long strings keep it.
     - `length_sampling="growing"`: starts with the shortest length and adds the next one whenever the running loss at
-      the longest length so far is below 0.3. That longest length is drawn three times as often as any other. This
-      sampling is for tasks whose long strings can be learned only after short strings.
+      the longest length so far is below 0.3. This longest length is drawn three times as often as each shorter length.
+      This sampling is for tasks whose long strings can be learned only after short strings.
     - `rise`: lengths follow a fixed curriculum (`RiseRecipe`), and `length_sampling` must keep its default.
     - `task_rise`: an integer field of the task follows a fixed curriculum (`TaskRiseRecipe`).
-    - `num_examples`: training draws its batches from a fixed set of this many strings at each length, each equally
-      likely. The set depends on the seed. Without `num_examples` each step draws new strings.
+    - `num_examples`: training draws its batches uniformly from a fixed set of this many strings at each length. The
+      set depends on the seed. Without `num_examples`, each step draws new strings.
     - `supervision="last"`, `"prefix"`: the loss covers the last supervised position of a string, or all supervised
       positions.
     - `late_consistency`: the weight of mean (h(x) - h(x'))^2, which is added to the loss in the second half of

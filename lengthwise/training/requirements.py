@@ -50,8 +50,8 @@ def check_trainable(model: SequenceModel) -> None:
     # Otherwise the first backward pass fails, with torch's message about a tensor without a gradient.
     if not torch.is_grad_enabled() or torch.is_inference_mode_enabled():
         raise ValueError(
-            "train: expected a call that may take gradients, got a call within no_grad or inference_mode; train "
-            "outside of these"
+            "train: expected a call that may compute gradients, got a call within no_grad or inference_mode; train "
+            "outside of both"
         )
     trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     if not trained or any(parameter.is_inference() for parameter in model.parameters()):
@@ -158,8 +158,8 @@ def check_pieces(model: SequenceModel, recipe: Recipe) -> None:
     """Raise a ValueError if training would merge pieces of strings differently than the model does."""
     if recipe.states and recipe.states.rounds and isinstance(model, TreeModel) and len(model.tree.layers) > 1:
         raise ValueError(
-            f"train.states.rounds: expected 0 for a level of {len(model.tree.layers)} layers, because pieces are "
-            f"merged by one layer, got {recipe.states.rounds}; set it to 0, or the model's thickness to 1"
+            f"train.states.rounds: expected 0 for a model with {len(model.tree.layers)} layers in each level, because "
+            f"pieces are merged by one layer, got {recipe.states.rounds}; set it to 0, or the model's thickness to 1"
         )
 
 

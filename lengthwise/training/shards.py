@@ -30,7 +30,8 @@ def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> 
     writer = HuggingFaceStorageWriter(str(shards), save_distributed=True, enable_consolidation=True)
     with rank_errors(ranks):
         ranks.any(False)
-        # The first agreement waits until rank 0 has removed an old folder, the second until all parts are written.
+        # The first call of `any` waits until rank 0 has removed an old folder, and the second call waits until all
+        # parts are written.
         save(parts, storage_writer=writer)
         ranks.any(False)
     if ranks.rank:

@@ -26,7 +26,7 @@ from lengthwise.tasks.base import RegularTask, Task
 from lengthwise.training.recipe import StatesRecipe
 
 MAX_SUPERVISED_STATES = 16
-"""The largest number of the machine's states that a step supervises; they are drawn again for each step."""
+"""The largest number of the machine's states that a step supervises. Each step draws these states anew."""
 
 
 class StateHead(nn.Module):
@@ -76,7 +76,7 @@ def combine(
     recipe: StatesRecipe,
     generator: torch.Generator,
 ) -> tuple[Float[Tensor, "M D"], Int64[Tensor, "M Q"]]:
-    """Return the given nodes, and nodes that the model merges from random nodes: any piece may follow any other.
+    """Return the given nodes, and nodes that the model merges from random nodes; any piece may follow any other piece.
 
     Each round draws from the nodes of the round before, and draws all maps equally often.
     """

@@ -141,7 +141,9 @@ def test_windows_longer_than_the_text_are_refused(novel: Path) -> None:
     task = make_task("text", files=[novel])
     size = len(task.tokens("train"))
     recipe = Recipe(min_length=5_000, max_length=5_000, lengths="legal")
-    with pytest.raises(ValueError, match=f"^train.max_length: .* training split has {size:,} tokens: lower it"):
+    with pytest.raises(
+        ValueError, match=f"^train.max_length: .* training split has {size:,} tokens: choose shorter lengths"
+    ):
         training_lengths(task, recipe)
 
 
