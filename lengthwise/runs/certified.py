@@ -33,7 +33,7 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
     By default, the certificate is saved in the folder, or next to the TOML file (`load_described`).
 
     Raises:
-        ValueError: the folder has no such model, is damaged, its machine was compiled without a task, or the model was
+        ValueError: the folder has no such model or is damaged. Its machine was compiled without a task. The model was
             trained on examples, which leave the answers to other strings open.
     """
     path = out or certificate_file(folder)
@@ -50,15 +50,15 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
 
 
 def certify_against(folder: Path, source: str, out: Path | None = None) -> Certificate:
-    """Certify the model of a run, a compiled machine or a TOML file on a machine (`given_machines`), not on its task.
+    """Certify the model of a run, a compiled machine or a TOML file against the machine in `source`, not on its task.
 
     Symbols and answers are matched by name (`LabeledMachine.aligned`). Strings are drawn as in task `dfa` if the
     model decides whether a string is in a language, and otherwise as in task `machine`. A model that was trained on
     examples is certified on all strings, including its training strings.
 
     Raises:
-        ValueError: the folder has no model, its task is neither regular nor given by examples, or the source has no
-            machine with the symbols and the answers of the model's task.
+        ValueError: the folder has no model. The model's task is neither regular nor given by examples. `source` has no
+            machine (`given_machines`) with the symbols and the answers of the model's task.
     """
     stored = load_stored(folder)
     about = {stored.kind: stored.name}
@@ -66,11 +66,13 @@ def certify_against(folder: Path, source: str, out: Path | None = None) -> Certi
 
 
 def task_of_machine(folder: Path, task: Task, source: str) -> RegularTask:
-    """Return the task that a machine (`given_machines`) solves, for a model in a folder that was made for `task`.
+    """Return the task that the machine in `source` solves, with the symbols and answers of `task`.
+
+    `task` is the task of the model in `folder`.
 
     Raises:
-        ValueError: `task` is neither regular nor given by examples, or the source has no machine with its symbols and
-            its answers.
+        ValueError: `task` is neither regular nor given by examples, or `source` has no machine (`given_machines`) with
+            the symbols and answers of `task`.
     """
     if not isinstance(task, RegularTask | ExamplesTask):
         raise ValueError(
@@ -86,9 +88,9 @@ def task_of_machine(folder: Path, task: Task, source: str) -> RegularTask:
 def compare_nets(first: Path, second: Path, seed: int = 0) -> tuple[Equality, str]:
     """Compare the models of two runs, compiled machines or TOML files on all strings (`equal`).
 
-    Symbols are matched by name, and answers by name or, if the names differ, in their order. Names that mean accepted
-    and rejected (`acceptor_index`) must be in the same order in both models. The second value is a sentence about
-    answers that are matched in order, or "".
+    Symbols are matched by name. Answers are matched by name or, if the two models have no name in common, in their
+    order. Names that mean accepted and rejected (`acceptor_index`) must be in the same order in both models. The second
+    value lists the answers that are matched in order, or is "".
 
     Raises:
         ValueError: a path has no model that reads symbols, or the symbols or answers of the two models do not match.
@@ -158,7 +160,9 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
             error = shortest_error(model, task)
         # Only the length is compared, because several strings can be shortest.
         if error is None or len(error) != len(counterexample.string):
-            raise ValueError(f"{folder}: the counterexample is not its model's shortest; certify {folder} again")
+            raise ValueError(
+                f"{folder}: the counterexample is not a shortest error of its model; certify {folder} again"
+            )
         sentences += [SHORTEST_CLAIM]
     return sentences
 

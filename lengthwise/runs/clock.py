@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from lengthwise.runs.result import RunStatus
 
 AFTER = ", then "
-"""The text between the names of devices on which a run was trained one after another."""
+"""The text between the names of devices, if a run was trained on several devices in turn."""
 
 
 class Clock:

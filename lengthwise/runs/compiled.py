@@ -25,7 +25,7 @@ _WAY_OUT = "`lengthwise compile` makes it again"
 def save_compiled(construction: Construction, folder: str | Path) -> None:
     """Write model, machine and task into a folder; files appear by rename.
 
-    Readers reject weights whose digest differs from the one in the description.
+    Readers reject weights whose digest differs from the digest in the description.
     """
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,7 @@ def load_compiled(folder: str | Path) -> Construction:
     """Read the model, machine and task that `save_compiled` wrote.
 
     Raises:
-        ValueError: the folder is missing, incomplete or damaged, or its model or its task is not known here.
+        ValueError: the folder is missing, incomplete or damaged, or its model or task is not registered.
     """
     path = path_of("folder", folder)
     try:

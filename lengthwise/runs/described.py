@@ -35,7 +35,10 @@ _CONVERT = (
 
 
 class Description(FrozenRecord):
-    """The content of the TOML file: the path of the weights, relative to this file, and the prefixes of their names."""
+    """The content of the TOML file: the path of the weights, relative to this file, the task, and the names of parts.
+
+    The name of a part is the prefix of the names of its weights.
+    """
 
     weights: str
     task: dict[str, Any] | str = ""
@@ -56,12 +59,13 @@ class Description(FrozenRecord):
 def load_described(path: Path) -> tuple[SequenceModel, Task]:
     """Load the net that a TOML file describes, and its task.
 
-    With the key `hugging_face`, it is a language model in a folder (`described_language_model`). Otherwise, the net is
-    an `nn.Embedding`, an `nn.RNN`, `nn.GRU` or `nn.LSTM`, and an `nn.Linear`. The weights give the sizes, the number of
-    layers and the kind of core. The first state is zero. Paths in the file are relative to its folder.
+    With the key `hugging_face`, the net is a language model in a folder (`described_language_model`). Otherwise, the
+    net consists of an `nn.Embedding`, a core (`nn.RNN`, `nn.GRU` or `nn.LSTM`) and an `nn.Linear`. The weights
+    determine the sizes, the number of layers and the kind of core. The first state is zero. Paths in the file are
+    relative to its folder.
 
     Raises:
-        ValueError: a file is missing, damaged or of another kind; or the weights do not fit together or the task.
+        ValueError: a file is missing, damaged or of another kind; or the weights do not fit one another or the task.
 
     Example of such a file::
 
@@ -90,8 +94,8 @@ def _recurrent_net(description: Description, path: Path) -> WrappedRNN:
     for key, tensor in weights.items():
         if not tensor.is_floating_point() or not tensor.numel():
             raise ValueError(
-                f"{path}: expected weights that are floating-point numbers, got {key} of {tensor.dtype} and shape "
-                f"{[*tensor.shape]}; save them as float32"
+                f"{path}: expected weights that are floating-point numbers and not empty, got {key} of {tensor.dtype} "
+                f"and shape {[*tensor.shape]}; save the whole net as float32"
             )
         # NaN spreads to all logits, and a later message could not name its cause.
         if not tensor.isfinite().all():
@@ -99,8 +103,8 @@ def _recurrent_net(description: Description, path: Path) -> WrappedRNN:
     # Loading would silently convert mixed types, and the net would differ from the user's net.
     if len(kinds := {str(tensor.dtype) for tensor in weights.values()}) > 1:
         raise ValueError(
-            f"{path}: expected weights of one kind of numbers, got {', '.join(sorted(kinds))}; convert the weights to "
-            "one kind"
+            f"{path}: expected weights of one number type, got {', '.join(sorted(kinds))}; convert all weights to one "
+            "of these types"
         )
     for key, tensor in weights.items():
         prefix, _, rest = key.rpartition(".")
@@ -227,7 +231,9 @@ def _read_weights(path: Path, prefixes: Container[str]) -> dict[str, Tensor]:
     except SafetensorError as problem:
         raise ValueError(f"{path}: expected safetensors, got something else ({problem})") from None
     except KeyError as problem:
-        raise ValueError(f"{path}: expected numbers that torch knows, got type {problem}; save float32") from None
+        raise ValueError(
+            f"{path}: expected number types that torch knows, got type {problem}; save the weights as float32"
+        ) from None
     # `load` has parsed the header, so it is valid JSON. In it, `save_model` records the stored name of each tied
     # tensor.
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
@@ -266,7 +272,7 @@ def _linear(weights: dict[str, Tensor]) -> nn.Linear:
 
 def _core(weights: dict[str, Tensor], nonlinearity: str) -> nn.RNNBase:
     if any(name.endswith("_reverse") for name in weights):
-        raise ValueError("expected a core that reads forwards, got the weights of a bidirectional one")
+        raise ValueError("expected a core that reads forwards, got the weights of a bidirectional core")
     rows, output = _matrix("core", weights, "weight_hh_l0")
     projected = _matrix("core", weights, "weight_hr_l0")[1] if "weight_hr_l0" in weights else output
     layers = sum(name.startswith("weight_hh_l") for name in weights)

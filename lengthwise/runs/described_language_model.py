@@ -1,4 +1,4 @@
-"""A user's causal language model in files: a folder of the library transformers, and a TOML file that describes it."""
+"""A user's causal language model in files: a folder that transformers wrote, and a TOML file that describes it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,8 +48,8 @@ def read_language_model(settings: dict[str, Any], path: Path) -> LanguageModelDe
     if (description.answers is None) == (description.sets is None):
         got = "neither" if description.sets is None else "both"
         raise ValueError(
-            f"{path}: expected either answers, a token for each answer of the task, or a table sets with the threshold "
-            f"of sets, got {got}; give one of them"
+            f"{path}: expected either answers (a token for each answer of the task) or a table sets (with the "
+            f"threshold of sets), got {got}; give one of them"
         )
     return description
 
@@ -90,7 +90,7 @@ def _pretrained(folder: Path, path: Path) -> nn.Module:
         import transformers
     except ImportError:
         raise ValueError(
-            f"{path}: {KEY}: expected the library transformers, which is not installed; pip install transformers"
+            f"{path}: {KEY}: expected the library transformers, which is not installed; use `pip install transformers`"
         ) from None
     with _quiet(transformers):
         try:
@@ -100,7 +100,7 @@ def _pretrained(folder: Path, path: Path) -> nn.Module:
         except Exception as problem:  # the library raises errors of many kinds for damaged files
             raise ValueError(
                 f"{path}: {KEY}: expected a causal language model of transformers in {folder}, got an error: "
-                f"{first_line(problem)}; write it by model.save_pretrained(folder)"
+                f"{first_line(problem)}; write the model by model.save_pretrained(folder)"
             ) from None
     model, report = loaded
     # The library draws missing weights at random and leaves out unexpected ones, with a warning only.

@@ -9,7 +9,7 @@ from lengthwise.runs.spec import RunSpec
 
 
 def finished_result(folder: RunFolder, spec: RunSpec, plan: EvaluationPlan) -> RunResult | None:
-    """Return the run's result if this plan or a larger one measured it, else None; nothing is written."""
+    """Return the run's result if the plan leaves nothing to do (`is_complete`), or else None; nothing is written."""
     try:
         result = folder.read_result()
     except UnreadableFile:  # the disk may fail only now, so the result is not ignored

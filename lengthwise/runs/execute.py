@@ -47,8 +47,8 @@ def execute(
 ) -> RunResult:
     """Train and measure `spec` in its folder below `root`, or continue from what the folder contains.
 
-    A finished run whose plan covers this one is returned as is. Otherwise it is measured again, and the new result
-    replaces the old one. A run that another process works on raises a `RunHeld`, a ValueError.
+    The result of a finished run is returned as is if its plan covers this plan. Otherwise the run is measured again,
+    and the new result replaces the old result. A run that another process works on raises a `RunHeld`, a ValueError.
 
     A run with a goal (`RunSpec.goal`) makes attempts until one of them reaches the goal (`_train_to_goal`). A run that
     ended because its budget was spent continues if it gets a larger budget.
@@ -57,8 +57,9 @@ def execute(
     `lengthwise.runs.signals`). A loss that is not finite raises `Diverged` and leaves the last good checkpoint.
     A run that was interrupted and continued has the same weights and metrics as an uninterrupted run.
 
-    The net is trained and measured on `device`, by default `LENGTHWISE_DEVICE`, else the CPU. Certificates are made
-    on the CPU. If several processes train (`ranks`), this process is the first one, and the others call `train_along`.
+    The net is trained and measured on `device`. The default is the device that `LENGTHWISE_DEVICE` names, or the CPU.
+    Certificates are made on the CPU. If several processes train (`ranks`), this process is the first process, and all
+    other processes call `train_along`.
     """
     plan, root = plan or EvaluationPlan(), path_of("root", root)
     _check_arguments(spec, plan, listener, stop_requested, device)
@@ -73,8 +74,8 @@ def execute(
             listener(Progress(spec.id, "training", 0, spec.recipe.steps, change, is_decision=True))
         result, note = finished_result(folder, spec, plan), "already finished"
         if result is not None:
-            # This repairs a damaged `run.json` and notes another budget. Otherwise nothing is written, because the disk
-            # may be read-only.
+            # This repairs a damaged `run.json` and saves a changed budget. Otherwise nothing is written, because the
+            # disk may be read-only.
             folder.create(spec, str(placement))
         else:
             with folder.locked() as begin:
@@ -123,7 +124,7 @@ class _Work(NamedTuple):
 
     @property
     def resume_hint(self) -> str:
-        return f"`lengthwise resume {self.folder.path}` continues it"
+        return f"`lengthwise resume {self.folder.path}` continues the run"
 
     @property
     def is_trained(self) -> bool:
@@ -216,7 +217,7 @@ def _earlier_attempts(work: _Work) -> Attempts:
 
 
 def _close_attempt(work: _Work, attempts: Attempts, status: str) -> RunStatus:
-    """Save that an attempt is over, with its outcome and the digests of the journals that it left."""
+    """Save that an attempt is over, with its outcome and the digests of the journals that it wrote."""
     journals = {
         journal.path.name: journal.digest(attempts.steps) for journal in (work.folder.metrics, work.folder.probes)
     }

@@ -39,7 +39,7 @@ class _RunFile(BaseModel):
     plan: dict[str, Any] = Field(default_factory=dict)
 
 
-WRITE_AGAIN = "`lengthwise train` with the run's settings fixes all but the checkpoint and the journals"
+WRITE_AGAIN = "`lengthwise train` with the run's settings fixes all files except the checkpoint and the journals"
 
 
 class RunFolder(NamedTuple):
@@ -65,7 +65,7 @@ class RunFolder(NamedTuple):
         A new budget or a new plan of measurements replaces the old one.
 
         Raises:
-            ValueError: one of the user's own files has changed, so training would continue with other code.
+            ValueError: one of the user's own files has changed, so training would continue with different code.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         self._check_code(spec)
@@ -92,8 +92,8 @@ class RunFolder(NamedTuple):
         # A finished run is only read, so changed code does not harm it.
         for name in [] if (self.path / "result.json").exists() else self.changed_files(spec):
             raise ValueError(
-                f"{self.path}: {name} has changed since this run began, so it would continue with another model or "
-                "task; undo the change, or train again in another folder for runs"
+                f"{self.path}: {name} has changed since this run began, so the run would continue with another model "
+                "or task; undo the change, or train again in another folder for runs"
             )
 
     def changed_files(self, spec: RunSpec) -> list[str]:
@@ -116,7 +116,7 @@ class RunFolder(NamedTuple):
     def changes_of_extensions(self) -> list[str]:
         """Return a sentence for each of the user's own files that has changed since the run began."""
         return [
-            f"{name} has changed since this run began; to train it again, give another folder for runs"
+            f"{name} has changed since this run began; to train the run again, give another folder for runs"
             for name in changed_extensions(self._begun())
         ]
 
@@ -289,7 +289,7 @@ def load_run(path: str | Path) -> Run:
     folder = RunFolder(path_of("path", path))
     spec = folder.read_spec()
     for name in folder.changed_files(spec):
-        change = "has changed since this net began to train; its answers may differ from the measured ones"
+        change = "has changed since this net began to train; its answers may differ from the measured answers"
         warnings.warn(f"{folder.path}: {name} {change}", stacklevel=2)
     # Runs that were restored from records have a result but never had weights here.
     if not folder.checkpoint.exists() and folder.read_result() is not None:

@@ -27,8 +27,8 @@ BUDGET = 600.0
 class Attempt(FrozenRecord):
     """One attempt to reach a run's goal: the changes to the model's settings, the seed, the steps, and the outcome.
 
-    `solved_at`: the step at which the loss fell below the threshold that starts the contraction of states; None if it
-    never did.
+    `solved_at`: the step at which the loss fell below the threshold that starts the contraction of states; None if the
+    loss never fell below it.
     `loss`: the loss of the final weights if the contraction of states began, else the running loss; None if training
     diverged.
     `is_solved`: whether that loss is low enough. `level`: the level of the net's certificate; None without a
@@ -112,7 +112,7 @@ def check_reachable(model: SequenceModel, task: Task, level: GoalLevel) -> None:
         possible = [goal for goal in get_args(GoalLevel) if goal in CLAIMS and reaches(highest, goal)]
         ways = f"choose {' or '.join(['solved', *possible])}, or "
         raise ValueError(
-            f"goal: expected a level that a {model.name} of these settings can reach, at most {highest!r}, got "
+            f"goal: expected a level that a {model.name} with these settings can reach, at most {highest!r}, got "
             f"{level!r}; {ways}train another model, such as a block-linear-rnn"
         )
 
@@ -136,7 +136,7 @@ def reached_length(state: TrainingState, task: Task, recipe: Recipe) -> int | No
 
 
 class Attempts(NamedTuple):
-    """The progress of a run: its finished attempts, and the steps that they took."""
+    """The progress of a run: its finished attempts, and the number of their steps."""
 
     finished: tuple[Attempt, ...] = ()
 

@@ -27,8 +27,9 @@ _WAY_OUT = "`lengthwise export` writes it again"
 class HubConfig(FrozenRecord):
     """The content of ``config.json``: task, model, a digest of the weights, and their origin.
 
-    `source` is the kind and the name of what was exported, and `run` the whole specification of a trained run.
-    `trained_to` is the longest length of its training, and `nonlinearity` the nonlinearity of a user's own `nn.RNN`.
+    `source` is the kind and the name of what was exported. `run` is the whole specification of a trained run, and
+    `trained_to` is the longest string length in its training. `nonlinearity` is the nonlinearity of a user's own
+    `nn.RNN`.
     """
 
     library_name: str
@@ -43,7 +44,7 @@ class HubConfig(FrozenRecord):
 
 
 def is_hub_folder(path: Path) -> bool:
-    """Return whether `save_hub` wrote the files in a folder; it may have been cut off before it wrote the weights."""
+    """Return whether `save_hub` wrote the files in a folder, perhaps without the weights, if it was interrupted."""
     # Without weights, a folder counts only if the configuration is ours, because other libraries use the same name.
     return (path / CONFIG).exists() and ((path / WEIGHTS).exists() or is_of_library(path))
 
@@ -89,7 +90,9 @@ def save_hub(
     if exists(path) and not path.is_dir():
         raise ValueError(f"folder: expected a folder, got the file {path}; name another folder")
     if exists(path / CONFIG) and not is_of_library(path):
-        raise ValueError(f"folder: expected no {CONFIG} of another library in it, got {path}; name another folder")
+        raise ValueError(
+            f"folder: expected a folder without a {CONFIG} of another library, got {path}; name another folder"
+        )
     if not isinstance(model, WrappedRNN) and not MODELS.has_member(type(model)):
         raise ValueError(
             f"model: expected a registered model or a net from `wrap`, got {type(model).__name__}; register its class "
@@ -119,14 +122,14 @@ def save_hub(
 
 
 def _check_restored(config: HubConfig, weights: dict[str, Tensor]) -> None:
-    """Raise a ValueError unless the configuration and the weights give the model again."""
+    """Raise a ValueError unless the model can be built again from the configuration and the weights."""
     name, settings = split_named(config.task)
     try:
         with names_of_files():
             restored = _model(config, make_task(name, **settings), weights)
         # Loading gives all numbers one type, so differences of types would go unnoticed.
         are_same = all(weights[key].dtype == tensor.dtype for key, tensor in _named_weights(restored).items())
-        reason = "" if are_same else "its numbers have several types"
+        reason = "" if are_same else "its weights have several number types"
     except (ValueError, LookupError, RuntimeError) as problem:
         reason = str(problem).splitlines()[-1].strip()
     if reason:
@@ -156,7 +159,7 @@ def load_hub(folder: str | Path) -> HubModel:
 
     Raises:
         ValueError: a file is missing, damaged, about another model, or of another library; or the task or model is not
-            known here.
+            registered.
 
     Example:
         >>> import tempfile

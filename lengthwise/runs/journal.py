@@ -60,7 +60,7 @@ class Journal(Generic[E]):
             try:
                 entries.append(self.parse(line))
             except (ValueError, TypeError, RecursionError):
-                # A process that dies while it writes leaves part of a line, which can only be the last one.
+                # A process that dies while it writes leaves part of a line, which can only be the last line.
                 if number == len(lines):
                     break
                 raise ValueError(f"{self.path}: damaged at line {number}; {TRAIN_AGAIN}") from None
@@ -114,7 +114,7 @@ class Journal(Generic[E]):
     def appending(self) -> Iterator["JournalWriter[E]"]:
         """Open the file for more entries."""
         with naming(self.path):
-            # Appending leaves the lines of earlier processes in place, whatever happens in this one.
+            # Appending leaves the lines of earlier processes in place, whatever happens in this process.
             file = self.path.open("ab")
         try:
             yield JournalWriter(self.path, file, _hash(self.path.read_bytes()))

@@ -23,16 +23,16 @@ class RunHeld(ValueError):
 
 @contextmanager
 def held(path: Path) -> Iterator[TextIOWrapper]:
-    """Hold the lock of a file, and yield the file for appending. It is created if it does not exist.
+    """Hold the lock of a file, and yield the file for appending. The file is created if it does not exist.
 
     Raises:
         BlockingIOError: another process holds the lock.
-        OSError: the file system has no locks, or the file cannot be opened; the message tells which.
+        OSError: the file system has no locks, or the file cannot be opened; the message names the cause.
     """
     with _open_lock(path) as file:
         try:
-            # The system frees this lock when the process dies, even by SIGKILL. A file whose existence marks a lock
-            # would stay.
+            # The system frees this lock when the process dies, even by SIGKILL. If the existence of a file were the
+            # lock, the file would remain.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise

@@ -29,7 +29,8 @@ expression, it would match few strings.
 """
 
 MAX_NAME, ALIKE = 255, 0.8
-"""The longest name of a file, and the similarity from which a text is taken for a misspelled name of a file here."""
+"""The largest length of a file's name, in bytes, and the similarity at which a text counts as a misspelled name of a
+file in the current folder."""
 
 
 class Expression(NamedTuple):
@@ -55,20 +56,20 @@ class Given(NamedTuple):
 
 
 def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[Given]:
-    """Return the machine of each source: a machine's file, a certificate, a folder with one, or a regular expression.
+    """Return the machine of each source: a machine file, a certificate, a folder, a TOML file or a regular expression.
 
     A text that exists as a path is a path. Otherwise a text is an expression if it begins with ``regex:``, and an
     expression over words if it begins with ``words:``. Any other text is an expression unless it looks like a path. It
-    looks like a path if it has the suffix of a format, ``.toml`` or a ``/``. It also looks like a path if it is nearly
-    the name of a file here, or is long and has no operator.
+    looks like a path if it contains a ``/``, or ends with ``.toml`` or the suffix of a format. It also looks like a
+    path if it is nearly the name of a file in the current folder, or is long and has no operator.
 
     The alphabet of an expression consists of its own symbols, the symbols of the other sources, and `symbols`. A
     certificate of level `extracted` or above that contains a machine gives the machine of its task, because the model
-    follows this machine. At lower levels, it gives the machine read off the model.
+    follows this machine. At lower levels, it gives the machine that was extracted from the model.
 
     Raises:
-        ValueError: the path does not exist or contains no machine; the expression has an error, or looks like a file's
-            name.
+        ValueError: the path does not exist or contains no machine. The expression has an error, or looks like a path.
+            An expression is over characters although another machine has symbols of several characters.
 
     Example:
         >>> first, second = given_machines(["(a|b)*abb", "regex:b*"])
@@ -102,7 +103,7 @@ def machine_or_expression(source: str) -> Given | Expression:
     if not source:
         raise ValueError(
             f"machine: expected a file, a folder or a regular expression, got an empty text; write {EXPRESSION} for "
-            "the language of the empty string alone"
+            "the language that contains only the empty string"
         )
     path = Path(source)
     if not _is_path(source):
@@ -139,7 +140,7 @@ def _is_word(source: str) -> bool:
 
 
 def _is_path(source: str) -> bool:
-    """Return whether a text is the path of something that exists; names of files have a largest length."""
+    """Return whether a text is the path of something that exists; no file has a name longer than `MAX_NAME`."""
     return all(len(os.fsencode(name)) <= MAX_NAME for name in source.split("/")) and exists(Path(source))
 
 
@@ -161,7 +162,7 @@ def _folder_machine(folder: Path) -> Given:
 
 
 def _learned_the_empty_string(folder: Path) -> bool:
-    """Return whether the examples of a folder that `learn` wrote had a label of the empty string."""
+    """Return whether the empty string had a label in the examples, as recorded in a folder that `learn` wrote."""
     try:
         return bool(read_json(folder / "learned.json", "learn it again").get("answers_empty"))
     except (ValueError, FileNotFoundError):
@@ -190,8 +191,9 @@ def _certificate_machine(certificate: Certificate, path: Path) -> Given:
     if not isinstance(machine, Transducer):
         what = "none" if machine is None else "another kind of machine"
         raise ValueError(
-            f"{path}: expected a machine with states (recurrent models have one, others from level extracted on), got "
-            f"{what} at level {certificate.level}; train the model further and certify it again, or name another run"
+            f"{path}: expected a machine with states, which recurrent models have, and other models at level extracted "
+            f"or above, got {what} at level {certificate.level}; train the model further and certify it again, or name "
+            "another run"
         )
     return Given(LabeledMachine(machine, certificate.classes), False)
 

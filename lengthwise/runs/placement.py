@@ -16,7 +16,7 @@ from lengthwise.training.ranks import ALONE, RankEnded, Ranks, check_ranks
 
 
 class Placement(NamedTuple):
-    """A device, and the processes that train together, including this one."""
+    """A device, and the processes that train together, including this process."""
 
     device: torch.device
     ranks: Ranks = ALONE
@@ -65,7 +65,7 @@ class Placement(NamedTuple):
         """Return the state of a trained run with all weights in this process, which then measures it alone."""
         if not self.ranks.is_sharded:
             return state
-        # A sharded model needs all processes for each forward pass, but only this one measures.
+        # A sharded model needs all processes for each forward pass, but only this process measures.
         alone = Placement(self.device).state(spec)
         load_checkpoint(alone, checkpoint, spec.id)
         return alone

@@ -15,12 +15,14 @@ from lengthwise.registry import file_of, loaded_extensions
 from lengthwise.version import __version__
 
 EXTENSION = "extension"
-"""The prefix of the keys under which versions list a user's files."""
+"""The prefix of the keys of a user's files in `versions`."""
 
 
 def versions(device: str | None = None) -> dict[str, str]:
-    """Return everything besides the specification that may change a number; `device` names the device (default: the
-    CPU)."""
+    """Return everything outside the specification that may change a result.
+
+    `device` is the name of the device (default: the CPU).
+    """
     return {
         "lengthwise": __version__,
         "torch": torch.__version__,

@@ -54,7 +54,7 @@ def has_records(docs: Path) -> bool:
 
 
 def records_file(pages: Path, stem: str) -> Path:
-    """Return the file of an experiment's records: the one next to its page if it exists, else the package's own."""
+    """Return the file of an experiment's records: the file next to its page, or else the file in the package."""
     own = pages / "records" / f"{stem}.jsonl.gz"
     if own.exists() or stem.endswith("-smoke"):
         # Smoke runs in a checkout are the user's own: the package's records must not replace them.
@@ -129,7 +129,8 @@ def with_earlier(
 ) -> list[RunResult]:
     """Return the results, and earlier results of runs that have no new result, in the order of the experiment.
 
-    Results of models that other users registered come last: the package does not have these models, but keeps them.
+    Results of models that other users registered come last. The package does not have these models, but keeps their
+    results.
     """
     by_id = {result.run_id: result for result in (*earlier, *results)}
     ids = [spec.id for spec in specs if spec.id in by_id]
@@ -141,7 +142,9 @@ def with_earlier(
 
 
 def restore(results: Iterable[RunResult], root: Path) -> int:
-    """Make a run folder, with a result but without weights, for each run that has no folder below `root`; count them.
+    """Make a run folder, with a result but without weights, for each run without a folder below `root`.
+
+    Return the number of results that were written.
 
     Experiments may share a run and measure it by different plans. A folder without weights also gets the result if its
     own result has a smaller plan. A folder with weights is not changed, because more can be measured there.
@@ -163,7 +166,10 @@ def restore(results: Iterable[RunResult], root: Path) -> int:
 
 
 def _takes(folder: RunFolder, spec: RunSpec, result: RunResult) -> bool:
-    """Return whether a recorded result may be written into a folder: the folder is new, or has less and no weights."""
+    """Return whether a recorded result may be written into a folder.
+
+    This is so if the folder is new, or has no weights and a result of a smaller plan.
+    """
     if not folder.path.exists():
         return True
     try:
@@ -189,7 +195,7 @@ def _spec_of_today(record: RunResult | DivergedRun) -> RunSpec | None:
 def diverged_now(
     specs: Iterable[RunSpec], root: Path, earlier: Iterable[DivergedRun], results: Iterable[RunResult]
 ) -> list[DivergedRun]:
-    """Return the runs without a result that diverged, by their folders below `root` or by earlier records."""
+    """Return the runs without a result that diverged, according to their folders below `root` or earlier records."""
     by_id, known = {run.run_id: run for run in earlier}, {result.run_id for result in results}
     runs = []
     for spec in specs:

@@ -17,9 +17,9 @@ def requested_machine(
     `lengthwise.runs.machine_sources.given_machines` explains which texts are expressions.
 
     Raises:
-        ValueError: both or neither of pattern and task are given, or an argument is given that belongs to the missing
-            one of the two. The expression has an error or matches nothing. The file has no machine. The task or setting
-            does not exist.
+        ValueError: both or neither of pattern and task are given. An alphabet is given although a task or file has its
+            own symbols, or settings are given without a task. The expression has an error or matches nothing. The file
+            has no machine. The task or setting does not exist.
     """
     if pattern == "":
         raise ValueError(

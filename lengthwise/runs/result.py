@@ -23,8 +23,8 @@ class RunStatus(FrozenRecord):
     """The status of a run; times are sums over all processes that worked on it.
 
     `device` is the device of training, or a list of devices in sequence if the run continued elsewhere. Early versions
-    left it empty. `journals` contains the digest of each journal up to `step`, by name. For a run with a goal, `step`
-    and the seconds count all attempts and their certificates, and `attempts` contains the finished ones.
+    left this field empty. `journals` contains the digest of each journal up to `step`, by name. For a run with a goal,
+    `step` and the seconds count all attempts and their certificates, and `attempts` contains the finished attempts.
     """
 
     status: str = "new"
@@ -38,7 +38,7 @@ class RunStatus(FrozenRecord):
 
 
 ENDINGS = ("reached", "out of budget")
-"""The statuses at the end of a run with a goal: it reached the goal, or no attempt could begin any more."""
+"""The statuses at the end of a run with a goal: it reached the goal, or no further attempt could begin."""
 
 
 def takes_probes(spec: RunSpec) -> bool:
@@ -58,11 +58,11 @@ NOT_MEASURED = LengthCurve(protocol="independent", points=())
 class RunResult(FrozenRecord):
     """The measurements of a finished run, and everything needed to judge them.
 
-    Curves contain accuracies by length if answers are classes. `errors` is for answers that are numbers, `perplexity`
-    for language models. `final_loss` is the loss of the final weights on new strings of the training lengths
-    (`lengthwise.training.final_loss`); runs with a goal record this loss in their attempts, and early versions did not
-    record it. `on_other_tasks` contains the accuracies in the dense range on each of the specification's `other_tasks`.
-    `examples` contains accuracies on the fixed training set, if the recipe has one.
+    Curves contain accuracies by length if answers are classes. `errors` is for answers that are numbers, and
+    `perplexity` is for language models. `final_loss` is the loss of the final weights on new strings of the training
+    lengths (`lengthwise.training.final_loss`). Runs with a goal record this loss in their attempts, and early versions
+    did not record it. `on_other_tasks` contains the accuracies in the dense range on each of the specification's
+    `other_tasks`. `examples` contains accuracies on the fixed training set, if the recipe has one.
     """
 
     run_id: str
@@ -114,7 +114,7 @@ class RunResult(FrozenRecord):
 
     @property
     def first_flawless_probe(self) -> Probe | None:
-        """The first probe after which all probes were without error; None if the last one had errors."""
+        """The first probe from which on all probes were without error; None if the last probe had errors."""
         flawless = list(takewhile(lambda probe: probe.accuracy == 1.0, reversed(self.probes)))
         return flawless[-1] if flawless else None
 

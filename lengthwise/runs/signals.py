@@ -1,4 +1,4 @@
-"""Requests to stop by signals of the system, and processes that do not receive them."""
+"""Requests to stop by signals of the system, and processes that do not receive these signals."""
 
 import os
 import signal
@@ -58,10 +58,10 @@ def stop_on_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[StopR
 
 @contextmanager
 def signals_blocked() -> Iterator[None]:
-    """Start processes that never receive the signals that stop a run.
+    """Keep the processes that start in this block from ever receiving the signals that stop a run.
 
-    A terminal sends these signals to the whole process group. This process alone decides and tells the others. Signals
-    that arrive meanwhile are handled afterwards.
+    A terminal sends these signals to the whole process group. This process alone decides, and tells its workers.
+    Signals that arrive in the block are handled afterwards.
     """
     # Child processes inherit the mask, so that Ctrl-C does not kill a worker before it can save.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)

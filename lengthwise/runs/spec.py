@@ -23,7 +23,7 @@ from lengthwise.validation import Description, check_kind, dump_named, quoted, t
 
 SECTIONS = ("task", "model", "train")
 MAX_SEED = 10**15
-"""The largest seed. The names of run folders contain the seed, and names of files have a largest length."""
+"""The largest seed. The names of run folders contain the seed, and file systems limit the length of names."""
 
 SEEDS_APART = 1 << 32
 """The distance between the seeds of a run's attempts.
@@ -35,10 +35,10 @@ Settings = dict[str, Any]
 
 
 class RunSpec(NamedTuple):
-    """One cell of an experiment. Equal specifications have equal ids and are trained once.
+    """One cell of an experiment: a task, a model, a recipe and a seed.
 
-    `other_tasks` are tasks on which the run is also measured, without having learned them. They have the symbols and
-    classes of the run's task, and are part of the run's id.
+    Equal specifications have equal ids and are trained once. `other_tasks` are tasks on which the run is also measured,
+    without having learned them. They have the symbols and classes of the run's task, and are part of the run's id.
     """
 
     task: SymbolTask | VectorTask
@@ -63,7 +63,7 @@ class RunSpec(NamedTuple):
 
     @property
     def id(self) -> str:
-        """A readable id with a hash of everything that changes a number; saving intervals and budgets do not."""
+        """A readable id with a hash of everything that changes a number, except saving intervals and budgets."""
         # Sorted keys make the id independent of the order of fields in the code.
         specification = json.dumps(identity(self.to_json()), sort_keys=True)
         # 40 bits: among 10,000 runs of one task, model and seed, any two share a digest with probability 5e-5.
@@ -116,12 +116,12 @@ def make_spec(
 ) -> RunSpec:
     """Make a specification from settings (sections `task`, `model`, `train`) that override a preset.
 
-    The default preset is the task's, or else the model's. A preset's training settings that have no effect with the
-    given ones are dropped, for example Muon's learning rate if `settings` choose AdamW. With `goal`, the run trains
-    until it reaches this level, and no attempt begins after `budget` CPU seconds (`Goal`). The model's preset for
-    goals, or else the first preset with a goal for this model, then replaces the model's default preset. Each entry of
-    `other_tasks` changes the section `task`, and the run is also measured on the task that results. All problems are
-    raised as one ValueError.
+    The default preset is the task's preset, or else the model's preset. Some of a preset's training settings may have
+    no effect with the given settings, for example Muon's learning rate if `settings` choose AdamW. These are dropped.
+    With `goal`, the run trains until it reaches this level, and no attempt begins after `budget` CPU seconds (`Goal`).
+    The model's preset for goals, or else the first preset with a goal for this model, then replaces the model's default
+    preset. Each entry of `other_tasks` changes the section `task`, and the run is also measured on the task that
+    results. All problems are raised as one ValueError.
 
     Example:
         >>> spec = make_spec("parity", "regular-gpt", {"train": {"steps": 10}})
@@ -167,7 +167,7 @@ def _without_unused(train: Mapping[str, Any], given: Mapping[str, Any]) -> Setti
     """Return section `train` without the settings of a preset that have no effect with the given settings.
 
     If a user changes the optimizer, for example, the preset's settings of its own optimizer do not apply. Given
-    settings are kept, so that validation rejects the ones without an effect.
+    settings are kept, so that validation rejects given settings without an effect.
     """
     kept = _used(Recipe, train, given)
     optimizer, own = train.get("optimizer"), given.get("optimizer", {})
@@ -228,7 +228,7 @@ def check(spec: RunSpec) -> None:
     if spec.goal is not None and spec.recipe.pace is None:
         raise ValueError(
             f"train.pace: expected a section that sets when an attempt with goal={spec.goal.level!r} has learned, got "
-            "none; leave it to the preset"
+            "none; leave train.pace to the preset"
         )
     for task in spec.other_tasks:
         own = (spec.task.symbols, spec.task.classes) if isinstance(spec.task, SymbolTask) else None
@@ -350,7 +350,7 @@ def read_settings(path: Path) -> Settings:
     except ValueError as error:  # also for numbers with more digits than Python converts
         raise ValueError(f"{path}: cannot be read as TOML: {error}") from None
     if not text.strip():
-        raise ValueError(f"{path}: expected a TOML file with settings, got a blank one")
+        raise ValueError(f"{path}: expected a TOML file with settings, got a blank file")
     return settings
 
 

@@ -64,7 +64,8 @@ def load_stored(path: Path, device: str = "cpu") -> StoredModel:
 def _load(path: Path) -> StoredModel:
     if not exists(path):
         raise ValueError(
-            f"{path}: expected a run folder, a compiled or learned model's, or a net's TOML file, got no such path"
+            f"{path}: expected the folder of a run, or of a compiled or learned model, or the TOML file of a net, got "
+            "no such path"
         )
     if not path.is_dir():
         # Loading a pickle can run any code, so the bytes are checked before anything parses them.
@@ -83,7 +84,9 @@ def _load(path: Path) -> StoredModel:
     if (path / DESCRIPTION).exists():
         compiled = load_compiled(path)
         if compiled.task is None:
-            raise ValueError(f"{path}: its machine belongs to no task, so it has no strings to try; compile a task")
+            raise ValueError(
+                f"{path}: its machine was compiled without a task, so there are no strings to try; compile a task"
+            )
         return StoredModel(compiled.model, compiled.task, "compiled", compiled.source)
     if is_hub_folder(path):
         model, task, config = read_hub(path)
@@ -91,9 +94,11 @@ def _load(path: Path) -> StoredModel:
     if not (path / "run.json").exists():
         # A frequent mistake is to name the folder of all runs instead of one of them.
         inside = sorted(child.parent for child in path.glob("*/run.json"))
-        way_out = f"name a run in it, for example {inside[0]}" if inside else "`lengthwise train` makes one"
+        way_out = (
+            f"name a run in it, for example {inside[0]}" if inside else "`lengthwise train` makes the folder of a run"
+        )
         raise ValueError(
-            f"{path}: expected the folder of a run, or of a compiled or learned model, got one without run.json; "
+            f"{path}: expected the folder of a run, or of a compiled or learned model, got a folder without run.json; "
             f"{way_out}"
         )
     run = load_run(path)

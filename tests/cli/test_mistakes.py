@@ -182,7 +182,10 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         (["demo", "--scale", "smoke", "--workers", "0"], "--workers: expected a whole number of at least 1, got 0"),
         (["learn"], "learn: expected --out, got none; `lengthwise learn --help` explains it"),
         (["learn", "--out", "x"], "learn: expected FILE or --system, got neither; `lengthwise learn --help` explains"),
-        (["certify", "."], ".: expected the folder of a run, or of a compiled or learned model, got one without run."),
+        (
+            ["certify", "."],
+            ".: expected the folder of a run, or of a compiled or learned model, got a folder without run.",
+        ),
         (["compile", "ab", "--alphabet", "b", "--to", "rnn"], "--alphabet: expected the symbols of 'ab', got 'b', "),
         (["train", "parity", "gru", "--workers", "0"], "--workers: expected a whole number of at least 1, got 0"),
         (

@@ -49,14 +49,14 @@ def test_only_models_that_can_be_read_back_are_saved(tmp_path: Path) -> None:
     mixed.get_submodule("readout").double()
     for wrong, task, sentence in (
         (model, other, r"model: expected a model that can be read back, got gru for parity \("),
-        (mixed, TASK, r"got gru for .* \(its numbers have several types\); save"),
+        (mixed, TASK, r"got gru for .* \(its weights have several number types\); save"),
         (wrap_module(model, num_classes=5, num_symbols=3), TASK, r"model: expected a registered model or a net from"),
     ):
         with pytest.raises(ValueError, match=sentence):
             save_hub(tmp_path / "new", wrong, task)
     assert not (tmp_path / "new").exists()
     (tmp_path / CONFIG).write_text("{}")
-    with pytest.raises(ValueError, match=r"folder: expected no config.json of another library in it, got "):
+    with pytest.raises(ValueError, match=r"folder: expected a folder without a config.json of another library, got "):
         save_hub(tmp_path, model, TASK)
     with pytest.raises(ValueError, match="folder: expected a folder, got the file "):
         save_hub(tmp_path / CONFIG, model, TASK)

@@ -79,7 +79,7 @@ def test_a_killed_rank_ends_the_other_and_the_run_goes_on(
     assert code == 1, output
     assert "Traceback" not in output
     assert "another process of this run has ended, or does not answer; step" in output
-    assert f"`lengthwise resume {run.relative_to(tmp_path)}` continues it" in output
+    assert f"`lengthwise resume {run.relative_to(tmp_path)}` continues the run" in output
     finish(["resume", str(run), "--longest", "60"], tmp_path, size)
     ended = ["2 processes (ddp)"] if size == 2 else ["cpu"]
     check_is_as(undisturbed, run, [f"2 processes ({kind})", *(ended if ended != [f"2 processes ({kind})"] else [])])

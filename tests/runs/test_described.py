@@ -138,7 +138,7 @@ def test_mistakes_are_named(more: dict[str, str], sentence: str, tmp_path: Path,
         (
             "memory.weight_hh_l0",
             torch.zeros(18, 6).double(),
-            "of one kind of numbers, got torch.float32, torch.float64; convert",
+            "of one number type, got torch.float32, torch.float64; convert",
         ),
         ("memory.weight_ih_l0", torch.zeros(18), "core: expected a weight_ih_l0 of two dimensions, got shape [18]"),
         (
@@ -162,7 +162,7 @@ def test_weights_of_other_kinds_are_named(
 
 def test_a_bidirectional_core_and_parts_that_do_not_fit_are_named(tmp_path: Path, capsys) -> None:
     error = error_of(save(net_of(bidirectional=True), tmp_path), capsys)
-    assert "do not fit: expected a core that reads forwards, got the weights of a bidirectional one" in error
+    assert "do not fit: expected a core that reads forwards, got the weights of a bidirectional core" in error
     net = net_of()
     net.answers = nn.Linear(7, 2)
     assert "do not fit: head: expected a module that takes hidden states" in error_of(save(net, tmp_path), capsys)
@@ -277,7 +277,7 @@ def test_a_type_that_torch_lacks_and_a_task_of_vectors_are_named(tmp_path: Path,
     assert "expected weights that are floating-point numbers" in error_of(path, capsys)
     header = b'{"symbols.weight":{"dtype":"F8_E8M0","shape":[2,4],"data_offsets":[0,8]}}'
     (tmp_path / "net.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
-    assert "expected numbers that torch knows, got type 'F8_E8M0'" in error_of(path, capsys)
+    assert "expected number types that torch knows, got type 'F8_E8M0'" in error_of(path, capsys)
     net = net_of()
     net.symbols, net.answers = nn.Embedding(2, 4), nn.Linear(6, 2)
     assert "expected a task over symbols, got decision-tree" in error_of(

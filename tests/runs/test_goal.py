@@ -337,7 +337,7 @@ def test_a_specification_is_read_back_and_its_budget_is_not_in_its_id() -> None:
             "parity",
             "transformer",
             {},
-            "transformer of these settings can reach, at most 'bounded', got 'proved'; choose solved or extracted",
+            "transformer with these settings can reach, at most 'bounded', got 'proved'; choose solved or extracted",
         ),
         ("parity", "s4d", {}, "at most 'extracted', got 'proved'; choose solved or extracted, or train another model"),
         ("edit-distance", "transformer", {}, "goal: expected a task with a reference machine, got edit-distance"),

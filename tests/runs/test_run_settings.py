@@ -75,6 +75,6 @@ def test_bad_files_are_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(ValueError, match=r"run.toml: cannot be read as TOML"):
         read_settings(tmp_path / "run.toml")
     (tmp_path / "blank.toml").write_text("\n")
-    for name, got in (("none.toml", "no such file"), ("blank.toml", "a blank one"), ("", "a folder")):
+    for name, got in (("none.toml", "no such file"), ("blank.toml", "a blank file"), ("", "a folder")):
         with pytest.raises(ValueError, match=rf"{name}: expected a TOML file with settings, got {got}"):
             read_settings(tmp_path / name)

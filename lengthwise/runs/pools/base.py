@@ -13,7 +13,7 @@ from lengthwise.runs.progress import Listener
 
 DEFAULT_WORKERS = 2
 REACH_SECONDS = 10.0
-"""The number of seconds in which a scheduler has to answer."""
+"""The number of seconds within which a scheduler has to answer."""
 
 
 class ReportingExecutor(Executor, ABC):
@@ -61,7 +61,8 @@ class PoolOptions(NamedTuple):
         The addresses in `unchecked` are returned without this test.
 
         Raises:
-            ValueError: a number of workers is also given, although the cluster has its own; or the address is invalid.
+            ValueError: a number of workers is also given, although the cluster has its own workers; or the address is
+                invalid.
             OSError: the scheduler does not answer within `REACH_SECONDS`.
         """
         address = self.scheduler or from_environment or None
@@ -69,7 +70,7 @@ class PoolOptions(NamedTuple):
             if self.num_workers is not None:
                 raise ValueError(
                     f"num_workers: expected no number with the scheduler {address}, whose cluster has its own workers, "
-                    f"got {self.num_workers}; leave it out"
+                    f"got {self.num_workers}; leave num_workers out"
                 )
             # The address is tried first, because Ray's connection has no time limit.
             if address not in unchecked:
@@ -91,7 +92,9 @@ def check_reachable(address: str) -> None:
         # No message is sent, so a scheduler of any version ignores the connection.
         socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS).close()
     except (OSError, OverflowError) as error:
-        raise OSError(f"scheduler: no answer from {address} ({error}); start it, or leave it out") from None
+        raise OSError(
+            f"scheduler: no answer from {address} ({error}); start the scheduler, or leave its address out"
+        ) from None
 
 
 class MissingPackage(ValueError):

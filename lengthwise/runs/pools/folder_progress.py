@@ -17,9 +17,10 @@ MAX_LINE = 4_000
 
 
 class Follower:
-    """A reporter of runs' progress to a listener: the last whole line of a run's metrics, or that the run is measured.
+    """A reporter of the progress of runs to a listener.
 
-    Metrics reach the disk some kilobytes at a time, or with a checkpoint, so the report is a little late.
+    It reports the last whole line of a run's metrics, or that the run is being measured. Metrics reach the disk some
+    kilobytes at a time, or with a checkpoint, so the report is a little late.
     """
 
     def __init__(self, root: Path, listener: Listener) -> None:

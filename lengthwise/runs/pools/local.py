@@ -34,7 +34,7 @@ STOP_CHECK_SECONDS = 0.1
 
 
 class LocalPool(ReportingExecutor):
-    """Processes forked from one that has imported torch, and a thread that passes on their progress.
+    """Processes forked from a process that has imported torch, and a thread that passes on their progress.
 
     If the system kills a worker, for instance for lack of memory, all workers end and the pool is broken. Workers end
     with this process, however it ends, and ignore the signals that stop it.

@@ -12,7 +12,7 @@ from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import RunSpec
 
 NOT_RUN = "not run yet"
-"""The reason for a run that has not begun or has not finished."""
+"""The reason why a run without a result has none, if it has not begun or has not finished."""
 
 
 class Outcome(NamedTuple):
@@ -24,7 +24,7 @@ class Outcome(NamedTuple):
 
 
 def finished(specs: Sequence[RunSpec], root: Path, plans: Sequence[EvaluationPlan]) -> list[Outcome]:
-    """Return the outcomes that exist already: results that were measured by their run's plan or a larger one."""
+    """Return the present outcome of each run: a result that covers the run's plan, or the reason why it lacks one."""
     return [_outcome(spec, RunFolder(root / spec.id), plan) for spec, plan in zip(specs, plans, strict=True)]
 
 
@@ -41,5 +41,5 @@ def _outcome(spec: RunSpec, folder: RunFolder, plan: EvaluationPlan) -> Outcome:
 
 
 def diverged(outcome: Outcome) -> bool:
-    """Return whether the run ended because its loss or its weights were not finite."""
+    """Return whether the run ended because its loss or its gradient was not finite."""
     return outcome.reason.startswith(f"{Diverged.__name__}: ")

@@ -13,7 +13,7 @@ class Shard(NamedTuple):
     total: int
 
     def select(self, everything: Sequence[T]) -> list[T]:
-        """Return every `total`-th item, so that the shares of a list from small to large cost about the same.
+        """Return every `total`-th item, so that all shares of a list that is sorted by cost take about the same time.
 
         Example:
             >>> Shard(1, 3).select("abcdefg"), Shard(3, 3).select("abcdefg")

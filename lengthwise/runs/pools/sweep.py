@@ -34,10 +34,10 @@ def execute_all(
     held: Literal["wait", "fail"] = "wait",
     stop_requested: StopRequested = lambda: False,
 ) -> list[Outcome]:
-    """Execute all runs on a pool, each measured by its plan; a run that fails is reported and does not stop the others.
+    """Execute all runs on a pool, each measured by its plan; a failed run is reported, and the other runs continue.
 
     Runs with the lowest seed begin first, so a stopped sweep has one seed of many settings instead of all seeds of a
-    few.
+    few settings.
 
     Any executor works if its workers have this package and see `root` under the same path. A job is a string of JSON,
     and its return value is ignored. A pool that repeats the job of a lost worker continues from the run's checkpoint.
@@ -47,7 +47,7 @@ def execute_all(
 
     Raises:
         Exception: the exception of the listener; runs in progress are saved first, and finished runs are kept.
-        Interrupted: `stop_requested` returned True; runs in progress are saved first, and finished ones are kept.
+        Interrupted: `stop_requested` returned True; runs in progress are saved first, and finished runs are kept.
         OSError: files below `root` cannot be locked.
     """
     if not specs:
@@ -133,7 +133,7 @@ class _Sweep:
             self._submitted[future] = index
 
     def _collect(self) -> None:
-        """Wait a moment for jobs to finish, and sort the finished ones."""
+        """Wait a moment for jobs to finish, and note which finished jobs failed or have to be tried again."""
         if not self._submitted:
             time.sleep(WAIT_SECONDS)
         for future in wait(self._submitted, timeout=WAIT_SECONDS, return_when=FIRST_COMPLETED).done:
@@ -170,5 +170,5 @@ class _Sweep:
 
 def _reason(error: BaseException) -> str:
     if isinstance(error, BrokenProcessPool):
-        return "a worker process was killed, perhaps for lack of memory, and the others with it; use fewer workers"
+        return "a worker process was killed, perhaps for lack of memory, so all workers ended; use fewer workers"
     return f"{type(error).__name__}: {error}"

@@ -101,7 +101,8 @@ def check_software(expected: Mapping[str, str]) -> None:
         names = [name for name in expected if actual.get(name) != expected[name]]
         there, here = (", ".join(f"{name} {versions.get(name)}" for name in names) for versions in (expected, actual))
         raise ValueError(
-            f"worker on {HOST}: expected {there} as in the process that started the sweep, got {here}; install the same"
+            f"worker on {HOST}: expected {there} as in the process that started the sweep, got {here}; install the "
+            "same versions"
         )
 
 

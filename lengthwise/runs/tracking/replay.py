@@ -83,7 +83,7 @@ def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOL
     except Exception as error:  # each tracker has its own exceptions
         sentence = " ".join(str(error).split())
         raise RuntimeError(
-            f"{run}: {tracker} takes no runs ({type(error).__name__}: {sentence}); set up {tracker}"
+            f"{run}: {tracker} did not accept the run ({type(error).__name__}: {sentence}); set up {tracker}"
         ) from error
     return replay.num_steps, opened.location
 
@@ -167,7 +167,7 @@ def live_tracking(tracker: str, root: Path, *, project: str = PROJECT, folder: P
 
 
 def measured(result: RunResult) -> Measured:
-    """Return the measurements of a result for trackers: numbers, levels in words, and curves against length."""
+    """Return the measurements of a result for trackers: numbers, words, and curves against length."""
     numbers: dict[str, float] = {
         "result/num_parameters": float(result.num_parameters),
         "result/cpu_seconds": result.training.cpu_seconds,

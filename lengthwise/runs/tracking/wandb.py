@@ -9,7 +9,7 @@ from lengthwise.runs.tracking.module import LENGTH, ModuleTracker
 
 @TRACKERS.register("wandb")
 class WeightsAndBiases(ModuleTracker):
-    """A run of Weights & Biases; its own settings and variables decide whether it is sent, and as which user."""
+    """A run of Weights & Biases, whose own settings and variables decide whether it is sent, and as which user."""
 
     modules = ("wandb",)
 

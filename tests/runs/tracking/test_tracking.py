@@ -213,7 +213,7 @@ def test_a_tracker_without_an_account_fails_in_a_sentence(finished: RunFolder, m
 
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init))
     assert exit_code("track", str(finished.path), "--to", "wandb", "--out", str(finished.path.parent)) == 1
-    expected = f"{finished.path}: wandb takes no runs (UsageError: No API key. Log in.); set up wandb"
+    expected = f"{finished.path}: wandb did not accept the run (UsageError: No API key. Log in.); set up wandb"
     assert capsys.readouterr().err == f"lengthwise: {expected}\n"
 
 
