@@ -63,7 +63,7 @@ class RunSpec(NamedTuple):
 
     @property
     def id(self) -> str:
-        """A readable id with a hash of everything that changes a number, except saving intervals and budgets."""
+        """A readable id with a hash of everything that changes a result; saving intervals and budgets change none."""
         # Sorted keys make the id independent of the order of fields in the code.
         specification = json.dumps(identity(self.to_json()), sort_keys=True)
         # 40 bits: among 10,000 runs of one task, model and seed, any two share a digest with probability 5e-5.

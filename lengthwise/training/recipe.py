@@ -24,11 +24,12 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 PRIOR = 4e-4
-"""The default weight of a distribution's previous probabilities: about one answer in a batch of 2,560 answers.
+"""The default weight of a distribution's previous probabilities, relative to new counts.
 
-A distribution that no string of the batch needs still has small counts, from unlikely paths. This weight exceeds such
-counts, so the distribution keeps what earlier batches showed. With a smaller weight, alphabets of 60 symbols are not
-learned, because a batch of 2,560 answers shows less than half of the transitions of 60 states.
+In a batch of 2,560 answers, this weight is about one answer. A distribution that no string of the batch needs still has
+small counts, from unlikely paths. This weight exceeds such counts, so the distribution keeps what earlier batches
+showed. With a smaller weight, alphabets of 60 symbols are not learned, because a batch of 2,560 answers shows less than
+half of the transitions of 60 states.
 """
 
 

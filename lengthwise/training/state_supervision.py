@@ -26,7 +26,7 @@ from lengthwise.tasks.base import RegularTask, Task
 from lengthwise.training.recipe import StatesRecipe
 
 MAX_SUPERVISED_STATES = 16
-"""The largest number of the machine's states that a step supervises. Each step draws these states anew."""
+"""The largest number of the machine's states that a step supervises. Each step draws new states."""
 
 
 class StateHead(nn.Module):
