@@ -47,7 +47,7 @@ def probabilities(targets: list) -> torch.Tensor:
         (lambda: planar("01"), WORD),
         (lambda: simplex("abc"), WORD),
         (lambda: permutation("abc"), WORD),
-        (lambda: companion_matrix([]), r"^coefficients: expected numbers of which the first is 1, got \[\]; divide"),
+        (lambda: companion_matrix([]), r"^coefficients: expected numbers of which the first is 1, got \[\]; begin"),
         (lambda: companion_matrix([2, 1]), r"^coefficients: expected .* got \[2, 1\]; divide by the coefficient of"),
         (lambda: hillis_steele_scan(-3), "^length: expected at least 1 symbol, got -3; "),
         (lambda: blelloch_scan(0), "^length: expected at least 1 symbol, got 0; "),

@@ -22,10 +22,10 @@ MARGIN = 10.0
 
 
 class Target(NamedTuple):
-    """The machine to compile, reduced to the minimal machine with the same answers; the names of classes; the task.
+    """The minimal machine with the answers of the machine to compile, the names of its classes, and its task.
 
-    The task is None if a machine without a task is compiled. A target has `symbols` and `classes`, as `make_model`
-    requires.
+    The task is None if a machine without a task is compiled. `make_model` accepts a target in place of a task, because
+    a target has `symbols` and `classes`.
     """
 
     machine: Transducer
@@ -64,7 +64,7 @@ CONSTRUCTIONS: Registry[Callable[..., Construction]] = Registry("construction", 
 
 
 def construct(name: str, machine: Machine, **options: Any) -> Construction:
-    """Compile a machine by the construction registered under `name`.
+    """Compile a machine with the construction that is registered under `name`.
 
     Raises:
         ValueError: the name or an option is unknown, or the construction rejects the machine.
@@ -88,10 +88,13 @@ def construct(name: str, machine: Machine, **options: Any) -> Construction:
 
 
 def target_of(machine: Machine) -> Target:
-    """Return the target of a compilation; classes of a DFA are named "out" and "in", of a transducer 0, 1, ...
+    """Return the target of a compilation.
+
+    The classes of a DFA are named "out" and "in". The classes of a transducer are named 0, 1, ...
 
     Raises:
-        ValueError: a task has no finite machine, or a machine's answers are not class ids.
+        ValueError: the argument is neither a machine nor a task with a finite machine, or the machine's answers are not
+            class ids.
     """
     if isinstance(machine, RegularTask):
         transducer = machine.transducer

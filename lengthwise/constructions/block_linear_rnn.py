@@ -1,4 +1,4 @@
-"""Any finite machine as a linear recurrence: its transition matrices have the machine's maps as one-hot columns."""
+"""Any finite machine as a linear recurrence: each symbol's transition matrix is the symbol's map in one-hot columns."""
 
 import torch
 from torch import nn
@@ -17,8 +17,8 @@ def compile_block_linear_rnn(machine: Machine) -> Construction:
     """Compile any finite machine to one block of one layer: A(u) e_p = e_q if symbol u leads from state p to q.
 
     The layer adds no vector (v = 0). The state of the net is exactly the one-hot vector of the machine's state, because
-    a column of A(u) is a softmax of logits that are 1,000 apart. W_1 gives each symbol a hidden unit, and W_2 writes
-    the matrix A(u) of symbol u from the symbol's unit.
+    a column of A(u) is a softmax of logits that are 1,000 apart. W_1 has one hidden unit for each symbol. From the unit
+    of symbol u, W_2 computes the logits of A(u).
 
     Raises:
         ValueError: the model has more than 20,000,000 weights.
@@ -48,9 +48,9 @@ def compile_block_linear_rnn(machine: Machine) -> Construction:
 
 @torch.no_grad()
 def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
-    """Return the model with the construction's weights; all others are 0, and norms have gain 1 and offset 0.
+    """Return the model with the weights of the construction; other weights are 0, and norms have gain 1 and offset 0.
 
-    A normalized one-hot vector is positive at its index and negative elsewhere, so that ReLU recovers the index.
+    A normalized one-hot vector is positive at its index and negative elsewhere, so ReLU keeps only this entry.
     """
     machine, num_symbols = target.machine, len(target.symbols)
     config = BlockLinearRNNConfig(d_model=width, block_dim=width, hidden=num_symbols)
@@ -67,7 +67,7 @@ def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
     next_states = torch.tensor(machine.semiautomaton.table)
     states, symbols = torch.meshgrid(torch.arange(len(next_states)), torch.arange(num_symbols), indexing="ij")
     blocks[next_states, states, symbols] = SHARP
-    # States without a use map to themselves: a column of equal logits would not be one-hot.
+    # Unused states map to themselves, because a column of equal logits would not be one-hot.
     unused = torch.arange(len(next_states), width)
     blocks[unused, unused] = SHARP
     # Like a column, the first state is a softmax of logits.

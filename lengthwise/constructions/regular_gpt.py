@@ -51,21 +51,21 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
 
     - The embedding of a symbol is the symbol's vector in a `Representation`. The embedding of the pad is the vector of
       the empty string.
-    - Head h of the C heads sees only the h-th oldest part of the window (r = 0 there, `SHUT` elsewhere). Attention thus
-      concatenates the vectors a_1, ..., a_C of the parts.
-    - Each hidden unit is a product of one number of each part: ReLU(x_1 + ... + x_C - (C - 1)) = x_1 x_2 ... x_C for
+    - A window has C = `chunk_size` parts, and attention has C heads. Head h sees only the h-th oldest part: its bias r
+      is 0 there, and `SHUT` elsewhere. Attention thus concatenates the vectors a_1, ..., a_C of the parts.
+    - Each hidden unit is a product of one number from each part: ReLU(x_1 + ... + x_C - (C - 1)) = x_1 x_2 ... x_C for
       zeros and ones. W_2 adds up the products, which gives the vector of the whole window.
-    - All numbers are 0 and 1, so no error can grow in any precision. The read-out is linear.
+    - All numbers are 0 or 1, so no error can grow in any precision. The read-out is linear.
 
     Three representations are considered, and the one with the fewest weights is chosen:
 
-    - matrices of the map that a string makes on the machine's states,
+    - matrices of the map that a string induces on the machine's states,
     - one-hot vectors of the elements of the transition monoid (up to 1,000 elements),
-    - for a group, permutation matrices of the fewest points on which the group acts faithfully and transitively, if a
+    - for a group, permutation matrices on the fewest points on which the group acts faithfully and transitively, if a
       linear read-out of the answers exists.
 
     Raises:
-        ValueError: C is below 2, or the smallest model has more than 20,000,000 weights.
+        ValueError: `chunk_size` is below 2, or the smallest model has more than 20,000,000 weights.
 
     Example:
         >>> from lengthwise.automata.regex import dfa_from_regex
@@ -80,8 +80,8 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
     """
     if not 2 <= chunk_size <= MAX_CHUNK_SIZE:
         raise ValueError(
-            f"chunk_size: expected 2 to {MAX_CHUNK_SIZE:,}, got {chunk_size}; larger models have more than "
-            f"{MAX_WEIGHTS:,} weights"
+            f"chunk_size: expected 2 to {MAX_CHUNK_SIZE:,}, got {chunk_size}; with larger chunks, every model has more "
+            f"than {MAX_WEIGHTS:,} weights"
         )
     target = target_of(machine)
     monoid = bounded_monoid(target.machine.semiautomaton, MAX_ELEMENTS)
@@ -190,7 +190,7 @@ def _assemble_weights(representation: Representation, target: Target, chunk_size
 def _write_shift_heads(layer: BareLayer) -> None:
     """Make head h output the vector in the h-th oldest state of a window; the heads' outputs are concatenated."""
     heads, width = layer.num_heads, layer.to_output.in_features
-    # The first rows make keys and stay 0, so scores are the biases alone.
+    # The first rows compute the keys. They stay 0, so the scores are only the biases.
     layer.to_key_value.weight[width:] = torch.eye(width // heads, width).repeat(heads, 1)
     layer.to_output.weight.copy_(torch.eye(width))
     layer.bias.fill_(SHUT)
@@ -198,7 +198,7 @@ def _write_shift_heads(layer: BareLayer) -> None:
 
 
 def _write_products(block: FeedForward, products: Products) -> None:
-    """Write Lemma 1: a hidden unit for each product, whose factors W_1 reads; W_2 adds the product to a sum."""
+    """Write the weights of Lemma 1: a hidden unit computes each product of entries, and W_2 adds up the products."""
     reads, writes = torch.from_numpy(products.reads), torch.from_numpy(products.writes)
     num_products, num_parts = reads.shape
     indices = torch.arange(num_parts) * (block.widen.in_features // num_parts) + reads

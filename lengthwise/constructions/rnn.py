@@ -13,10 +13,11 @@ from lengthwise.models.rnn import RNN, RNNConfig
 def compile_rnn(machine: Machine) -> Construction:
     """Compile any finite machine to an Elman network of Q V + 1 ReLU units: one is 1, and all others are 0.
 
-    Unit (q, v) is 1 after symbol v was read in state q, and the last unit is 1 before the first symbol. W_h has a 1
-    from unit (p, u) to each unit (q, v) such that symbol u leads from state p to state q. W_x subtracts 1 from all
-    units whose v is not the current symbol. Since ReLU(1 - 1) = ReLU(0 - 1) = 0, one unit remains. All units are 0 or
-    1, so no error can grow. For unit (q, v), W_o gives the answer of the state to which symbol v leads from state q.
+    Q is the number of states, and V is the number of symbols. Unit (q, v) is 1 after symbol v was read in state q, and
+    the last unit is 1 before the first symbol. W_h has a 1 from unit (p, u) to each unit (q, v) such that symbol u
+    leads from state p to state q. W_x subtracts 1 from all units whose v is not the current symbol. Since ReLU(1 - 1) =
+    ReLU(0 - 1) = 0, exactly one unit remains 1. All units are 0 or 1, so no error can grow. For unit (q, v), W_o gives
+    the answer of the state to which symbol v leads from state q.
 
     Raises:
         ValueError: the network has more than 20,000,000 weights.
@@ -29,7 +30,8 @@ def compile_rnn(machine: Machine) -> Construction:
 
     Source: Minsky, "Computation: Finite and Infinite Machines" (1967), chapter 3: a net with a cell for each pair of
         state and input.
-    Differs from the source: the source's cells are thresholds on state and input together; ReLU does the same for bits.
+    Differs from the source: the source's cells apply a threshold to state and input together; for bits, ReLU computes
+        the same.
     """
     target = target_of(machine)
     num_states, num_symbols = target.machine.semiautomaton.table.shape
@@ -53,7 +55,7 @@ def _assemble_weights(target: Target, width: int) -> RNN:
     for parameter in model.parameters():
         parameter.zero_()
     next_states = torch.tensor(machine.semiautomaton.table).flatten()
-    # The additional last unit, which is 1 before the first symbol, leads on from the start.
+    # The last unit is 1 before the first symbol. The state of the machine is then its start state.
     one_hot = F.one_hot(F.pad(next_states, (0, 1), value=machine.start), machine.num_states)
     model.hidden_weight[:-1] = one_hot.T.repeat_interleave(num_symbols, 0).float()
     model.input_weight[:-1] = torch.eye(num_symbols).repeat(machine.num_states, 1) - 1.0

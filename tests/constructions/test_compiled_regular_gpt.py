@@ -191,7 +191,10 @@ def test_a_single_symbol_and_pads_alone_have_one_level_or_more() -> None:
 
 @pytest.mark.parametrize("chunk_size", [-1, 1, 2_001, 99_999_999_999])
 def test_chunks_that_cannot_be_are_refused(chunk_size: int) -> None:
-    sentence = f"chunk_size: expected 2 to 2,000, got {chunk_size}; larger models have more than 20,000,000 weights"
+    sentence = (
+        f"chunk_size: expected 2 to 2,000, got {chunk_size}; with larger chunks, every model has more than 20,000,000 "
+        "weights"
+    )
     with pytest.raises(ValueError, match=sentence):
         construct("regular-gpt", library.parity(), chunk_size=chunk_size)
 

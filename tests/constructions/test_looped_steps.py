@@ -125,7 +125,7 @@ def test_float64_extracts_51_bits_and_no_more(pattern: list[int]) -> None:
     bits = (pattern * 51)[:51]
     outputs = evaluate(bit_sum(bits), torch.arange(52, dtype=torch.float64)[None, :, None])
     assert outputs.flatten().tolist() == [0, *np.cumsum(bits).tolist()]
-    with pytest.raises(ValueError, match=r"expected weights with exact float64 sums, .* got a weight of 5\d bits"):
+    with pytest.raises(ValueError, match=r"expected weights with exact float64 sums .* got one with 5\d bits"):
         evaluate(bit_sum([*bits, 1]), torch.zeros(1, 1, 1, dtype=torch.float64))
 
 
@@ -181,15 +181,18 @@ def test_timed_memory_is_exact_for_fractions(targets: list[tuple[Fraction, ...]]
         (lambda: quantizer(4, 0), "token_dim: expected tokens of 1 to 1,000 numbers, got 0"),
         (lambda: quantizer(10**12), "num_bins: expected at most 262,144 intervals, got 1,000,000,000,000"),
         (lambda: quantizer(4, 10**12), "token_dim: expected tokens of 1 to 1,000 numbers, got 1,000,000,000,000"),
-        (lambda: contextual_mapping(10, 10**9, 9), "num_tokens: expected IDs in context of at most 10,000 bits, "),
+        (lambda: contextual_mapping(10, 10**9, 9), "num_tokens: expected contextual IDs of at most 10,000 bits, "),
         (lambda: quantizer(4, 1, 0), "sharpness: expected at least 1, got 0"),
         (lambda: contextual_mapping(3, 4), "num_tokens: expected 1 to 3, the number of different tokens, got 4"),
         (lambda: extended_contextual_mapping(3, 0), "num_tokens: expected 1 to 3, the number of different"),
         (lambda: bit_sum([]), "bits: expected at least one bit, each 0 or 1, got"),
         (lambda: bit_sum([0, 2]), "bits: expected at least one bit, each 0 or 1, got"),
         (lambda: bit_sum([0] * MAX_VALUES), "values: expected at most 262,144, got 262,145"),
-        (lambda: stepwise_memory([]), "targets: expected values of equal dimensions, at least 1, got 0 values"),
-        (lambda: timed_memory([[1], [1, 2]]), "targets: expected values of equal dimensions, at least 1, got 2"),
+        (lambda: stepwise_memory([]), "targets: expected one or more vectors of equal length, at least 1, got 0 of"),
+        (
+            lambda: timed_memory([[1], [1, 2]]),
+            "targets: expected one or more vectors of equal length, at least 1, got 2",
+        ),
         (lambda: timed_memory([[1]] * (MAX_VALUES + 1)), "values: expected at most 262,144, got 262,145"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Approximation of continuous functions on sequences by one looped block that runs all three steps in turn."""
+"""Approximation of functions on sequences: one looped block quantizes, finds contextual IDs, and looks values up."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -40,11 +40,11 @@ class LoopedApproximation(NamedTuple):
 def looped_approximation(
     function: SequenceFunction, num_bins: int, num_tokens: int, token_dim: int = 1, sharpness: int = SHARPNESS
 ) -> LoopedApproximation:
-    r"""Return a looped transformer near a continuous, permutation-equivariant function on T tokens in [0, 1]^d.
+    r"""Return a looped transformer that approximates a permutation-equivariant function on T tokens in [0, 1]^d.
 
-    Let n = num_bins = 1 / delta. One block is applied at most n + T + 2 n^((T + 1) d) times. For outputs of d
-    dimensions, the block has one head of size 1, state 8 d + 4 and width 12 d + 10. These sizes depend on neither n nor
-    T. The loops are:
+    The function is continuous. Let n = num_bins = 1 / delta. One block is applied at most n + T + 2 n^((T + 1) d)
+    times. For outputs of d dimensions, the block has one head of size 1, state dimension 8 d + 4 and width 12 d + 10.
+    These sizes depend on neither n nor T. The loops are:
 
     - loops 1 ... n - 1: `quantizer`; loop n passes the token's ID on;
     - loops n + 1 ... n + T: `extended_contextual_mapping`; after these loops, every token has been gathered;
@@ -55,13 +55,15 @@ def looped_approximation(
 
         (T d)^(1/p) (w_token(delta sqrt(d)) + w_contextual(delta sqrt(T d))) + w(delta sqrt(T d)) + O(delta^(d/p))
 
-    in L^p; the last term comes from cubes with equal tokens (`error_bound`). As delta goes to 0, this bound goes to 0
-    as well. So in every L^p, looped transformers are dense in the continuous permutation-equivariant functions
-    (Corollary 3.8).
+    in L^p. Here w, w_token and w_contextual are moduli of continuity: they bound the change of an output if all tokens,
+    only its own token, or only the other tokens change. The last term comes from cubes with equal tokens
+    (`error_bound`). As delta goes to 0, this bound goes to 0 as well. So in every L^p, looped transformers are dense in
+    the continuous permutation-equivariant functions (Corollary 3.8).
 
     Raises:
-        ValueError: there are fewer than 2 intervals, fewer different tokens than T, or more than 2^18 IDs; or the
-            function is not permutation-equivariant, not finite, or not defined on float64 tensors [B, T, d].
+        ValueError: there are fewer than 2 intervals, fewer different tokens than T, or more than 2^18 IDs; the
+            sharpness is below 1; or the function is not permutation-equivariant, not finite, or does not return a
+            tensor [B, T, Y].
 
     Example:
         >>> import torch
@@ -75,9 +77,9 @@ def looped_approximation(
         [0.375, -0.375]
 
     Source: Xu and Sato (2024), Theorem 3.7, Corollary 3.8, and the consolidation in Appendix A.2.
-    Differs from the source: the network is smaller than state 17 d + 9 and width 49 d + 25 (docs/looped.md cites these
-        sizes), because idle sub-networks add nothing and only one sub-network must be switched on. A cube is
-        represented by its center. IDs before the first used ID and after the last are left out.
+    Differs from the source: the network is smaller than state dimension 17 d + 9 and width 49 d + 25 (docs/looped.md
+        cites these sizes), because idle sub-networks add nothing and only one sub-network must be switched on. A cube
+        is represented by its center. IDs before the first used ID and after the last used ID are left out.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
     ids, values = used_ids(function, grid)
@@ -102,11 +104,11 @@ def looped_approximation(
 def timed_approximation(
     function: SequenceFunction, num_bins: int, num_tokens: int, token_dim: int = 1, sharpness: int = SHARPNESS
 ) -> LoopedApproximation:
-    """Return a network like `looped_approximation`, but with `timed_memory` as third step and factors for all loops.
+    """Return a network like `looped_approximation`, but with `timed_memory` as the third step and factors in all loops.
 
     The outputs are exact at the centers of cubes. The error is at most w(delta sqrt(T d)) + O(delta^(d/p)). The bound
-    does not contain the moduli of a token and of its context. The network has state 3 d + 4, width 2 d + 11, and one
-    more loop.
+    does not contain w_token and w_contextual. The network has state dimension 3 d + 4, width 2 d + 11, and one more
+    loop.
 
     Raises:
         ValueError: for the same reasons as `looped_approximation`.
@@ -144,9 +146,12 @@ def error_bound(
 ) -> float:
     """Return the theorem's bound on the L^p error; `token` and `contextual` are None for a `timed_approximation`.
 
-    The last term is explicit. Cubes with two equal tokens have at most T (T - 1) / 2 delta^d of the volume. In the
-    cubes with two equal tokens, the p-norm of the error is at most `largest`. Gaps of the quantizer, which can be
-    arbitrarily narrow, are neglected.
+    The last term is explicit. Cubes with two equal tokens have at most T (T - 1) / 2 delta^d of the volume. `largest`
+    is a bound on the p-norm of the error in these cubes. Gaps of the quantizer, which can be arbitrarily narrow, are
+    neglected.
+
+    Raises:
+        ValueError: `largest` is not a number of at least 0, or p is below 1.
 
     Example:
         >>> error_bound(Grid(4, 2, 1), sequence=lambda t: t, token=None, contextual=None, largest=0.0)
@@ -167,7 +172,7 @@ def error_bound(
 
 
 def loop_budget(grid: Grid) -> int:
-    """Return the theorem's number of loops r for this delta: ``delta = ((r - T) / 2)^(-1 / ((T+1)d + 1))``.
+    """Return the number of loops r in the theorem, which solves ``1 / n = ((r - T) / 2)^(-1 / ((T+1)d + 1))``.
 
     Example:
         >>> loop_budget(Grid(num_bins=5, num_tokens=2, token_dim=1))
@@ -182,14 +187,14 @@ def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
     count = 2 * grid.base ** (num_tokens + 1)
     if count > MAX_VALUES:
         raise ValueError(
-            f"num_bins: expected at most {MAX_VALUES:,} contextual token IDs, 2 n^((T + 1) d), got {count:,}; take "
-            "fewer intervals, tokens or dimensions"
+            f"num_bins: expected at most {MAX_VALUES:,} contextual IDs, got {count:,}, 2 n^((T + 1) d); take fewer "
+            "intervals, tokens or dimensions"
         )
     return grid
 
 
 def used_ids(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray, " N"], Shaped[np.ndarray, "N Y"]]:
-    """Return the extended contextual IDs of tokens in all sequences of different tokens, in order, with values."""
+    """Return the sorted extended contextual IDs of all tokens in sequences of different tokens, with their values."""
     tokens = np.array(list(combinations(range(grid.base - 1, -1, -1), grid.num_tokens)))
     values = _at_centers(function, tokens, grid)
     powers = grid.base ** np.arange(grid.num_tokens)[::-1]
@@ -212,9 +217,9 @@ def interpolate(ids: Int64[np.ndarray, " N"], values: Shaped[np.ndarray, "N Y"])
 
 
 def _token_ids_in_context(grid: Grid, sharpness: int) -> tuple[dict[str, Form], list[Unit]]:
-    """Return coordinates and units of steps 1 and 2; from loop n + T + 1 on, coordinate `number` is the ID in context.
+    """Return coordinates and units of steps 1 and 2; from loop n + T + 1 on, coordinate `number` is the contextual ID.
 
-    Before loop n, which passes token IDs on, no token waits, and `number` is -1.
+    Loop n passes token IDs on. Before this loop, no token waits, and `number` is -1.
     """
     n, inputs = grid.num_bins, _inputs(grid)
     starts, units = quantizer_parts(n, inputs, sharpness)
@@ -239,13 +244,14 @@ def _at_centers(function: SequenceFunction, tokens: np.ndarray, grid: Grid) -> n
     if values.shape[:2] != centers.shape[:2] or values.ndim != 3 or not bool(values.isfinite().all()):
         raise ValueError(
             f"function: expected finite outputs of shape [{len(centers)}, {grid.num_tokens}, Y], got shape "
-            f"{list(values.shape)}, largest {float(values.abs().max())}"
+            f"{list(values.shape)} with largest absolute value {float(values.abs().max())}"
         )
     with torch.no_grad():
         # Two permutations do not prove equivariance, but most functions without it fail.
         permuted = function(centers.roll(1, 1)).roll(-1, 1), function(centers.flip(1)).flip(1)
     if not all(torch.allclose(values, other, rtol=1e-9, atol=1e-9) for other in permuted):
         raise ValueError(
-            "function: expected permuted outputs for permuted tokens, got other outputs; make the function equivariant"
+            "function: expected permuted outputs for permuted tokens, got different outputs; give a "
+            "permutation-equivariant function"
         )
     return values.numpy()

@@ -1,4 +1,4 @@
-"""Step 3: memory of values that change little from one to the next, as bits of two numbers per dimension."""
+"""Step 3 of the approximation: memory of values that change little from one to the next, in the bits of two numbers."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -14,17 +14,17 @@ Targets = Sequence[Sequence[int | float | Fraction]] | Shaped[np.ndarray, "K Y"]
 """Values to remember, with one value in each row. A float counts as exactly the fraction that it represents."""
 
 MAX_VALUES = 1 << 18
-"""The largest number of values to remember. Each value takes a loop, and a bit of the numbers with which all loops
+"""The largest number of values to remember. Each value needs a loop, and a bit in the integers with which all loops
 compute."""
 
 
 def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
     """Return a network that sums the first k of L bits, for k = 0 ... L, in L loops.
 
-    The bits are one number theta in base 2. Loop l adds the l-th bit to a running sum, shifts theta by one digit, and
-    extracts the next bit: theta' = 2 theta - 2^L beta, and beta' = [2 theta' >= 2^L]. The new bit is a step function of
-    an affine form in the old theta and beta, so one layer suffices. Loop l = k passes the running sum to the output.
-    The network has state 6 and width 8.
+    The bits are the digits of one number theta in base 2, and beta is the current bit. Loop l adds the l-th bit to a
+    running sum, shifts theta by one digit, and extracts the next bit: theta' = 2 theta - 2^L beta, and
+    beta' = [2 theta' >= 2^L]. The new bit is a step function of an affine form in the old theta and beta, so one layer
+    suffices. Loop l = k passes the running sum to the output. The network has state dimension 6 and width 8.
 
     Raises:
         ValueError: the number of bits is 0 or at least 2^18, or an entry is not a bit.
@@ -35,8 +35,8 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
         [0, 1, 1, 2, 3]
 
     Source: Xu and Sato (2024), Lemma A.8: one feed-forward layer.
-    Differs from the source: theta is an integer, 2^L times as large. Here Proposition A.3 passes the running sum to the
-        output in one loop, whereas the source sums only the bits up to k.
+    Differs from the source: theta is an integer, 2^L times the source's number. Here Proposition A.3 passes the running
+        sum to the output in one loop, whereas the source sums only the bits up to k.
     """
     if not bits or any(bit not in (0, 1) for bit in bits):
         raise ValueError(
@@ -57,12 +57,12 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
 def stepwise_memory(targets: Targets) -> LoopedNetwork:
     """Return a network that remembers y_0 ... y_{K-1}: input k gives y_k in K - 1 loops, up to half a step.
 
-    In each dimension i, the step eps_i is the largest of |(y_k - y_{k-1})_i|. Outputs are y_0 + eps a_k with the
-    nearest integers a_k. From one k to the next, a_k changes by -1, 0 or 1, which two bits for each k encode. For
-    values of d dimensions, the network has state 6 d + 2 and width 10 d + 2.
+    In each dimension i, the step eps_i is the largest of |(y_k - y_{k-1})_i|. Outputs are y_0 + eps a_k, with the
+    integers a_k that bring them nearest to y_k. From one k to the next, a_k changes by -1, 0 or 1. Two bits encode each
+    change. For values of d dimensions, the network has state dimension 6 d + 2 and width 10 d + 2.
 
     Raises:
-        ValueError: the number of values is 0 or above 2^18, or their dimensions differ.
+        ValueError: the number of values is 0 or above 2^18, or their dimensions differ or are 0.
 
     Example:
         >>> from lengthwise.constructions.looped import evaluate_exactly
@@ -71,8 +71,8 @@ def stepwise_memory(targets: Targets) -> LoopedNetwork:
         [0, 4, 4, 0]
 
     Source: Xu and Sato (2024), Lemma 4.1 and eq. (8).
-    Differs from the source: the network is smaller than state 12 d and width 18 d (docs/looped.md cites these sizes).
-        Rounding to the nearest integer halves the bound on the error.
+    Differs from the source: the network is smaller than state dimension 12 d and width 18 d (docs/looped.md cites these
+        sizes). Rounding to the nearest integer halves the bound on the error.
     """
     plan = round_to_steps(targets)
     walks = make_walks(plan)
@@ -97,7 +97,7 @@ class Rounded(NamedTuple):
     levels: Shaped[np.ndarray, "K Y"]
 
     def outputs(self, names: Sequence[str]) -> list[Form]:
-        """Return the values as forms in the coordinates `names`, which contain the integers `levels[k]`."""
+        """Return the value as forms in the coordinates `names`, which contain the integers `levels[k]` of the value."""
         return [s * Form.coordinate(name) + y for y, s, name in zip(self.first, self.size, names, strict=True)]
 
 
@@ -105,7 +105,7 @@ def round_to_steps(targets: Targets) -> Rounded:
     """Return values rounded to steps: integers that differ by at most 1 from one value to the next, and the step size.
 
     Raises:
-        ValueError: the number of values is 0 or above 2^18, or their dimensions differ.
+        ValueError: the number of values is 0 or above 2^18, or their dimensions differ or are 0.
     """
     values = table_of(targets)
     largest_step = abs(np.diff(values, axis=0, prepend=values[:1])).max(0)
@@ -118,13 +118,13 @@ def table_of(targets: Targets) -> Shaped[np.ndarray, "K Y"]:
     """Return the targets as an array of exact fractions.
 
     Raises:
-        ValueError: the number of targets is 0 or above 2^18, or their dimensions differ.
+        ValueError: the number of targets is 0 or above 2^18, or their dimensions differ or are 0.
     """
     dimensions = {len(value) for value in targets}
     if len(dimensions) != 1 or 0 in dimensions:
         raise ValueError(
-            f"targets: expected values of equal dimensions, at least 1, got {len(targets)} values of dimensions "
-            f"{sorted(dimensions)}; give a list of lists"
+            f"targets: expected one or more vectors of equal length, at least 1, got {len(targets)} of lengths "
+            f"{sorted(dimensions)}; give lists of equal length with at least one number"
         )
     _check_count(len(targets))
     values: np.ndarray = np.frompyfunc(Fraction, 1, 1)(np.array([list(value) for value in targets], dtype=object))
@@ -144,7 +144,7 @@ class Walk(NamedTuple):
         for sign in self.signs:
             theta = sum(1 << index for index, move in enumerate(reversed(self.moves)) if move == sign)
             first_bit = int(not delay and len(self.moves) > 0 and self.moves[0] == sign)
-            # Each loop doubles theta. After the division by 2^delay, its digits arrive `delay` loops later.
+            # Each loop doubles theta, so dividing theta by 2^delay delays its digits by `delay` loops.
             starts[self._theta(sign)] = Form({}, Fraction(theta, 1 << delay))
             starts[self._bit(sign)] = Form({}, first_bit)
         return starts
@@ -196,6 +196,5 @@ def _nearest(number: Fraction) -> int:
 def _check_count(count: int) -> None:
     if count > MAX_VALUES:
         raise ValueError(
-            f"values: expected at most {MAX_VALUES:,}, got {count:,}; they are the bits of one number, which every "
-            "loop reads"
+            f"values: expected at most {MAX_VALUES:,}, got {count:,}; every loop reads the number whose bits they are"
         )

@@ -1,4 +1,4 @@
-"""Step 2: a token's contextual ID, a number whose digits are the tokens of the sequence, largest first."""
+"""Step 2 of the approximation: maps a token to its contextual ID, which encodes this token and the whole sequence."""
 
 from math import log2
 from typing import NamedTuple
@@ -16,11 +16,11 @@ instead of the previously gathered token."""
 
 
 MAX_ID_BITS = 10_000
-"""The largest size of an ID in context, in bits. It is limited because every loop computes with IDs."""
+"""The largest size of a contextual ID, in bits. It is limited because every loop computes with IDs."""
 
 
 class Grid(NamedTuple):
-    """Sequences of T tokens of d coordinates, each in one of n intervals: a token has one of n^d token IDs."""
+    """Sequences of T tokens with d coordinates, each in one of n intervals. A token thus has one of n^d token IDs."""
 
     num_bins: int
     num_tokens: int
@@ -32,23 +32,23 @@ class Grid(NamedTuple):
         return int(self.num_bins**self.token_dim)
 
     def token(self, digits: list[Form]) -> Form:
-        """Return the token ID whose base-n digits are d interval indices, the last one the lowest digit: eq. (7)."""
+        """Return the token ID whose digits in base n are the d interval indices, the lowest digit last: eq. (7)."""
         return sum((self.num_bins ** (self.token_dim - 1 - i) * digit for i, digit in enumerate(digits)), Form({}))
 
     def checked(self) -> "Grid":
-        """Return the grid; raise a ValueError if it has no sequences of different tokens, or IDs are too long."""
+        """Return the grid; raise a ValueError if it is too large, or has no sequence of T different tokens."""
         check_grid(self.num_bins, self.token_dim)
         check_kind("num_tokens", self.num_tokens, int, "a whole number")
         bits = self.token_dim * (self.num_tokens + 1) * log2(self.num_bins)
         if bits > MAX_ID_BITS:
             raise ValueError(
-                f"num_tokens: expected IDs in context of at most {MAX_ID_BITS:,} bits, (T + 1) d log2(n), got "
-                f"{bits:,.0f}; take fewer intervals, tokens or dimensions"
+                f"num_tokens: expected contextual IDs of at most {MAX_ID_BITS:,} bits, got {bits:,.0f} bits, "
+                "(T + 1) d log2(n); take fewer intervals, tokens or dimensions"
             )
         if not 1 <= self.num_tokens <= self.base:
             raise ValueError(
                 f"num_tokens: expected 1 to {self.base}, the number of different tokens, got {self.num_tokens}; "
-                "take more intervals or fewer tokens"
+                "give a number in this range, or take more intervals"
             )
         return self
 
@@ -57,17 +57,18 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
     """Return a network that maps each token in a sequence of T different tokens to its contextual ID, in T loops.
 
     A token is given as d interval indices. The token's ID z is the number with these digits in base n = num_bins. Let
-    z_(1) > ... > z_(T) be the sorted IDs of all tokens. The ID in context is the number with the digits z, z_(1), ...,
+    z_(1) > ... > z_(T) be the sorted IDs of all tokens. The contextual ID is the number with the digits z, z_(1), ...,
     z_(T) in base n^d:
 
         z n^(dT) + sum_i z_(i) n^(d (T - i))
 
-    Each loop finds the largest waiting token by attention and appends it to the number (Horner's scheme). It then sets
-    this token to -1, so that the token no longer waits. Once no token waits, nothing changes. The network has state 4
-    and width 3.
+    At first, all tokens wait. Each loop finds the largest waiting token by attention and appends it to the number
+    (Horner's scheme). It then sets this token to -1, so that the token no longer waits. Once no token waits, nothing
+    changes. The network has state dimension 4 and width 3.
 
     Raises:
-        ValueError: there are fewer different tokens than T, or the IDs have more than 10,000 bits.
+        ValueError: a size is not allowed, there are fewer than T different tokens, or the IDs have more than 10,000
+            bits.
 
     Example:
         >>> from lengthwise.constructions.looped import evaluate_exactly
@@ -94,11 +95,12 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
 def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> LoopedNetwork:
     """Return the mapping of `contextual_mapping`, with n unused IDs before every carry of the last digit in base n.
 
-    An ID c of `contextual_mapping` becomes 2c - (c mod n). To this end, all digits are doubled. From the token that the
-    last loop gathers, its last digit in base n has been subtracted. The network has state 5 and width 4.
+    An ID c of `contextual_mapping` becomes 2c - (c mod n). To this end, all digits are doubled, and the last digit in
+    base n is subtracted from the token that the last loop gathers. The network has state dimension 5 and width 4.
 
     Raises:
-        ValueError: there are fewer different tokens than T, or the IDs have more than 10,000 bits.
+        ValueError: a size is not allowed, there are fewer than T different tokens, or the IDs have more than 10,000
+            bits.
 
     Example:
         >>> from lengthwise.constructions.looped import evaluate_exactly
@@ -113,7 +115,7 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
     inputs = [f"k{i}" for i in range(token_dim)]
     digits = [Form.coordinate(name) for name in inputs]
     twice = 2 * grid.token(digits)
-    # The reduction unit acts one loop before the last. A single token has only one loop.
+    # The reduction unit acts one loop before the last. A single token has only one loop, so it is reduced at the start.
     first_is_last = digits[-1] if num_tokens == 1 else Form({})
     starts = {"waiting": twice - first_is_last, "gathered": Form({}), "number": twice, "last": digits[-1]}
     units = [*selection_units(grid, factor=2), reduction_unit(grid, Form.coordinate("last"), CLOCK - (num_tokens - 1))]
@@ -123,10 +125,10 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
 
 
 def selection_units(grid: Grid, factor: int) -> list[Unit]:
-    """Return units that append the gathered token to the number unless it is negative, and stop it from waiting.
+    """Return units that append the gathered token, unless it is -1, to the number, and stop this token from waiting.
 
-    While a token waits, its coordinate `waiting` is `factor` times its ID, and afterwards -1. While coordinate `number`
-    is -1, it has not started, and it stays -1.
+    While a token waits, its coordinate `waiting` is `factor` times its ID, and afterwards -1. Coordinate `number` is -1
+    until it gets its first digit. Until then, these units do not change it.
     """
     largest = factor * grid.base
     beyond = (grid.base - 1) * largest * grid.base**grid.num_tokens
@@ -138,8 +140,8 @@ def selection_units(grid: Grid, factor: int) -> list[Unit]:
 
 
 def reduction_unit(grid: Grid, last_digit: Form, since: Form) -> Unit:
-    """Return a unit that subtracts `last_digit` (0 to n - 1) from waiting tokens when `since` is 0, and nothing before.
+    """Return a unit that subtracts `last_digit` (0 to n - 1) from `waiting` in the loop in which `since` is 0.
 
-    Later loops subtract more, so no token waits again.
+    Earlier loops subtract nothing. Later loops subtract more, so no token waits again.
     """
     return Unit(last_digit + grid.num_bins * since, {"waiting": -1})

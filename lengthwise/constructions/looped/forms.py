@@ -30,7 +30,7 @@ class Form:
 
     @classmethod
     def coordinate(cls, name: str) -> "Form":
-        """Return the form that is the coordinate of this name."""
+        """Return the form that consists of the coordinate of this name, with weight 1."""
         return cls({name: 1})
 
     def __add__(self, other: "Form | Number") -> "Form":
@@ -54,7 +54,7 @@ CLOCK = Form.coordinate("clock")
 
 
 class Unit(NamedTuple):
-    """One ReLU unit: it adds ``ReLU(reads)``, times a weight, to the coordinates in `writes`."""
+    """One ReLU unit: it adds ``ReLU(reads)``, times the coordinate's weight, to each coordinate in `writes`."""
 
     reads: Form
     writes: Mapping[str, Number]
@@ -82,19 +82,19 @@ def impulse(at: Form, writes: Mapping[str, Number]) -> list[Unit]:
     """Return three units whose sum is 1 if an integer form is 0, and otherwise 0.
 
     Source: Xu and Sato (2024), Appendix B.
-    Differs from the source: Proposition A.3 takes four units; for a value of 1 on integers three suffice.
+    Differs from the source: Proposition A.3 takes four units. For the value 1 and integer forms, three suffice.
     """
     return [Unit(at + 1, writes), Unit(at, _times(-2, writes)), Unit(at + -1, writes)]
 
 
 def pass_units(at: Form, values: Sequence[tuple[Form, Mapping[str, Number]]], bound: int) -> list[Unit]:
-    """Return units whose sum is the value, for each value, if the integer form `at` is 0, and otherwise 0.
+    """Return units that add each value to its coordinates if the integer form `at` is 0, and otherwise add 0.
 
     Each value needs two units, and all values share two more.
 
-    With u the form, g a value and |g| <= M = `bound`: ReLU(g + 2M(u + 1/2)) - ReLU(g + 2M(u - 1/2)) is 0 for u < 0,
-    g + M at u = 0, and 2M for u > 0. The same expression without g is 0, M and 2M. The difference of both expressions
-    is g at u = 0, and otherwise 0.
+    Let u be the form `at`, g a value, and |g| <= M = `bound`. ReLU(g + 2M(u + 1/2)) - ReLU(g + 2M(u - 1/2)) is 0 for
+    u < 0, g + M at u = 0, and 2M for u > 0. In these three cases, the same expression without g is 0, M and 2M. The
+    difference of both expressions is g at u = 0, and otherwise 0.
 
     Source: Xu and Sato (2024), Proposition A.3.
     Differs from the source: values that are passed at the same time share two of the four units.
@@ -118,7 +118,7 @@ def assemble(
     attention: Attention | None = None,
     scales: Mapping[str, Shaped[np.ndarray, " R"]] | None = None,
 ) -> LoopedNetwork:
-    """Return the network of these units; its coordinates are the clock and the names in `starts`.
+    """Return the network of the given units; its coordinates are the clock and the names in `starts`.
 
     `starts` contains the initial values of the coordinates, as forms in the inputs. `outputs` are forms in the
     coordinates. For some coordinates, `scales` contains a factor for each loop; all other coordinates have factor 1.

@@ -1,4 +1,4 @@
-"""Exact memory of arbitrary values, with a factor for every loop."""
+"""Step 3 of the approximation, with a factor for every loop: exact memory of arbitrary values."""
 
 from lengthwise.constructions.looped.bits import Targets, table_of
 from lengthwise.constructions.looped.forms import CLOCK, Form, assemble, impulse
@@ -10,11 +10,11 @@ def timed_memory(targets: Targets) -> LoopedNetwork:
 
     For input k, an impulse is 1 in loop k + 1 and otherwise 0. The factor eta_{k+1} = y_k scales the impulse, so loop t
     adds eta_t * [k = t - 1] to the output. Unlike in `stepwise_memory`, successive values may be arbitrarily far apart.
-    In return, the factors are K d numbers, one for each output and loop. The number of weights of the block does not
-    depend on K: the block has state d + 2 and width 3.
+    In return, there are K d factors, one for each loop and each of the d dimensions of a value. The number of weights
+    of the block does not depend on K: the block has state dimension d + 2 and width 3.
 
     Raises:
-        ValueError: the number of values is 0 or above 2^18, or their dimensions differ.
+        ValueError: the number of values is 0 or above 2^18, or their dimensions differ or are 0.
 
     Example:
         >>> from lengthwise.constructions.looped import evaluate_exactly
@@ -23,8 +23,8 @@ def timed_memory(targets: Targets) -> LoopedNetwork:
         [[0, 7], [1000, -1], [-3, 0]]
 
     Source: Xu and Sato (2024), Theorem 4.2 and Appendix B.
-    Differs from the source: the block is smaller than state 4 d and width 6 d (docs/looped.md cites these sizes),
-        because all outputs share the impulse. Factors may be 0, so no offset is needed.
+    Differs from the source: the block is smaller than state dimension 4 d and width 6 d (docs/looped.md cites these
+        sizes), because all outputs share the impulse. Factors may be 0, so no offset is needed.
     """
     values = table_of(targets)
     names = [f"y{i}" for i in range(values.shape[1])]

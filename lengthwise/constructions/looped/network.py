@@ -8,8 +8,9 @@ A block is X' = X + Attn(X), then X' + FF(X'), without normalization, on T token
 A looped transformer applies an affine map to every token, one block R times, and another affine map. With `scales`
 eta, loop t has eta_t * FF(X) instead of FF(X).
 
-`evaluate_exactly` computes in Python's integers and fractions, with a softmax of temperature 0: equal weight on the
-largest scores. `evaluate` computes in float64 with softmax, and only with weights for which float64 sums are exact.
+`evaluate_exactly` computes in Python's integers and fractions, with a softmax of temperature 0, which gives equal
+weight to the largest scores and no weight to other scores. `evaluate` computes in float64, with an ordinary softmax. It
+rejects weights whose float64 sums would not be exact.
 
 Source: Xu and Sato (2024), eq. (1) to (6), and section 4.1 for the scales.
 Differs from the source: tokens are rows, not columns; the temperature is an argument instead of part of the weights.
@@ -30,7 +31,7 @@ from torch import Tensor
 Number = int | Fraction
 
 FLOAT_BITS = 52
-"""The largest size of a block's weights in bits: float64 would round away a 1 that is added to a larger weight."""
+"""The largest size of a weight, in bits. If a 1 is added to a larger weight, float64 may round it away."""
 
 
 class Affine(NamedTuple):
@@ -93,7 +94,7 @@ def evaluate_exactly(
     """Return the outputs for B sequences of T tokens, in integers and fractions; a float counts as its exact fraction.
 
     Raises:
-        ValueError: the inputs have another shape than [B, T, X].
+        ValueError: the inputs do not have shape [B, T, X] with T of at least 1.
 
     Example:
         >>> from lengthwise.constructions.looped import quantizer
@@ -126,8 +127,8 @@ def evaluate(
     At the default temperature, scores that differ by 1 give softmax weights of exactly 1 and 0.
 
     Raises:
-        ValueError: the inputs have another shape or dtype, the temperature is not positive, or the block has a weight
-            that is not a float64 or is above 2^52.
+        ValueError: the inputs have the wrong shape or dtype, the temperature is not a positive number, or a weight of
+            the block or of `read_in` is not a float64 number or is above 2^52.
 
     Example:
         >>> from lengthwise.constructions.looped import quantizer
@@ -163,7 +164,7 @@ def _soft_attention(state: Tensor, head: Sequence[Tensor], temperature: float) -
 
 
 class _Sparse:
-    """An affine map of arrays of objects, computed without the zeros in its weight matrix, which is mostly zeros."""
+    """An affine map of NumPy object arrays, which skips the zeros in its weight matrix; most weights are zeros."""
 
     def __init__(self, weight: np.ndarray, bias: np.ndarray | None = None) -> None:
         constants = [0] * len(weight) if bias is None else list(bias)
@@ -182,7 +183,7 @@ class _Sparse:
 
 
 def _attention(state: np.ndarray, head: Sequence[_Sparse]) -> np.ndarray:
-    """Return the result of attention with a softmax of temperature 0: the mean of the values with the largest score."""
+    """Return the result of attention at temperature 0: the mean of the values that have the largest score."""
     query, key, value, output = head
     scores = (query(state)[..., :, None, :] * key(state)[..., None, :, :]).sum(-1)
     chosen = (scores == scores.max(-1, keepdims=True)).astype(object) * 1
@@ -219,6 +220,7 @@ def _check_exact(array: np.ndarray) -> None:
         # Only fractions over a power of two are float64 numbers.
         if abs(exact.numerator) > 2**FLOAT_BITS or exact.denominator.bit_count() != 1:
             raise ValueError(
-                f"network: expected weights with exact float64 sums, integers up to 2^{FLOAT_BITS} over a power of 2, "
-                f"got a weight of {exact.numerator.bit_length()} bits; use evaluate_exactly"
+                f"network: expected weights with exact float64 sums (integers up to 2^{FLOAT_BITS} over a power of 2), "
+                f"got one with {exact.numerator.bit_length()} bits in the numerator and "
+                f"{exact.denominator.bit_length()} in the denominator; use evaluate_exactly"
             )

@@ -1,4 +1,4 @@
-"""Step 1: maps numbers in [0, 1] to the index of their interval, one threshold in each loop."""
+"""Step 1 of the approximation: maps numbers in [0, 1] to the index of their interval, one threshold in each loop."""
 
 from collections.abc import Sequence
 
@@ -7,20 +7,20 @@ from lengthwise.constructions.looped.network import LoopedNetwork
 from lengthwise.validation import check_kind
 
 SHARPNESS = 1 << 10
-"""The default sharpness: the width of an interval, relative to the width of the ramp from one result to the next."""
+"""The default sharpness: the width of an interval divided by the width of the ramp from one result to the next."""
 
 MAX_BINS, MAX_TOKEN_DIM = 1 << 18, 1_000
-"""The largest numbers of intervals and of coordinates. An interval takes a loop, and a coordinate takes two rows of a
-dense matrix."""
+"""The largest numbers of intervals and of coordinates. Each interval needs a loop, and each coordinate needs two rows
+of a dense matrix."""
 
 
 def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> LoopedNetwork:
     """Return a network that finds intervals: x in [k delta, (k + 1) delta - gap] becomes k; 1 is in the last interval.
 
-    With delta = 1 / num_bins and gap = delta / sharpness, the result is between k and k + 1 in the gap below a
-    threshold. Loop t adds a step at the threshold 1 - t delta. The last threshold, after num_bins - 1 loops, is delta.
-    The network has two coordinates and two units for each input, and the clock: state 2 d + 1 and width 2 d for d
-    inputs.
+    Here delta = 1 / num_bins and gap = delta / sharpness. In the gap below a threshold, the result is between k and
+    k + 1. Loop t adds a step at the threshold 1 - t delta. The last of the num_bins - 1 loops has threshold delta. The
+    network has two coordinates and two units for each input, and the clock. For d inputs, this gives state dimension
+    2 d + 1 and width 2 d.
 
     Raises:
         ValueError: there are fewer than 2 or more than 2^18 intervals, no inputs or more than 1,000, or the sharpness
@@ -33,8 +33,8 @@ def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> 
 
     Source: Xu and Sato (2024), Lemma A.4.
     Differs from the source: the source adds rectangular functions (Proposition A.1), which take four units each.
-        Counting thresholds takes two. Thresholds descend, so that every loop after the last adds 1 to all coordinates,
-        including an input of 1.
+        Counting thresholds takes two. Thresholds descend, so that every loop after the last threshold adds 1 to all
+        results, also to the result of input 1.
     """
     check_grid(num_bins, token_dim)
     inputs = [f"x{i}" for i in range(token_dim)]
@@ -44,7 +44,11 @@ def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> 
 
 
 def quantizer_parts(num_bins: int, inputs: Sequence[str], sharpness: int) -> tuple[dict[str, Form], list[Unit]]:
-    """Return coordinates and units; when loop t >= num_bins begins, `bin_x` is x's interval + t - num_bins."""
+    """Return the coordinates and the units of the quantizer.
+
+    Let k be the index of the interval of input x. At the beginning of loop t >= num_bins, coordinate `bin_x` is
+    k + t - num_bins.
+    """
     check_kind("sharpness", sharpness, int, "a whole number")
     if sharpness < 1:
         raise ValueError(f"sharpness: expected at least 1, got {sharpness}; a gap is delta / sharpness wide")
@@ -67,7 +71,7 @@ def check_grid(num_bins: int, token_dim: int) -> None:
         )
     if num_bins > MAX_BINS:
         raise ValueError(
-            f"num_bins: expected at most {MAX_BINS:,} intervals, got {num_bins:,}; each interval takes a loop"
+            f"num_bins: expected at most {MAX_BINS:,} intervals, got {num_bins:,}; each interval needs a loop"
         )
     if not 1 <= token_dim <= MAX_TOKEN_DIM:
         raise ValueError(f"token_dim: expected tokens of 1 to {MAX_TOKEN_DIM:,} numbers, got {token_dim:,}")

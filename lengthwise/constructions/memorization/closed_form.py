@@ -24,9 +24,9 @@ def rotation_matrix(angle: float) -> Array:
 
 
 def arc_margin(zeros: int, period: int) -> float:
-    """Return sin(pi a / p) sin(pi / p): the distance from the nearest state to the best line for 0^a 1^(p-a).
+    """Return sin(pi a / p) sin(pi / p), the widest margin of a line between the states of 0^a 1^(p-a).
 
-    A word's states have norm 1.
+    The margin is the distance from the line to the nearest state. States have norm 1.
 
     Example:
         >>> round(arc_margin(5, 8), 4), round(arc_margin(1, 100), 5)
@@ -38,12 +38,13 @@ def arc_margin(zeros: int, period: int) -> float:
 def rotation(zeros: int, ones: int) -> LinearGenerator:
     """Return a generator of (0^a 1^b)^+ with d = 2: W_h turns by 2 pi / p, p = a + b, and a line separates two arcs.
 
-    The states are corners of a regular p-gon, and h_1 = (1, 0) is the first zero. The line's unit normal n points at
-    the middle of the zeros, at the angle pi (a - 1) / p. Its offset is ``c = cos(pi a / p) cos(pi / p)``: the state is
-    a zero iff n.h > c. The line is `arc_margin` away from the nearest states.
+    The states are corners of a regular p-gon, and h_1 = (1, 0) is the state of the first zero. The line's unit normal n
+    points at the middle of the zeros' arc, at the angle pi (a - 1) / p. The line's offset is
+    ``c = cos(pi a / p) cos(pi / p)``: the answer is 0 iff n.h > c. The line is `arc_margin` away from the nearest
+    states.
 
     Raises:
-        ValueError: a or b is 0, or p = 2, for which d = 1 suffices.
+        ValueError: a or b is not a whole number of at least 1, or p = 2, for which d = 1 suffices.
 
     Example:
         >>> generator = rotation(5, 3)
@@ -92,11 +93,11 @@ def _period_of_arcs(zeros: int, ones: int) -> int:
     whole = all(isinstance(count, int | np.integer) for count in (zeros, ones))
     if not whole or min(zeros, ones) < 1:
         raise ValueError(
-            f"zeros, ones: expected whole numbers of at least 1, got {zeros} and {ones}; "
-            "a word of one symbol needs no states (d = 0)"
+            f"zeros, ones: expected whole numbers of at least 1, got {zeros} and {ones}; give the lengths of both runs "
+            "(a word of one symbol needs no states)"
         )
     if zeros == ones == 1:
-        raise ValueError("zeros, ones: expected a period of at least 3, got 2; for (01)^+ W_h = -1 suffices (d = 1)")
+        raise ValueError("zeros, ones: expected a period of at least 3, got 2; for (01)^+, W_h = -1 suffices (d = 1)")
     return zeros + ones
 
 
@@ -106,13 +107,13 @@ def _offset(zeros: int, period: int) -> float:
 
 
 def permutation(word: Word, power: int = 1, action: Action = "inverse") -> LinearGenerator:
-    """Return a generator of any word with d = p: W_h is a power of the cyclic shift, and W_y has a letter per column.
+    """Return a generator of any word with d = p: W_h is a power of the cyclic shift, and a column of W_y is a letter.
 
     W_h represents c^j for the cycle c = (1 2 ... d) and j = `power` coprime to d. A permutation s acts on a vector v in
     one of two ways. With the action of the source, `"note"`, (s.v)_i = v_{s(i)}, and c maps e_1 to e_d, although the
     source states e_2. With the action `"inverse"`, (s.v)_i = v_{s^-1(i)}, and c maps e_1 to e_2. Only `"inverse"` is a
-    representation of all permutations. Either way, the columns of W_y are in the order of the orbit of h_1 = e_1. All
-    numbers are 0 and 1, so nothing is rounded.
+    representation of all permutations. For both actions, the columns of W_y are in the order of the orbit of h_1 = e_1.
+    All numbers are 0 and 1, so nothing is rounded.
 
     Raises:
         ValueError: the power is not coprime to p, or the action is unknown.
@@ -166,7 +167,9 @@ def simplex(word: Word) -> LinearGenerator:
 
 
 def companion_matrix(coefficients: list[int]) -> Array:
-    """Return the integer matrix C with C e_i = e_(i+1) whose characteristic polynomial has these coefficients, 1 first.
+    """Return the companion matrix C of a polynomial with integer coefficients, of which the leading one, 1, is first.
+
+    C maps e_i to e_(i+1), and its characteristic polynomial is the given polynomial.
 
     Raises:
         ValueError: the first coefficient is missing or not 1.
@@ -177,8 +180,8 @@ def companion_matrix(coefficients: list[int]) -> Array:
     """
     if not coefficients or coefficients[0] != 1:
         raise ValueError(
-            f"coefficients: expected numbers of which the first is 1, got {truncate(repr(coefficients))}; divide by "
-            "the coefficient of the highest power"
+            f"coefficients: expected numbers of which the first is 1, got {truncate(repr(coefficients))}; begin with "
+            "the highest power, and divide all coefficients by the first"
         )
     d = len(coefficients) - 1
     matrix = np.eye(d, k=-1, dtype=int)

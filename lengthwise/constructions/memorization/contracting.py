@@ -18,10 +18,12 @@ from lengthwise.constructions.memorization.words import Word, check_binary
 
 
 def shift_register(word: Word) -> LinearGenerator:
-    """Return the net that stores the last m answers, for the smallest m that determines the next answer; W_h^m = 0.
+    """Return the net that stores the last m answers, for the smallest m with a linear read-out of the next answer.
+
+    W_h shifts the stored answers, so W_h^m = 0.
 
     Raises:
-        ValueError: the word does not have two symbols, or is too long.
+        ValueError: the word does not have two symbols, or a linear program fails, for example on a long word.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -37,7 +39,8 @@ def shift_register(word: Word) -> LinearGenerator:
             readout = read_out(letters, kept)
         except RuntimeError as problem:
             raise ValueError(
-                f"word: expected fewer letters, got {word.period}, too many for the program ({problem})"
+                f"word: expected a word whose linear program can be solved, got {word.period} letters ({problem}); "
+                "give a shorter word"
             ) from None
         if readout is not None:
             inputs = np.zeros((size, 2))
@@ -51,11 +54,11 @@ NUM_TRIES = 400
 
 
 def search_net(word: Word, dimension: int) -> LinearGenerator | None:
-    """Return a net of this dimension, found by random eigenvalues in the unit circle, or None, which proves nothing.
+    """Return a net of this dimension with random eigenvalues inside the unit circle, or None, which proves nothing.
 
     W_h has a scaled 2 x 2 rotation for each pair of complex eigenvalues, and a number for each real eigenvalue. W_x has
     a column of ones for one symbol, and a column of zeros for the other symbol. Up to a change of basis, this covers
-    every W_h with different eigenvalues of which W_x reaches all directions. W_h and W_x determine the states on the
+    every W_h with different eigenvalues for which W_x reaches all directions. W_h and W_x determine the states on the
     cycle, and a linear program searches for a read-out of the word from these states.
 
     Raises:
@@ -80,7 +83,7 @@ def search_net(word: Word, dimension: int) -> LinearGenerator | None:
 
 
 def _random_contraction(dimension: int, draws: np.random.Generator) -> np.ndarray:
-    """Draw a block-diagonal matrix with some pairs of complex eigenvalues; moduli of eigenvalues are denser near 1."""
+    """Draw a block-diagonal matrix with some pairs of complex eigenvalues, whose moduli are more often near 1."""
     hidden = np.zeros((dimension, dimension))
     first = 0
     while first < dimension:
@@ -104,10 +107,14 @@ class FeedbackBounds(NamedTuple):
 
 
 def contracting_dimension(word: Word) -> FeedbackBounds:
-    """Return bounds for a word of two symbols: both 1 or both 2 if a net of that size generates it, else 3 or more.
+    """Return bounds for a word of two symbols: both are 1, or both are 2, if a net of that dimension generates it.
 
-    In the last case, the upper bound is the first dimension in which `search_net` finds a net, or the dimension of the
-    shift register.
+    Otherwise `lower` is 3, or 2 if it is undecided whether two dimensions are enough. `upper` is the first dimension
+    from `lower` on in which `search_net` finds a net, or the dimension of the shift register.
+
+    Raises:
+        ValueError: the word does not have two symbols, or has more than `MAX_PERIOD` letters.
+        Undecided: it is undecided whether one dimension is enough.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word

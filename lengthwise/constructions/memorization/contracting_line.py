@@ -24,16 +24,16 @@ def contracting_rate(word: Word) -> Fraction | None:
     The net reads its own answers. Let c be the difference of the columns of W_x. Let y be 1 at positions of one symbol
     and 0 at positions of the other symbol. Up to a shift, the state before the answer at position i of the cycle is c
     times S_i = sum_k a^k y_(i - 1 - k). The two logits differ by an affine function of the state. The word is therefore
-    generated iff all S_i with answer 1 are above all S_i with answer 0, or all S_i with answer 1 are below all S_i with
-    answer 0.
+    generated iff all S_i with answer 1 are above all S_i with answer 0, or all of them are below.
 
-    Multiplied by 1 - a^p > 0, the S_i are polynomials in a of degree p - 1. A difference of two S_i keeps its sign
-    between roots, which Sturm's theorem counts in exact arithmetic. Ends of intervals need no test: if all differences
-    have one sign at an end, they also have this sign nearby.
+    Multiplied by 1 - a^p > 0, the S_i are polynomials in a of degree at most p - 1. A difference of two S_i keeps its
+    sign between its roots, which Sturm's theorem counts in exact arithmetic. Ends of intervals need no test: if all
+    differences have one sign at an end, they also have this sign nearby.
 
     Raises:
-        ValueError: the word does not have two symbols.
-        Undecided: two differences have a common irrational root, at which both change their signs.
+        ValueError: the word does not have two symbols, or has more than `MAX_PERIOD` letters.
+        Undecided: `MAX_HALVINGS` halvings do not decide, for example if two differences have a common irrational root
+            at which both change their signs.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -51,7 +51,7 @@ def contracting_rate(word: Word) -> Fraction | None:
             middle = (low + high) / 2
             signs = {difference.sign_between(low, high) for difference in differences}
             if len(signs & {-1, 1}) == 2:
-                continue  # one pair of positions is in order, and another one is not, at all rates in this interval
+                continue  # at all rates in this interval, one pair of positions is in order, and another pair is not
             # Without roots, all differences have one sign on the whole interval; otherwise they may have one sign at
             # its middle.
             if 0 not in signs or _separates(differences, middle):
@@ -106,7 +106,7 @@ def _differences(word: Word) -> list[Polynomial]:
 
 
 class _Difference(NamedTuple):
-    """A nonzero polynomial, and Sturm's chain of the polynomial that has the same roots as simple roots."""
+    """A nonzero polynomial, and Sturm's chain of the polynomial that has the same roots, all of them simple."""
 
     polynomial: Polynomial
     chain: list[Polynomial]
@@ -132,7 +132,7 @@ def _changes(chain: list[Polynomial], at: Fraction) -> int:
 
 
 def _sturm(polynomial: Polynomial) -> list[Polynomial]:
-    """Return Sturm's chain of a polynomial after its repeated roots are made simple (division by a common factor)."""
+    """Return Sturm's chain of a polynomial whose repeated roots have been made simple by dividing by common factors."""
     chain = [polynomial, _trimmed([k * c for k, c in enumerate(polynomial)][1:])]
     while chain[-1] and (rest := _divided(chain[-2], chain[-1])[1]):
         chain.append(tuple(-c for c in rest))

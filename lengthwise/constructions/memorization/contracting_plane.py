@@ -3,10 +3,10 @@
 Up to a change of basis, the trace s and the determinant t of W_h determine such a net's states. Both eigenvalues are
 inside the unit circle iff (s, t) is inside the triangle |s| < 1 + t, t < 1. A net generates the word iff a line
 separates its states with answer 1 from its states with answer 0. By Kirchberger's theorem, no line separates them iff
-four states exclude a line. There are two cases. Either a segment between states of one answer crosses a segment between
-states of the other answer. Or a state is in a triangle of states with the other answer. Signs of polynomials in s and t
-decide which four states exclude a line. On a whole triangle of (s, t), the signs of the polynomials' Bernstein
-coefficients, which are integers, decide.
+no line separates some four of them. For four states, there are two cases. Either a segment between states of one answer
+crosses a segment between states of the other answer. Or a state is in a triangle of states with the other answer. Signs
+of polynomials in s and t decide whether one of these cases holds. A polynomial has one sign on a whole triangle of
+(s, t) if all its Bernstein coefficients, which are integers, have this sign.
 """
 
 from collections import deque
@@ -50,13 +50,14 @@ _ADDED = np.array([1.0, 0.0])
 def contracting_plane(word: Word) -> LinearGenerator | None:
     """Return a net whose contracting W_h of two dimensions generates a word of two symbols, or None if none exists.
 
-    The net's states are on its cycle, and its W_x reaches both dimensions; otherwise d = 1 would suffice. Triangles are
-    halved until each triangle has a `Crossing` with definite signs. On edges of triangles signs may be 0, but edges
-    need no proof. The reason is that if a net separates its states, all nets with a similar W_h also do.
+    Only nets whose states are on their cycle, and whose W_x reaches both dimensions, are considered. If W_x reaches
+    only one dimension, d = 1 suffices. Triangles are halved until each triangle has a `Crossing` with definite signs.
+    On edges of triangles, signs may be 0, but edges need no proof. The reason is that if a line separates the states of
+    a net, it also does so for every W_h that differs little enough.
 
     Raises:
         ValueError: the word does not have two symbols, or has more than `MAX_PERIOD` letters.
-        Undecided: `MAX_TRIANGLES` and `MAX_HALVINGS` are not enough.
+        Undecided: the search ends at `MAX_TRIANGLES` or `MAX_HALVINGS`.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -74,7 +75,7 @@ def contracting_plane(word: Word) -> LinearGenerator | None:
         if count == MAX_TRIANGLES:
             break
         count += 1
-        # Breadth first: a proof on a large triangle saves all smaller ones in it.
+        # Breadth first: a proof on a large triangle saves the search in all smaller triangles inside it.
         halvings, corners = waiting.popleft()
         if any(signs.refute(crossing, halvings) for crossing in known):
             continue
@@ -101,7 +102,7 @@ def contracting_plane(word: Word) -> LinearGenerator | None:
 
 
 def _crossings(word: Word) -> Iterator[Crossing]:
-    """Yield all crossings: two states of each answer, and a state of one answer with three states of the other."""
+    """Yield all crossings: of two states of each answer, and of a state of one answer with three of the other."""
     kinds = [np.flatnonzero(word.letters == letter).tolist() for letter in (1, 0)]
     for (a, b), (c, d) in ((one, two) for one in combinations(kinds[0], 2) for two in combinations(kinds[1], 2)):
         yield ((1, (a, b, c)), (-1, (a, b, d))), ((1, (c, d, a)), (-1, (c, d, b)))
@@ -128,7 +129,10 @@ def _turn(states: np.ndarray, triple: Triple) -> float:
 
 
 class Signs:
-    """The signs of a word's turns on triangles; halvings name a triangle: 0 is the half at the first corner, else 1."""
+    """The signs of a word's turns on triangles.
+
+    A tuple of halvings identifies a triangle: 0 is the half at the first corner, and 1 is the half at the second.
+    """
 
     def __init__(self, word: Word) -> None:
         self.states = _scaled_states(word)
@@ -162,7 +166,10 @@ class Signs:
 
 
 def _scaled_states(word: Word) -> list[list[Form]]:
-    """Return (1 - W_h^p) h for the state h before each answer, as forms in s and t; det(1 - W_h^p) is positive."""
+    """Return (1 - W_h^p) h for the state h before each answer, as forms in s and t.
+
+    Turns keep their signs, because det(1 - W_h^p) is positive.
+    """
     power: list[Form] = [{}, {(0, 0): 1}]  # the first column of W_h^k, its lower number first
     for _ in range(word.period - 1):
         power.append(_plus(_times({(1, 0): 1}, power[-1]), _times({(0, 1): 1}, power[-2]), -1))

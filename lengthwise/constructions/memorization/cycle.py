@@ -1,4 +1,4 @@
-"""States of a net that reads its own answers, on the cycle of a word, and the net that generates the word from them."""
+"""The states through which a net cycles if it reads its own answers, and the net that generates the word from them."""
 
 import numpy as np
 
@@ -15,7 +15,10 @@ class Undecided(RuntimeError):
 
 
 def cycle_states(hidden: np.ndarray, added: np.ndarray, word: Word) -> np.ndarray:
-    """Return the state before each answer of an endless word; the first state h solves (1 - W_h^p) h = `total`."""
+    """Return the state before each letter of an endlessly repeated word.
+
+    One period maps the first state h to W_h^p h + `total`, which is again h.
+    """
     period = word.period
     power, total = np.eye(len(hidden)), np.zeros(len(hidden))
     for k in range(period):
@@ -29,7 +32,7 @@ def cycle_states(hidden: np.ndarray, added: np.ndarray, word: Word) -> np.ndarra
 
 
 def net_of(word: Word, hidden: np.ndarray, added: np.ndarray, states: np.ndarray) -> LinearGenerator | None:
-    """Return the net with these states on its cycle, found by a linear program, or None if no such net is found.
+    """Return the net with these states on its cycle and a read-out from a linear program, or None if none is found.
 
     `added` is the column of W_x for the second symbol; the first symbol's column is 0.
     """

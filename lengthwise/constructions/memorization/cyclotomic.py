@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any
 
 Sum = Sequence[Fraction]
-"""A sum of fractions times powers of z: the coefficients of 1, z, ..., z^(p-1). Different sums may be the same number:
-see `is_zero`."""
+"""A sum of fractions times powers of z: the coefficients of 1, z, ..., z^(p-1). Different sums may be the same number,
+because some sums are 0 (`is_zero`)."""
 
 Term = tuple[int, int]
 """The number c z^e, as an integer c and an exponent e."""
@@ -44,7 +44,7 @@ def is_zero(number: Sum, period: int) -> bool:
 
 
 def sign(number: Sum, period: int) -> int:
-    """Return the exact sign of a sum's real part: unless it is 0, intervals are refined until they exclude 0.
+    """Return the exact sign of a sum's real part: if it is not 0, intervals are refined until they exclude 0.
 
     Example:
         >>> sign([Fraction(-1), Fraction(2), Fraction(0)], 3), sign([Fraction(1)] * 3, 3)
@@ -52,7 +52,7 @@ def sign(number: Sum, period: int) -> int:
     """
     from mpmath import iv
 
-    # A number plus its conjugate is twice its real part. An exact 0 is excluded first: no interval could.
+    # A number plus its conjugate is twice its real part. An exact 0 is recognized first, because no interval proves it.
     mirrored = [number[power] + number[-power % period] for power in range(period)]
     if is_zero(mirrored, period):
         return 0
@@ -74,7 +74,7 @@ def sign(number: Sum, period: int) -> int:
 
 
 def null_vector(equations: Sequence[Sequence[Term]], period: int) -> list[Sum] | None:
-    """Return the real numbers l_j with sum 1 that solve every equation sum_j c_j z^(e_j) l_j = 0; None if not unique.
+    """Return the real l_j with sum 1 that solve all equations sum_j c_j z^(e_j) l_j = 0; None if they are not unique.
 
     Each complex equation is two equations over the real field of c = 2 cos(2 pi / p). One equation has cosines as
     coefficients, and the other has sines divided by sin(2 pi / p). These coefficients are Chebyshev polynomials of c.

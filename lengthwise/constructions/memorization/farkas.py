@@ -1,13 +1,15 @@
 """Proofs that frequencies cannot read a word: Farkas certificates, checked by interval or by exact arithmetic.
 
-No weights w, b give every letter a margin over its competitors iff suitable numbers l_ij exist, for positions i and
-competing symbols j. These numbers are >= 0, and not all of them are 0. If the constraint of each pair (i, j) is
-multiplied by l_ij, the constraints add up to 0 as functions of w and b. With positive margins, the sum would be
-positive. For each symbol a and frequency k of S (and 0, for the bias), with z = e^(2 pi i / p), this is the equation
+Each position i and competing symbol j have a constraint: the margin of the letter s_i over j, which is linear in the
+weights w, b, is positive. Suppose that numbers l_ij >= 0 exist, not all 0, such that the margins, multiplied by l_ij,
+add up to 0 as functions of w and b. Then no w, b satisfy all constraints, because the sum would be positive. By Farkas'
+lemma, such numbers exist iff no w, b satisfy all constraints. Let z be e^(2 pi i / p). The margins add up to 0 iff, for
+each symbol a, and for each frequency k of S and k = 0 (for the bias),
 
     sum over i with s_i = a, j of l_ij z^(k i)  =  sum over i of l_ia z^(k i).
 
-The numbers are real, and a floating-point solution satisfies no equation exactly. There are three kinds of proof:
+The l_ij are real numbers, and floating-point numbers satisfy these equations only up to rounding. There are three kinds
+of proof:
 
 - `"coincidence"`: S and p have a common divisor, so that two positions with different letters share a state;
 - `"interval"`: all but (n - 1)(d + 1) of the numbers are fixed, for n symbols and dimension d. The remaining numbers
@@ -50,8 +52,8 @@ MAX_CERTIFICATES = 10_000
 class FarkasCertificate(NamedTuple):
     """The positive numbers l_ij, for `pairs` of a position i and a competing symbol j; all other l_ij are 0.
 
-    For kind `"interval"`, numbers are floats, and the last (n - 1)(d + 1) numbers represent the exact solution near
-    them. For kind `"exact"`, numbers are tuples of p fractions, the coefficients of 1, z, z^2, ...
+    For kind `"interval"`, numbers are floats. The last (n - 1)(d + 1) floats stand for the exact solution near them.
+    For kind `"exact"`, numbers are tuples of p fractions, the coefficients of 1, z, z^2, ...
     """
 
     frequencies: Frequencies
@@ -85,7 +87,7 @@ def refute_below(memorization: Memorization | RationalMemorization) -> list[Fark
 
     Raises:
         ValueError: there are more than 10,000 maximal sets.
-        RuntimeError: no certificate was found for one of them.
+        RuntimeError: no certificate was found for one of these sets.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize
@@ -137,7 +139,7 @@ def maximal_sets(period: int, below: int) -> list[Frequencies]:
 
 
 def holds(word: Word, certificate: FarkasCertificate) -> bool:
-    """Return whether the certificate is valid; this check trusts no linear program, and encloses all rounding."""
+    """Return whether a certificate is valid; this check trusts no linear program, and encloses all rounding errors."""
     letters, p = word.letters, word.period
     if not _is_about(word, certificate):
         return False
@@ -156,7 +158,7 @@ def holds(word: Word, certificate: FarkasCertificate) -> bool:
 
 
 def _is_about(word: Word, certificate: FarkasCertificate) -> bool:
-    """Return whether each pair is a position and a competing symbol, and each number has the type of the kind of proof.
+    """Return whether each pair is a position and a competing symbol, and each number has the type for this kind.
 
     Without this check, Python would read negative positions from the end, and accept sums of any length.
     """
@@ -178,7 +180,7 @@ def _is_real(number: Sum, period: int) -> bool:
 
 
 def _coincidence(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
-    # Positions this far apart share a state.
+    # Positions that are this far apart share a state.
     shift = word.period // gcd(*frequencies, word.period)
     letters = word.letters
     for i in range(word.period if shift < word.period else 0):
@@ -226,7 +228,7 @@ def _solution_is_positive(word: Word, certificate: FarkasCertificate) -> bool:
         fixed = np.array([iv.mpf(number) for number in certificate.numbers[: len(certificate.numbers) - size]])
         matrix = columns[:, len(fixed) :]
         right = -(columns[:, : len(fixed)] * fixed).sum(1) + iv.mpf(0)
-        # The order of rows decides only whether elimination succeeds, so midpoints are exact enough for it.
+        # The order of rows decides only whether elimination succeeds, so midpoints are accurate enough for it.
         rows = lu(np.vectorize(lambda entry: float(entry.mid), otypes=[float])(matrix), p_indices=True)[0]
         ordered = np.argsort(rows)
         solution = _solved(matrix[ordered], right[ordered])

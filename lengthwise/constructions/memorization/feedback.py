@@ -7,9 +7,9 @@ from lengthwise.constructions.memorization.words import Word
 
 
 def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
-    """Return a generator of a repeated word of different symbols, with d = 1 and the last symbol's index as state.
+    """Return a generator of a repeated word of different symbols, with d = 1 and the last symbol's index as the state.
 
-    W_h is 0. Let t be the index of the symbol before symbol j. Then y_j = 2 t h - t^2 is largest for the index t
+    W_h is 0. Let t be the index of the symbol before symbol j. The logit y_j = 2 t h - t^2 is the largest logit if t is
     nearest to the state h.
 
     Example:
@@ -52,8 +52,8 @@ def digits(word: Word) -> LinearGenerator:
     ``h' = n h - M j``, has the digits rotated by one. So no word needs more than d = 1. No word of several symbols
     needs less, because a net with d = 0 repeats one symbol.
 
-    W_h = n expands, so an error of h grows n-fold in every step. Integers up to n M are exact, in float64 for p <= 51
-    in base 2.
+    W_h = n expands, so an error of h grows n-fold in every step. The arithmetic of Python's integers is exact. In
+    float64, it is exact for p <= 51 in base 2.
 
     Raises:
         ValueError: the word has only one symbol.

@@ -12,11 +12,10 @@ END = "$"
 """The default symbol that marks the end of a string."""
 
 MAX_STEPS = 10_000_000
-"""The largest number of steps after which all exponentials must be small. The logits of these steps are computed one by
-one."""
+"""The largest number of steps until all exponentials are small. The logits of these steps are computed one by one."""
 
 MAX_DIMENSION = 30
-"""The largest dimension that is tried: rounding hides the read-outs of more exponentials than this."""
+"""The largest dimension that is tried. With more exponentials, rounding hides the read-outs."""
 
 MAX_LENGTH = 1_000
 """The longest string, in symbols."""
@@ -26,7 +25,8 @@ def end_by_period(text: str, *, end: str = END) -> Memorization:
     """Return a generator of ``(text END)^+``, as in the source; the caller stops it at the first END.
 
     Raises:
-        ValueError: the text is empty, contains the end symbol, or is not a word (`memorize`).
+        ValueError: the text is empty, contains the end symbol, has more than 1,000 symbols, or is rejected by
+            `memorize`.
 
     Example:
         >>> memorization = end_by_period("aab")
@@ -44,11 +44,11 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
     """Return a generator of the text and then END indefinitely: W_h is diagonal with different numbers in (0, 1).
 
     Logits are sums of d exponentials and a constant. Such a sum changes its sign at most d times, and the positions of
-    the changes are arbitrary. A binary string with c changes, END included, therefore needs at most d = c. The
-    dimension is the first at which a linear program finds a read-out from states with entries x^(k i), k = 1 ... d,
-    where x^len(text) = 1/2. If each symbol has a single run, d = 1 suffices, because the upper envelope of lines gives
-    the symbols in turn. A check shows that the generator stays at END. Since its state shrinks, a bound on the state's
-    effect on the logits suffices from some step on.
+    the changes are arbitrary. A text of two symbols with c changes of symbol therefore needs d = c, and END needs no
+    further dimension. The dimension is the first at which a linear program finds a read-out from states with entries
+    x^(k i), k = 1 ... d, where x^len(text) = 1/2. If each symbol has a single run, d = 1 suffices, because the upper
+    envelope of lines gives the symbols in turn. A check shows that the generator stays at END. Since its state shrinks,
+    from some step on a bound on the state's effect on the logits suffices.
 
     Raises:
         ValueError: the text is empty, contains the end symbol, or has more than 1,000 symbols; or it changes so often
@@ -58,7 +58,7 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
         >>> generator = end_indefinitely("aaabbc")
         >>> generator.dimension, generator.generate(10)
         (1, 'aaabbc$$$$')
-        >>> end_indefinitely("abab").dimension  # three changes, END included
+        >>> end_indefinitely("abab").dimension  # three changes of symbol
         3
     """
     _check(text, end)
@@ -67,7 +67,7 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
     base = 0.5 ** (1 / len(text))
     for d in range(1, min(len(text), MAX_DIMENSION) + 1):
         eigenvalues = base ** np.arange(1, d + 1)
-        # The last row is the limit of states, at which END must have the largest logit.
+        # The last row is the limit of the states. There, END must also have the largest logit.
         states = np.vander([*(base**i for i in range(len(text) + 1)), 0.0], d + 1, increasing=True)[:, 1:]
         try:
             readout = read_out(letters, states)
@@ -79,13 +79,13 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
         if _stays(generator, len(text), symbols.index(end)):
             return generator
     raise ValueError(
-        f"text: expected a text that float64 can read from sums of exponentials, got {len(text)} symbols with too many "
-        "changes; give a shorter text"
+        f"text: expected a text with fewer changes of symbol, got {len(text)} symbols whose read-out rounding hides in "
+        "float64; give a text with fewer changes"
     )
 
 
 def _stays(generator: LinearGenerator, start: int, end: int) -> bool:
-    """Return whether END follows at every step from `start` on; early logits are computed, and late ones bounded."""
+    """Return whether END follows at every step from `start` on; early logits are computed, and late logits bounded."""
     eigenvalues = np.diag(generator.hidden)
     offsets = np.delete(generator.bias[end] - generator.bias, end)
     if offsets.min() <= 0:

@@ -1,9 +1,10 @@
 """Sets of frequencies that a generator may have, in order of dimension, and bounds without linear programs.
 
-W_h with W_h^p = 1 has eigenvalues e^(2 pi i k / p). In one orbit only one copy of each frequency k matters, k and p - k
-are one rotation, and the bias replaces frequency 0. A generator without feedback is therefore a set S of frequencies
-``1 <= k <= p / 2``. Its dimension d(S) is 2 |S|, minus 1 if p / 2 is in S. Its state turns by 2 pi k / p in the plane
-of each k. If a set of frequencies can be read out, so can every superset.
+W_h with W_h^p = 1 has eigenvalues e^(2 pi i k / p). In one orbit, a second copy of a frequency k adds nothing, k and
+p - k are the same rotation, and the bias replaces frequency 0. Except for its read-out, a generator without feedback is
+therefore a set S of frequencies ``1 <= k <= p / 2``. Its dimension d(S) is 2 |S|, minus 1 if p / 2 is in S. In each
+step, its state turns by 2 pi k / p in the plane of each k. If a word can be read out from a set of frequencies, it can
+also be read out from every larger set that contains this set.
 """
 
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ def orbit(frequencies: Frequencies, period: int) -> Float[np.ndarray, "p d"]:
     for k in frequencies:
         turns = steps * k % period
         angles = 2 * np.pi * turns / period
-        # Half turns exactly: sin(pi) is not 0 in float64.
+        # Half turns are written exactly, because sin(pi) is not 0 in float64.
         columns.append(np.where(2 * turns == period, -1.0, np.cos(angles)))
         if 2 * k != period:
             columns.append(np.where(2 * turns == period, 0.0, np.sin(angles)))
@@ -51,7 +52,7 @@ def orbit(frequencies: Frequencies, period: int) -> Float[np.ndarray, "p d"]:
 
 
 def blocks(frequencies: Frequencies, period: int) -> list[slice]:
-    """Return for each frequency the slice of a state that contains its coordinates."""
+    """Return, for each frequency, the slice of a state that contains the coordinates of this frequency."""
     ends = np.cumsum([0, *(dimension((k,), period) for k in frequencies)])
     return [slice(int(low), int(high)) for low, high in pairwise(ends)]
 
@@ -85,9 +86,9 @@ class Bounds(NamedTuple):
     alternations: Int64[np.ndarray, " U"]
 
     def exclude(self, frequencies: Frequencies) -> bool:
-        """Return whether two symbols alternate more often, at some stride, than functions of these frequencies can.
+        """Return whether two symbols alternate too often, at some stride, for logits with these frequencies.
 
-        A trigonometric polynomial of degree m has at most 2 m zeros.
+        A difference of logits is a trigonometric polynomial, which has at most 2 m zeros if its degree is m.
         """
         return bool((self.alternations > 2 * self.degrees[:, frequencies].max(1)).any())
 
@@ -95,11 +96,11 @@ class Bounds(NamedTuple):
 def bounds(word: Word) -> Bounds:
     """Return bounds on the smallest dimension of a generator without feedback, for a word of at least two symbols.
 
-    *Upper*: at stride u, the logit of a symbol with r runs is a trigonometric polynomial of degree r that is positive
-    on these runs only, and the logit of the symbol with most runs is 0. So twice the second largest number of runs
-    suffices (binary: the number of changes at the best stride), and p - 1 always does. *Lower*: the bound is 1 for
-    period 2, and 2 if at some stride no two symbols cross. Otherwise it is 3, or 4 for odd periods, which have no odd
-    dimension.
+    *Upper*: choose a stride u. The symbol with most runs at this stride gets the logit 0. For any other symbol, with r
+    runs, a trigonometric polynomial of degree r that is positive only on these runs is the logit. So twice the second
+    largest number of runs suffices. For binary words, this is the number of changes at the best stride. A dimension of
+    p - 1 always suffices. *Lower*: the bound is 1 for period 2, and 2 if at some stride no two symbols cross (occur as
+    x .. y .. x .. y). Otherwise it is 3, or 4 for odd periods, which have no odd dimension.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -123,6 +124,6 @@ def bounds(word: Word) -> Bounds:
 
 
 def _folded(multiples: Int64[np.ndarray, "..."], period: int) -> Int64[np.ndarray, "..."]:
-    """Return the frequencies from 0 to p / 2 with the same rotations as the given k: k modulo p, or -k modulo p."""
+    """Return, for each given k, the frequency from 0 to p / 2 with the same rotation: k modulo p, or -k modulo p."""
     folded: np.ndarray = np.minimum(multiples % period, -multiples % period)
     return folded

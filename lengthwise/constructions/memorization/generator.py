@@ -22,7 +22,7 @@ class LinearGenerator(NamedTuple):
         'ababa'
 
     Source: "update on rnn memorization" (20 November 2023), its definition.
-    Differs from the source: h_1 is given, as the note assumes; complex logits are reduced to their real part; ties are
+    Differs from the source: h_1 is given, as the note assumes; logits are the real parts of complex numbers; ties are
         errors.
     """
 
@@ -42,7 +42,7 @@ class LinearGenerator(NamedTuple):
         """Return the states h_1 ... h_count if W_x = 0, by iteration in the arithmetic of the generator's arrays."""
         if self.inputs is not None:
             raise ValueError(
-                "inputs: expected None, got W_x, with which states depend on the output; call generate instead"
+                "inputs: expected None, got a W_x, so the states depend on the output; call generate instead"
             )
         states = np.empty((count, self.dimension), np.result_type(self.hidden, self.first))
         state = self.first

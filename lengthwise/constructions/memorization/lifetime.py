@@ -49,8 +49,8 @@ def with_rounded_hidden(generator: LinearGenerator, precision: Precision) -> Lin
 class Lifetime(NamedTuple):
     """A generator's first step with a wrong symbol, counted from 1; None if all symbols up to `horizon` are right.
 
-    `horizon` is inf if rounding changes no entry of W_h. Then only the rounding of states, which is neglected here, can
-    cause a wrong symbol.
+    `horizon` is inf if rounding changes no entry of W_h. In this case, only the rounding of states, which is neglected
+    here, can cause a wrong symbol.
     """
 
     first_wrong: int | None
@@ -61,18 +61,18 @@ def angle_formula(period: int, drift: float) -> float:
     """Return (pi / p) / |drift|: the step at which a plane that drifts by an angle per step has drifted half an edge.
 
     The edge is an edge of the regular p-gon of states. From this step on, a state is beyond the middle of the edge
-    towards which it drifts, and beyond a decision line there. Suppose that a word has one plane and threshold 0. The
-    first wrong symbol is then at the first later step whose state has a different letter next to it, on the side of the
-    drift. For 0^h 1^h, such states are at the last letters of runs if the plane turns too far. If it turns too little,
-    they are at the first letters of runs. The wait is less than h steps.
+    towards which it drifts, and beyond a decision line through this middle. Suppose that a word has one plane and
+    threshold 0. The first wrong symbol is then at the first later step whose state has a neighbor with a different
+    letter on the side of the drift. For 0^h 1^h, such states are at the last letters of runs if the plane turns too
+    far. If it turns too little, they are at the first letters of runs. The wait for such a state is less than h steps.
     """
     return math.pi / period / abs(drift) if drift else math.inf
 
 
 def drifts(memorization: Memorization, precision: Precision) -> list[tuple[float, float]]:
-    """Return for each frequency the error of its plane after one step with rounded W_h: an angle and a power of e.
+    """Return, for each frequency, the error of one step with rounded W_h: an angle, and the logarithm of a factor.
 
-    A block [[c, -s], [s, c]] of the rounded W_h is a rotation by another angle and a scaling, with eigenvalue c + i s.
+    A block [[c, -s], [s, c]] of the rounded W_h rotates by a different angle and scales, with eigenvalue c + i s.
     The errors are as small as a rounding error, so they are computed with 50 digits.
 
     Example:
@@ -107,9 +107,9 @@ def fastest_formula(memorization: Memorization, precision: Precision) -> float:
 def predicted_lifetime(memorization: Memorization, precision: Precision) -> Lifetime:
     """Return the first step whose symbol is wrong if entries of W_h are rounded, and states and read-out are exact.
 
-    After i steps the plane of frequency k has turned i dtheta_k too far and grown by rho_k^i (`drifts`). The first
-    131,072 steps are enumerated. For later steps, the logit margin at each position of the word is treated as a smooth
-    function of i. The margin's first zero is found on a grid and by bisection, as long as states neither overflow nor
+    After i steps, the plane of frequency k has turned too far by i dtheta_k and has grown by rho_k^i (`drifts`). The
+    first 131,072 steps are enumerated. For later steps, the logit margin at each position of the word is treated as a
+    smooth function of i. A grid and bisection find the margin's first zero, as long as states neither overflow nor
     vanish in float64. For one plane and threshold 0, the result is `angle_formula` plus the wait that its docstring
     describes.
 
@@ -121,7 +121,7 @@ def predicted_lifetime(memorization: Memorization, precision: Precision) -> Life
     rates, p = np.array(drifts(memorization, precision)).reshape(-1, 2), memorization.word.period
     if not np.abs(rates).max(initial=0.0):
         return Lifetime(None, math.inf)
-    # A rate of 0 limits nothing: its horizon is infinite.
+    # A rate of 0 sets no limit: its horizon is infinite.
     with np.errstate(divide="ignore"):
         horizon = float((np.array([MAX_DRIFT, MAX_LOG]) / np.abs(rates).max(0)).min())
     margin = _LogitMargin(memorization, rates)

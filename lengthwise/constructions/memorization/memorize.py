@@ -63,13 +63,14 @@ def memorize(
     Sets are tried in order of dimension. The generator has the widest margin of the first set that can be read out.
     With `robust`, it has the widest margin of all sets of dimension d_min, or up to `max_dimension`.
 
-    The restriction to W_h^p = 1 loses nothing, even if the states of another W_h grow, decay or tie. If states are
-    averaged over steps that are p apart, part by part in the order of growth, only frequencies k / p are left. The
-    averaged states generate the same word (docs/memorization.md, "The smallest dimension").
+    The restriction to W_h^p = 1 loses nothing. With another W_h, states may grow or decay, and the fastest-growing
+    parts of logits may tie. Average these states over steps that are p apart, part by part in the order of growth. Then
+    only frequencies k / p are left, and the averaged states generate the same word (docs/memorization.md, "The smallest
+    dimension").
 
     Raises:
-        ValueError: the text is not a word (`parse_word`), its linear programs are too large, it needs more than
-            `max_dimension` dimensions, or `max_dimension` is above 999, the most that any word needs.
+        ValueError: the text is not a word (`parse_word`), its linear programs are too large, it needs (or the search
+            needs) more than `max_dimension` dimensions, or `max_dimension` is above 999, the most that any word needs.
 
     Example:
         >>> memorization = memorize("abacabad")
@@ -98,7 +99,7 @@ def memorize(
     if max_dimension is not None and max_dimension < upper:
         raise ValueError(
             f"max_dimension: expected at least {upper}, which is enough for {word.text!r}, got {max_dimension}; the "
-            f"search did not find within its budget whether fewer than {upper} are enough"
+            "search ended before it could tell whether fewer dimensions are enough"
         )
     dimensions = range(upper, min(max_dimension or upper, word.period - 1) + 1) if robust else ()
     frequencies, best = _widest(word, smallest, wider, dimensions)
@@ -128,9 +129,9 @@ def _check_programs(word: Word, upper: int) -> None:
 
 
 class _Search:
-    """A search through sets of frequencies that no bound excludes, by rising dimension, until the budget is used up.
+    """A search through sets of frequencies that no bound excludes, in order of dimension, until the budget is used up.
 
-    The caller reports the number of programs that it solves through `count`. `reached` is the dimension of the last
+    The caller reports the linear programs that it solves by calling `count`. `reached` is the dimension of the last
     set.
     """
 
@@ -160,13 +161,13 @@ class _Search:
                     yield frequencies
 
     def count(self, programs: int) -> None:
-        """Add a number of linear programs that were solved for the last set."""
+        """Count linear programs that were solved for the last set."""
         self.programs += programs
         self.entries += programs * num_entries(len(self.word.symbols), self.word.period, self.reached)
 
 
 def _first(word: Word, search: _Search) -> Frequencies:
-    """Return the first set that can be read out, or the bounds' sufficient set if the search ends without one."""
+    """Return the first set that can be read out, or the sufficient set of `Bounds` if the search finds none."""
     for frequencies in search.sets(range(search.known.lower, search.known.upper)):
         search.count(1)
         if read_out(word.letters, orbit(frequencies, word.period)) is not None:
@@ -202,7 +203,7 @@ def _constant(word: Word) -> LinearGenerator:
 
 
 def _assemble_weights(word: Word, frequencies: Frequencies, best: WidestMargin) -> LinearGenerator:
-    """Return the generator with these frequencies, with planes scaled for the widest margin; states have norm 1."""
+    """Return the generator with these frequencies, its planes scaled for the widest margin; states have norm 1."""
     p = word.period
     d = dimension(frequencies, p)
     scales = np.sqrt(best.norms / best.cost)

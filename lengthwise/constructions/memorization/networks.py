@@ -16,8 +16,8 @@ SCALE = 2.0**-20
 def as_linear_rnn(generator: LinearGenerator, dtype: torch.dtype = torch.float64) -> LinearRNNGenerator:
     """Return a real generator of d >= 1 as a model with the same weights, whose START leads from h_0 = 0 to h_1.
 
-    Weights are rounded to `dtype`. If a word needs numbers with more digits, as `digits` with many symbols does, the
-    model generates another word.
+    Weights are rounded to `dtype`. If the generator needs numbers with more digits, as `digits` does for long words,
+    the model generates a different word.
 
     Raises:
         ValueError: the generator has complex numbers, no dimension, or numbers that float64 cannot represent.
@@ -43,12 +43,13 @@ def as_linear_rnn(generator: LinearGenerator, dtype: torch.dtype = torch.float64
 def as_elman(generator: LinearGenerator, activation: Literal["relu", "tanh"], count: int) -> RNN:
     """Return a standard RNN, h_i = f(W_h h_{i-1} + W_x x_i + b_h), with the same output and dimension.
 
-    *ReLU* is the identity on positive numbers. With a shift c by which the first `count` states become positive,
+    *ReLU* is the identity on positive numbers. A shift c makes the first `count` states positive. The shifted state
     h' = h + c satisfies h'_i = W_h h'_{i-1} + W_x x_i + (c - W_h c). The only new parameter is the bias b_h, and b_y
     becomes b_y - W_y c.
 
     *tanh* is the identity near 0, up to a relative error of x^2 / 3. So states and W_x are scaled by 2^-20, and W_y by
-    2^20. A step shrinks the state by 3e-13, so the output is correct for a long time, but not indefinitely.
+    2^20. Each step shrinks the state by about 3e-13 of its size, so the output is correct for a long time, but not
+    indefinitely.
 
     Every x_i is one-hot, so b_h is added to all columns of W_x. A softmax after the logits would change no argmax.
 
@@ -79,7 +80,7 @@ def as_elman(generator: LinearGenerator, activation: Literal["relu", "tanh"], co
 
 
 def _shift(generator: LinearGenerator, count: int) -> np.ndarray:
-    """Return numbers that make any of the first `count` states positive when they are added to it."""
+    """Return a vector that makes each of the first `count` states positive when it is added to the state."""
     if generator.inputs is None:
         states = generator.states(count)
     else:
@@ -97,7 +98,7 @@ def _check(generator: LinearGenerator) -> None:
         raise ValueError("generator: expected at least one dimension, got 0; a word of one symbol needs no states")
     if np.iscomplexobj(generator.hidden):
         raise ValueError(
-            "generator: expected real numbers, got complex numbers; give the rotation of the plane instead"
+            "generator: expected real numbers, got complex numbers; give a generator that rotates a real plane instead"
         )
 
 
@@ -107,7 +108,7 @@ def _write(parameter: torch.Tensor, numbers: np.ndarray) -> None:
         rounded = np.asarray(numbers, np.float64)
     except OverflowError:
         raise ValueError(
-            "generator: expected numbers that float64 can represent, got larger numbers; make the word by the "
-            "generator itself"
+            "generator: expected numbers that float64 can represent, got larger numbers; call the method generate of "
+            "the generator instead"
         ) from None
     parameter.copy_(torch.from_numpy(rounded))

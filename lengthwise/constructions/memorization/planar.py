@@ -10,11 +10,11 @@ from lengthwise.constructions.memorization.words import Word, at_stride, check_w
 def planar(word: Word) -> LinearGenerator:
     """Return a generator with d = 2 of any word of period p >= 3 that is non-crossing at a stride u, by nested spans.
 
-    At that stride no two symbols cross. The symbols, each with the span from its first to its last position, are
-    therefore a forest under the symbol at position 0, whose logit is 0. For any other symbol x, a chord cuts off
-    exactly the span of x. With g_x the signed distance beyond this chord, y_x = y_parent(x) + g_x. At any position, g
-    is positive for all ancestors of the position's symbol. It is negative for the first symbol on any other path down
-    the forest, and for all symbols below that symbol.
+    The span of a symbol goes from its first to its last position. At stride u no two symbols cross, so two spans are
+    nested or disjoint. The symbols are therefore a tree whose root is the symbol at position 0, with logit 0. For any
+    other symbol x, a chord of the circle cuts off exactly the span of x. Let g_x be the signed distance of the state
+    beyond this chord. Then y_x = y_parent(x) + g_x. At any position, g is positive for the position's symbol and its
+    ancestors, and negative for all other symbols (except the root, which has no g).
 
     W_h turns by 2 pi v / p with u v = 1 modulo p.
 
@@ -27,7 +27,7 @@ def planar(word: Word) -> LinearGenerator:
         'abacabac'
 
     Source: "update on rnn memorization", section "How small can we make d?", for two symbols in two runs.
-    Differs from the source: here every word for which d = 2 is possible is covered.
+    Differs from the source: this function covers every word for which d = 2 is possible.
     """
     check_word(word)
     p = word.period

@@ -1,9 +1,9 @@
 """Generators with a rational W_h: the dimensions of matrices of order p, and read-outs from integer companion matrices.
 
 The minimal polynomial of a rational matrix of finite order p is a product of different cyclotomic polynomials Phi_j,
-j in J, with least common multiple p. Its dimension is sum phi(j), and its frequencies are all k with p / gcd(k, p) in
-J. A rational matrix that has one primitive j-th root of unity as an eigenvalue has all of them. The bias replaces
-j = 1.
+j in J, and the least common multiple of J is p. The smallest such matrix has dimension sum phi(j). Its frequencies are
+all k with p / gcd(k, p) in J, because a rational matrix that has one primitive j-th root of unity as an eigenvalue has
+all of them. The bias replaces j = 1.
 """
 
 from collections.abc import Iterator
@@ -35,8 +35,8 @@ MAX_DIVISORS = 18
 def psi(order: int) -> int:
     """Return the smallest dimension in which a rational matrix has order p.
 
-    This dimension is the sum of phi(q) over prime powers q || p, q != 2. A single factor 2 costs nothing, since -1
-    times a matrix of odd order q has order 2 q; psi(2) = 1.
+    This dimension is the sum of phi(q) over the prime powers q != 2 in the factorization of p. A single factor 2 costs
+    nothing, because -1 times a matrix of odd order q has order 2 q. The exception is psi(2) = 1.
 
     Example:
         >>> [psi(p) for p in (1, 2, 3, 4, 5, 8, 12, 30)]
@@ -53,11 +53,11 @@ def psi(order: int) -> int:
 
 
 class RationalMemorization(NamedTuple):
-    """The smallest generator of a word with a rational W_h, which here is an integer matrix; `orders` are J.
+    """The smallest generator of a word with a rational W_h that was found; here W_h is an integer matrix.
 
-    `order_dimension` is psi(p), which suffices for a matrix of order p but may not suffice for the word. All numbers
-    are integers. The smallest dimension is at least `lower`, and equal to `lower` unless the search ended early.
-    `programs` counts the linear programs that were solved.
+    `orders` is the set J of the orders of its eigenvalues. `order_dimension` is psi(p), which suffices for a matrix of
+    order p but may not suffice for the word. All numbers are integers. The smallest dimension is at least `lower`, and
+    equal to `lower` unless the search ended early. `programs` counts the linear programs that were solved.
     """
 
     word: Word
@@ -77,13 +77,14 @@ def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: 
     """Return the smallest generator of ``(text)^+`` with W_x = 0 and a rational W_h.
 
     Sets J of divisors are tried in order of dimension. W_h is block-diagonal with the companion matrices of Phi_j, and
-    h_1 is the first unit vector of each block. W_y is rounded to integers that give every letter a positive margin, so
-    that no step of the generator rounds anything. If the period has too many divisors, the budget ends, or linear
-    programs become too large, the generator is `simplex`, which has all orders but 1.
+    h_1 is the sum of the first unit vectors of all blocks. W_y is rounded to integers that give every letter a positive
+    margin, so no step of the generator rounds anything. If the period has too many divisors, the budget ends, or linear
+    programs become too large, the generator is `simplex`, which has all orders except 1.
 
     Raises:
-        ValueError: the text is not a word (`parse_word`), it needs more than `max_dimension` dimensions, or
-            `max_dimension` is above 999, the most that any word needs.
+        ValueError: the text is not a word (`parse_word`), it needs (or the generator that was found needs) more than
+            `max_dimension` dimensions, or `max_dimension` is above 999, the most that any word needs.
+        RuntimeError: a linear program fails, or no integer weights below 2^52 read the word out.
 
     Example:
         >>> memorization = memorize_rationally("00000111")
@@ -91,7 +92,7 @@ def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: 
         (4, (8,), [[0, 0, 0, -1], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
 
     Source: "update on rnn memorization", section "How small can we make d?".
-    Differs from the source: the source shows only that no rational 3 x 3 matrix has order 8, and reads nothing out.
+    Differs from the source: the source shows only that no rational 3 x 3 matrix has order 8, and gives no read-out.
     """
     word = parse_word(text)
     check_max_dimension(max_dimension)
@@ -104,8 +105,8 @@ def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: 
         )
     if max_dimension is not None and max_dimension < best.dimension:
         raise ValueError(
-            f"max_dimension: expected at least {best.dimension}, got {max_dimension}; whether {word.text!r} needs "
-            f"more than {best.lower} with a rational matrix was not settled within the budget"
+            f"max_dimension: expected at least {best.dimension}, got {max_dimension}; the search ended before it could "
+            f"tell whether {word.text!r} needs more than {best.lower} dimensions with a rational matrix"
         )
     return best
 
@@ -162,7 +163,7 @@ def frequencies_of(orders: tuple[int, ...], period: int) -> Frequencies:
 
 
 def companion_blocks(orders: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return the block-diagonal matrix of the companions of Phi_j, and the sum of the blocks' first unit vectors."""
+    """Return the block-diagonal matrix of companions of Phi_j, and the sum of the first unit vectors of its blocks."""
     sizes = [_degree(j) for j in orders]
     hidden, first = np.zeros((sum(sizes),) * 2, int), np.zeros(sum(sizes), int)
     start = 0
@@ -174,11 +175,14 @@ def companion_blocks(orders: tuple[int, ...]) -> tuple[Array, Array]:
 
 
 MAX_WEIGHT = 2**52
-"""The bound on a read-out's integers: below it, float64 represents all logits exactly."""
+"""The bound on the integers in a read-out. Below it, float64 represents all logits exactly."""
 
 
 def _assemble_weights(word: Word, orders: tuple[int, ...]) -> LinearGenerator:
-    """Return the generator with these orders; the smallest power of two that keeps every margin scales its read-out."""
+    """Return the generator with these orders, and with a read-out in integers.
+
+    The smallest power of two that keeps every margin positive scales the read-out before it is rounded.
+    """
     hidden, first = companion_blocks(orders)
     bare = LinearGenerator(hidden, np.zeros((1, len(first)), int), np.zeros(1, int), first, word.symbols)
     if word.period == 1:
@@ -194,4 +198,4 @@ def _assemble_weights(word: Word, orders: tuple[int, ...]) -> LinearGenerator:
         if (logits.argmax(1) == word.letters).all() and (in_order[:, -1] > in_order[:, -2]).all():
             return bare._replace(readout=weights, bias=bias)
         scale *= 2
-    raise RuntimeError(f"word: no integers below {MAX_WEIGHT:,} read {word.text!r} out of these states")
+    raise RuntimeError(f"word: found no integer weights below {MAX_WEIGHT:,} that read {word.text!r} from its states")

@@ -70,10 +70,10 @@ def read_out(letters: Letters, orbit: Orbit) -> Readout | None:
 
 
 def _scaled(letters: Letters, orbit: Orbit, unknowns: Float[np.ndarray, " k"]) -> Readout:
-    """Return the read-out scaled to a smallest margin of 1; raise an error if rounding could make a margin 0."""
+    """Return the read-out scaled to a smallest margin of 1; raise an error if a margin may be only a rounding error."""
     free = unknowns.reshape(-1, orbit.shape[1] + 1)
     parameters = np.concatenate([free, np.zeros((1, free.shape[1]))])
-    # Differences of logits stay, and the squared differences of all pairs sum to n |W|^2 (`_with_norms`).
+    # Differences of logits stay the same. With mean 0, the squared differences of pairs sum to n |W|^2 (`_with_norms`).
     parameters = parameters - parameters.mean(0)
     positions, competitors = pairs(letters)
     logits = orbit @ parameters[:, :-1].T + parameters[:, -1]
@@ -85,10 +85,11 @@ def _scaled(letters: Letters, orbit: Orbit, unknowns: Float[np.ndarray, " k"]) -
 
 
 def dual_weights(letters: Letters, orbit: Orbit, *, spread: bool) -> Float[np.ndarray, " m"] | None:
-    """Return weights >= 0 for `pairs`, not all 0, with which the `constraints` add up to 0, or None.
+    """Return weights >= 0 for `pairs`, not all 0, with which the `constraints` add up to 0, or None if there are none.
 
-    By Farkas' lemma no read-out then exists. The weights hold up to rounding. With `spread`, a weight is at least 1 if
-    it is positive in some solution; otherwise the weights are a vertex of the polytope, so few of them are positive.
+    If such weights exist, no read-out exists, by Farkas' lemma. The weights are exact only up to rounding. With
+    `spread`, a weight is at least 1 if it is positive in some solution. Without `spread`, the weights are a vertex of
+    the polytope of solutions, so few of them are positive.
     """
     from scipy.optimize import linprog
 
@@ -135,8 +136,8 @@ MAX_ROUNDS = 200
 """The largest number of cutting-plane rounds; `WidestMargin.lower_bound` shows how close the result is."""
 
 MAX_TOTAL_ENTRIES = 10_000_000
-"""The largest number of entries in the constraints of all rounds together. It ends the search earlier for large
-programs."""
+"""The largest number of entries in the constraints of all rounds together. For large programs, it limits the number of
+rounds."""
 
 GAP = 1e-6
 """The relative distance between cost and lower bound at which no further round is run."""
@@ -145,15 +146,15 @@ GAP = 1e-6
 def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> WidestMargin | None:
     """Return the read-out that tolerates the largest change of unit states, by a group lasso over frequencies, or None.
 
-    A block of the state may be scaled by r_k and its weights by 1 / r_k, with sum_k r_k^2 = 1. Let V_k be the
-    differences of weights on block k between all pairs of symbols, at margin 1. The best scales are then
-    r_k^2 = |V_k| / sum |V|. With Frobenius norms, 1 / sum_k |V_k| is then the distance of a state from the region of
-    another symbol if there are two symbols. For more symbols, it is a lower bound. Kelley's cutting planes minimize
-    sum_k |V_k|. Each round is a linear program in which |V_k| >= <G, V_k> for a few G of norm 1, and its value is a
-    lower bound.
+    Block k of the state may be scaled by r_k, and its weights by 1 / r_k, with sum_k r_k^2 = 1. Let V_k be the
+    differences of weights on block k between all pairs of symbols, at margin 1. The best scales are
+    r_k^2 = |V_k| / sum_j |V_j|, with Frobenius norms. For two symbols, 1 / sum_k |V_k| is then the distance of the
+    nearest state from the region of the other symbol. For more symbols, it is a lower bound on this distance. Kelley's
+    cutting planes minimize sum_k |V_k|. Each round is a linear program in which |V_k| >= <G, V_k> for a few G of norm
+    1, and its value is a lower bound on the minimum.
 
     Source: second-order cone program of the group lasso, Yuan and Lin (2006).
-    Differs from the source: constraints of a margin instead of a squared loss.
+    Differs from the source: the program has margin constraints instead of a squared loss.
     """
     from scipy.optimize import linprog
 
@@ -186,7 +187,7 @@ def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Widest
 
 
 def _with_norms(readout: Readout, blocks: list[slice]) -> WidestMargin:
-    """Return the read-out with its cost; as weights have mean 0, the squared differences of pairs sum to n |W|^2."""
+    """Return the read-out with its norms; since weights have mean 0, squared differences of pairs sum to n |W|^2."""
     n = len(readout.bias)
     norms = np.array([np.sqrt(n) * np.linalg.norm(readout.weights[:, block]) for block in blocks])
     return WidestMargin(readout, norms, lower_bound=0.0, programs=0)

@@ -52,7 +52,7 @@ def parse_word(text: str) -> Word:
     check_kind("word", text, str, "a text")
     if not text:
         raise ValueError("word: expected at least one symbol, got an empty word; give the word to repeat")
-    # A text occurs in its square, after the start, first at its primitive period.
+    # In the text written twice, its first occurrence after the start is at its primitive period.
     period = (text + text).find(text, 1)
     root = text[:period]
     symbols = tuple(sorted(set(root)))
@@ -75,7 +75,7 @@ def check_word(word: object) -> None:
 
 
 def binary_words(period: int) -> Iterator[Word]:
-    """Yield words of two symbols with this period, one for all words that are equal up to rotation and symbol exchange.
+    """Yield the words of two symbols with this period, one for each class under rotation and exchange of symbols.
 
     Example:
         >>> [word.text for word in binary_words(4)]
@@ -118,10 +118,10 @@ def num_runs(letters: Int64[np.ndarray, " p"]) -> Int64[np.ndarray, " n"]:
 
 
 def alternations(letters: Int64[np.ndarray, " p"]) -> int:
-    """Return the largest number of changes around the circle between two symbols if all other symbols are left out.
+    """Return the largest number of changes between two symbols around the circle, with all other symbols left out.
 
     There is a change from x to y at every y before which x occurred more recently than y. Around a circle, there are as
-    many changes back. The definition, pair by pair, is in the tests.
+    many changes from y to x. A test compares this function with the definition, pair by pair.
 
     Example:
         >>> alternations(np.array([0, 1, 0, 2])), alternations(np.array([0, 1, 2, 0, 1, 2]))
@@ -151,8 +151,8 @@ def non_crossing_stride(letters: Int64[np.ndarray, " p"]) -> int | None:
 
 
 MAX_PERIOD = 32
-"""The longest word, in letters, for which contracting nets are decided exactly. Each pair of a 1 and a 0 has a
-polynomial whose degree grows with the word."""
+"""The longest word, in letters, for which it is decided exactly whether a contracting net exists. Each pair of a 1 and
+a 0 has a polynomial whose degree grows with the word."""
 
 
 def check_binary(word: Word, longest: int | None = None) -> None:
