@@ -13,9 +13,10 @@ Settings = Mapping[str, Any]
 class GoalPreset(NamedTuple):
     """The changes for training a model until it reaches a goal: changes of `train`, and changes of the model.
 
-    `models` contains the changes of each attempt to the model's settings; after the last entry, the first is used
-    again. `sized_by_answers` names settings that count states, each of which gives one answer. Such a setting is raised
-    to at least the number of the task's answers. An attempt that then equals an earlier attempt is left out.
+    `models` contains the changes to the model's settings for each attempt. After the last entry, attempts begin again
+    with the first entry. `sized_by_answers` names settings that count states, each of which gives one answer. Such a
+    setting is raised to at least the number of the task's answers. An attempt that then equals an earlier attempt is
+    left out.
     """
 
     train: Settings
@@ -78,7 +79,7 @@ EVERY_PREFIX: Settings = MappingProxyType(
         "supervision": "prefix",
     }
 )
-"""Settings that supervise every prefix of strings of 39 and 40 symbols, so that shorter strings are also learned."""
+"""Settings that supervise every prefix of strings of 39 or 40 symbols, so that shorter strings are also learned."""
 
 TORCH_ADAM: Settings = MappingProxyType(
     {
@@ -92,4 +93,4 @@ TORCH_ADAM: Settings = MappingProxyType(
         "clip_ratio": 0.0,
     }
 )
-"""Adam with torch's defaults at a constant rate, without clipping."""
+"""Adam with torch's default betas, at a constant learning rate, without clipping."""

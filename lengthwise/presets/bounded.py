@@ -10,14 +10,14 @@ NOISE = 2.0
 
 @PRESETS.register("bounded")
 class Bounded(Preset):
-    """Noise between the layers of a `transformer` of width 16 with one head, for bounds on attention at large lengths.
+    """Noise between layers, so that attention can be bounded at large lengths, for a `transformer` with one head.
 
-    Each step reads 64 strings of one length up to 40, and all of their prefixes have answers. Every layer has to
-    tolerate the noise of the layers below it, so its result changes little over the enclosures of its inputs. Muon
-    moves the scores of different symbols further apart than Adam does, so that attention still separates these symbols
-    in longer strings. When the loss is below 0.01, 800 steps follow. Training gives up if the loss has not fallen by a
-    tenth for 400 steps. With a goal, nets of one layer and then of two layers are trained in turn, each first without
-    positions and then with T5's positions.
+    The net has width 16. Each step reads 64 strings of one length up to 40, and all of their prefixes are supervised.
+    Every layer has to tolerate the noise of the layers below it, so its output changes little within the intervals that
+    a proof computes for its inputs. Muon moves the scores of different symbols further apart than Adam does, so that
+    attention still separates these symbols in longer strings. After the loss has fallen below 0.01, 800 steps follow.
+    Training gives up if the loss has not fallen by a tenth for 400 steps. With a goal, nets of one layer and then of
+    two layers are trained in turn, each first without position encodings and then with T5's.
 
     Source: ours.
     """

@@ -1,4 +1,4 @@
-"""The preset of grid recurrences: lengths grow, each after the previous one is learned."""
+"""The preset for grid recurrences, with lengths that grow, each after the previous length is learned."""
 
 from types import MappingProxyType
 
@@ -7,7 +7,7 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, GoalPreset, Preset
 
 @PRESETS.register("growing-grid")
 class GrowingGrid(Preset):
-    """2,000 steps at lengths that grow from the shortest to 12 letters, each after the previous one is learned.
+    """2,000 steps at lengths that grow from the shortest to 12 letters, each after the previous length is learned.
 
     The learning rate of Adam is a hundred times the usual rate, because parameters are logits of a table. Training ends
     with a finite rule, whose loss on a training string is either 0 or more than 1. With a goal, the temperature falls

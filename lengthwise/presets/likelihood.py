@@ -16,7 +16,7 @@ answer."""
 class Likelihood(Preset):
     """Baum-Welch steps for a `block-linear-rnn` that is a hidden Markov model and ends as a finite machine.
 
-    Each step reads 64 strings of 39 and 40 symbols, and computes the expected numbers of transitions and answers, given
+    Each step reads 64 strings of 39 or 40 symbols, and computes the expected numbers of transitions and answers, given
     all answers in the strings. 100 steps are enough for most tasks. With a goal, nets of 64, 128, 256 and 512 states
     are trained in turn, each until the loss is below 0.0002 or stops falling.
 

@@ -10,7 +10,7 @@ class LoopedLengths(Preset):
     """Looped transformers that run one loop for each symbol, trained on strings of at most 12 symbols.
 
     There are no position encodings, and every loop gets the input again. Lengths grow from 1, each after the previous
-    one is learned. Every prefix is supervised after its own number of loops. Gates begin open, because with closed
+    length is learned. Every prefix is supervised after its own number of loops. Gates begin open, because with closed
     gates the same number of steps learns parity of only about four symbols.
 
     Source: Fan et al., "Looped transformers for length generalization" (ICLR 2025): loops, positions, injection and

@@ -11,7 +11,8 @@ class Machine(Preset):
 
     The rate is high because parameters are logits. The net is one block of 128 states, and its answer is a mixture of
     the answers of states. With a goal, nets of 16, 64, again 64, and 128 states are trained in turn on strings of 1 to
-    40 symbols. Each takes at most 2,000 steps until the loss is below 0.002, then 800 steps in which states contract.
+    40 symbols. Each net takes at most 2,000 steps until the loss is below 0.002, and then 800 steps in which states
+    contract.
 
     Source: ours.
     """

@@ -5,7 +5,7 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 
 @PRESETS.register("plain")
 class Plain(Preset):
-    """Preset `fast` without pads and noise, for models with hidden matrices, because its optimizer Muon needs them.
+    """Preset `fast` without pads and noise, for models with hidden weight matrices, which its optimizer Muon needs.
 
     Source: ours.
     """

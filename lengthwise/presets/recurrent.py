@@ -7,9 +7,9 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset
 
 @PRESETS.register("recurrent")
 class Recurrent(Preset):
-    """AdamW on all prefixes of strings of 39 and 40 symbols, for any model that reads symbols.
+    """AdamW on all prefixes of strings of 39 or 40 symbols, for any model that reads symbols.
 
-    Decays of `mamba` are signed: nets with positive decays forget, and do not learn parity.
+    Decays of `mamba` are signed, because nets with positive decays forget and do not learn parity.
 
     Source: ours; prefixes are supervised as in the code of Fan et al. (2024).
     """

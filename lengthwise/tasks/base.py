@@ -57,7 +57,9 @@ def _checks_draw(sample: Sample) -> Sample:
     @wraps(sample)
     def checked(self: "Task", batch_size: Any, length: Any, generator: Any) -> Batch:
         if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or int(batch_size) < 1:
-            raise ValueError(f"batch_size: expected a whole number of at least 1, got {batch_size!r}; give one")
+            raise ValueError(
+                f"batch_size: expected a whole number of at least 1, got {batch_size!r}; give such a number"
+            )
         self.check_length(length)
         # Without a generator, torch would draw from its global one, and no seed would give the same batch again.
         check_kind("generator", generator, torch.Generator, "a torch.Generator")
@@ -103,7 +105,7 @@ class Task(Description, ABC):
     named_by: ClassVar[tuple[str, ...]] = ()
     """Fields that tables add to the task's name, even at their defaults."""
     titled: ClassVar[tuple[str, ...]] = ()
-    """Fields that tables replace by the `title`, if there is one; the title is not part of a run's id."""
+    """Fields that tables replace by the `title`, if a title is set; the title is not part of a run's id."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **settings: Any) -> None:
@@ -147,11 +149,11 @@ class Task(Description, ABC):
         """Raise a ValueError that names the nearest legal lengths unless `length` is legal."""
         # True and False are rejected separately, because Python counts them among whole numbers.
         if not isinstance(length, Integral) or isinstance(length, bool):
-            raise ValueError(f"length: expected a whole number, got {length!r}; give one")
+            raise ValueError(f"length: expected a whole number, got {length!r}; give such a number")
         if length >= 1 and self.is_legal_length(length):
             return
         around = [n for n in range(max(1, length - 3), max(1, length) + 4) if self.is_legal_length(n)]
-        # If nothing nearby is legal, the longest legal length below still helps.
+        # If no length nearby is legal, the message names the longest legal length below this one.
         around = around or list(islice(filter(self.is_legal_length, range(min(length, MAX_NAMED_LENGTH), 0, -1)), 1))
         raise ValueError(f"length: {self.name} has no strings of length {length}; legal lengths near it: {around}")
 
@@ -244,9 +246,9 @@ class MachineTask(OracleTask):
 class RegularTask(MachineTask):
     """A task that a finite machine solves, prefix by prefix.
 
-    `prefix_exchangeable` is True if every prefix of a sample is distributed as a sample of the prefix's length. The
-    field is True if symbols are independent, and False if half of the strings are drawn from a language. If it is
-    False, one pass over a long string must not replace the evaluations at shorter lengths.
+    `prefix_exchangeable` is True if every prefix of a sample has the same distribution as a sample of the prefix's
+    length. The field is True if symbols are independent, and False if half of the strings are drawn from a language. If
+    it is False, one pass over a long string must not replace the evaluations at shorter lengths.
     """
 
     prefix_exchangeable: ClassVar[bool]

@@ -1,4 +1,4 @@
-"""Scores of shallow baselines: the likeliest answer, and the likeliest answer for each value of a cheap feature."""
+"""Scores of shallow baselines: the likeliest answer, and guesses from features and counts that are cheap to compute."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -99,9 +99,9 @@ def logistic_guesses(
 ) -> Int64[Tensor, " N"]:
     """Return the answers, 0 or 1, that a logistic regression on `known` guesses for other counts.
 
-    The regression minimizes -sum log p(answer) + |w|^2 / 2 over weights w of standardized counts and a bias, by
-    `FITTING_STEPS` steps. No step raises the objective, because the curvature of a logistic loss is at most a quarter
-    of the curvature of a squared loss.
+    The regression minimizes -sum log p(answer) + |w|^2 / 2 over weights w of standardized counts and a bias, in
+    `FITTING_STEPS` steps. Each step minimizes a quadratic upper bound on the objective. So no step raises the
+    objective: the curvature of a logistic loss is at most a quarter of the curvature of a squared loss.
 
     Source: Boehning and Lindsay, Monotonicity of quadratic-approximation algorithms, 1988, section 4.
     """

@@ -23,7 +23,7 @@ This difference is six standard errors of the measured score.
 """
 
 ANSWERED, ANSWERED_LENGTH = 256, 4
-"""The number of short strings at each length that `solve` and the machine answer, and the largest length."""
+"""The number of short strings at each length that `solve` and the machine answer, and their largest length."""
 
 
 def check_task_consistent(task: SymbolTask) -> None:

@@ -86,7 +86,7 @@ def _read(file: Path, split: str) -> str:
     except UnicodeDecodeError as error:
         raise ValueError(
             f"{field}: expected {file} to be UTF-8, got another encoding at byte {error.start + 1:,}; convert it, for "
-            "example by iconv -t UTF-8"
+            "example with iconv -t UTF-8"
         ) from None
     except FileNotFoundError:
         raise ValueError(
@@ -115,7 +115,7 @@ def prepare(texts: Texts, vocab_size: int) -> str:
     """
     key = key_of(texts, vocab_size)
     folder = corpora_folder() / key
-    # The header is written last: with it, the corpus is complete.
+    # The header is written last, so a corpus with a header is complete.
     if not (folder / "header.json").exists():
         tokenizer, tokens = tokens_of(texts, vocab_size)
         write_tokens(folder, tokens, tokenizer, source=texts.digest, sources=texts.sources)

@@ -11,9 +11,10 @@ WAY_OUT = "give text files instead, by task.files"
 
 
 class DocumentSource(FrozenRecord):
-    """A data set of Hugging Face, given by `name` (``owner/name``) and `config`: `max_documents` are streamed from it.
+    """A data set of Hugging Face, given by `name` (``owner/name``) and `config`.
 
-    The text is in the column `column`; rows without text are left out. Only streamed documents are ever downloaded.
+    At most `max_documents` documents are streamed from it, and only these are downloaded. The text is in the column
+    `column`; rows without text are left out.
     """
 
     name: str
@@ -24,7 +25,7 @@ class DocumentSource(FrozenRecord):
 
 
 def read_documents(source: DocumentSource, held_out: float) -> Texts:
-    """Stream the documents of a data set, and hold out the last ones for validation and test.
+    """Stream the documents of a data set, and hold out the last part of their text for validation and test.
 
     Raises:
         ValueError: the package `datasets` is not installed; or the data set cannot be reached, lacks this column, or
@@ -34,14 +35,16 @@ def read_documents(source: DocumentSource, held_out: float) -> Texts:
         import datasets
     except ImportError:
         raise ValueError(
-            f"documents: expected the package datasets, which streams {source.name}, got none installed; install "
-            f"lengthwise[datasets], or {WAY_OUT}"
+            f"documents: expected the package `datasets`, which streams {source.name}, but it is not installed; "
+            f"install lengthwise[datasets], or {WAY_OUT}"
         ) from None
     try:
         rows = datasets.load_dataset(source.name, source.config, split=source.split, streaming=True)
         documents = [str(row[source.column]) for row in islice(iter(rows), source.max_documents)]
     except KeyError:
-        raise ValueError(f"documents.column: expected a column of {source.name}, got {source.column!r}") from None
+        raise ValueError(
+            f"documents.column: expected a column of {source.name}, got {source.column!r}; name another column"
+        ) from None
     except Exception as error:  # datasets, its file systems and its HTTP client share no class of errors
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"documents: {source.name} cannot be streamed ({reason[:200]}); {WAY_OUT}") from None

@@ -14,7 +14,7 @@ from lengthwise.tasks.base import Batch, SymbolTask
 Split = Literal["train", "valid", "test"]
 
 Tokens = NDArray[np.unsignedinteger[Any]]
-"""Ids of tokens in order; they may be mapped from a file, of which only the used part is read."""
+"""Ids of tokens in order. They may be mapped from a file, so that only the part that is used is read."""
 
 
 class LanguageTask(SymbolTask):
@@ -22,8 +22,8 @@ class LanguageTask(SymbolTask):
 
     A sample of length T is a window of T + 1 tokens of the training split, which begins anywhere: ``inputs = x_0 ...
     x_{T-1}``, ``targets = x_1 ... x_T``. Models are measured by perplexity (`lengthwise.evaluation.perplexity`),
-    because their probability of the next token matters. No answer is *the* right one. Therefore there is no oracle and
-    no machine, and nothing to certify.
+    because what matters is the probability that they give to the next token. There is no single right answer, and so no
+    oracle, no reference machine, and nothing to certify.
     """
 
     default_preset: ClassVar[str] = "language"

@@ -17,7 +17,7 @@ from lengthwise.text.token_file import Header, TokenFile
 from lengthwise.text.tokenizer import MAX_VOCAB, MIN_VOCAB
 
 HELD_OUT = 0.1
-"""The default share of characters that are held out for a split."""
+"""The default fraction of characters that is held out for a split."""
 
 Files = Annotated[tuple[Path, ...], Field(exclude=True)]
 """Paths of text files; they are not part of a task, which identifies the text by its hash."""
@@ -35,9 +35,10 @@ class Text(LanguageTask):
       split (`lengthwise[text]`). The vocabulary is smaller if the training split has no further pair of tokens that
       occurs twice.
 
-    When the task is made, its tokens are written to the folder in the environment variable ``LENGTHWISE_CORPORA`` (by
-    default ``corpora`` in the current folder), unless they exist. The names of the files are then forgotten. Instead,
-    the field `corpus` is a hash of the text and the size of its vocabulary, and `tokenizer` a hash of the tokenizer.
+    When the task is made, its tokens are written to a folder, unless they exist there. The environment variable
+    ``LENGTHWISE_CORPORA`` names this folder (by default ``corpora`` in the current folder). The task does not keep the
+    names of the files. Instead, the field `corpus` is a hash of the text and the size of its vocabulary, and the field
+    `tokenizer` is a hash of the tokenizer.
 
     Raises:
         ValueError: a file is missing, not UTF-8, or so short that a split has hardly any text; files and documents are
@@ -92,8 +93,7 @@ class Text(LanguageTask):
             if self.tokenizer and self.tokenizer != made_by:
                 raise ValueError(
                     f"tokenizer: expected {made_by}, which made the tokens of corpus {self.corpus or 'built in'}, got "
-                    f"{self.tokenizer}; train again, because another version of the package tokenizers may have "
-                    "learned other merges"
+                    f"{self.tokenizer}; train again, because another version of `tokenizers` may learn different merges"
                 )
             self.__dict__["tokenizer"] = made_by
         return self
@@ -130,7 +130,7 @@ class Text(LanguageTask):
         except UnicodeEncodeError as error:
             raise ValueError(
                 f"text: expected UTF-8, got something else at character {error.start + 1:,}; convert it, for example "
-                "by iconv -t UTF-8"
+                "with iconv -t UTF-8"
             ) from None
         return (
             torch.from_numpy(self._opened.tokenizer.encode([text]).astype("int64"))

@@ -30,8 +30,8 @@ class Header(FrozenRecord):
     """A description of a token file's content.
 
     `dtype` follows from the vocabulary: two bytes per token for up to 65,536 different tokens, otherwise four. `splits`
-    contain the first index of each split, and the index after its last token. `source` is a hash of the texts and
-    `content` a hash of the tokens. `sources` are the names of files, without their folders.
+    contains the first index of each split, and the index after its last token. `source` is a hash of the texts, and
+    `content` is a hash of the tokens. `sources` are the names of files, without their folders.
     """
 
     format: Literal[1] = 1
@@ -138,7 +138,7 @@ def write_tokens(
 
 
 def read_tokens(folder: Path) -> TokenFile:
-    """Map the tokens in a folder into memory, after checks of all its files.
+    """Map the tokens in a folder into memory, and check all files in the folder.
 
     Raises:
         FileNotFoundError: the folder has no header.
@@ -158,7 +158,8 @@ def read_tokens(folder: Path) -> TokenFile:
         raise ValueError(f"{folder / 'tokenizer.json'}: {error}; {WAY_OUT}") from None
     if tokenizer.digest != header.tokenizer or len(tokenizer.symbols) != header.vocab_size:
         raise ValueError(
-            f"{folder}: expected tokenizer {header.tokenizer}, which made its tokens, got {tokenizer.digest}; {WAY_OUT}"
+            f"{folder}: expected tokenizer {header.tokenizer}, which made the tokens in this folder, got "
+            f"{tokenizer.digest}; {WAY_OUT}"
         )
     return TokenFile(header, tokenizer, _mapped(folder / "tokens.bin", header))
 

@@ -12,26 +12,26 @@ from lengthwise.text.language import Tokens
 NUM_BYTES = 256
 
 END = "\N{SYMBOL FOR END OF TRANSMISSION}"
-"""The name of the token that ends a document. This name cannot occur in tokenized texts, where the character is three
-bytes."""
+"""The name of the token that ends a document. No other token has this name, because the names of bytes do not contain
+this character."""
 
 MIN_VOCAB, MAX_VOCAB = NUM_BYTES + 1, 1 << 20
 """The size of the smallest vocabulary (all bytes and the end), and of the largest one. A larger vocabulary is taken for
 a mistake."""
 
 MAX_CHARACTERS_PER_PIECE = 1 << 16
-"""The largest piece of text, in characters, that is encoded at a time, which bounds memory."""
+"""The largest piece of text, in characters, that is encoded at a time. This limits the memory."""
 
 
 def _byte_names() -> tuple[str, ...]:
-    """Return a printable character for each byte, as in GPT-2's tokenizer: its own, or else one from U+0100 on."""
+    """Return a printable character for each byte, as in GPT-2: the byte's own, or else a character from U+0100 on."""
     printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
     others = [byte for byte in range(NUM_BYTES) if byte not in printable]
     return tuple(chr(byte if byte in printable else NUM_BYTES + others.index(byte)) for byte in range(NUM_BYTES))
 
 
 BYTE_NAMES = _byte_names()
-"""The name of each byte; the name of any other token is the names of its bytes, one after another.
+"""The name of each byte. The name of any other token consists of the names of its bytes, one after another.
 
 Source: Radford et al., "Language models are unsupervised multitask learners" (2019), and its code.
 """
@@ -84,7 +84,7 @@ class Tokenizer(NamedTuple):
                 "expected exactly one token for each of the 256 bytes and no other name twice, got another vocabulary"
             )
         if any(a not in known or b not in known or a + b not in known for a, b in merges):
-            raise ValueError("expected merges of its own tokens, got other merges")
+            raise ValueError("expected merges of tokens in the vocabulary, got other merges")
         return cls(names, merges)
 
     def encode(self, texts: Iterable[str]) -> Tokens:
@@ -182,7 +182,7 @@ def _library() -> Any:
         import tokenizers.trainers
     except ImportError:
         raise ValueError(
-            "vocab_size: expected 257 (the bytes and an end), because the package tokenizers is not installed; install "
-            "lengthwise[text] for more tokens"
+            "vocab_size: expected 257 (the bytes and an end), because the package `tokenizers` is not installed; "
+            "install lengthwise[text] for more tokens"
         ) from None
     return tokenizers

@@ -272,11 +272,11 @@ def test_wrong_requests_for_samples_are_errors_before_anything_is_drawn(task: Ta
     for sample in (task.sample, task.sample_all_answers):
         for batch_size in (-1, 0, 2.5, True, "2"):
             with pytest.raises(
-                ValueError, match=r"batch_size: expected a whole number of at least 1, got .*; give one"
+                ValueError, match=r"batch_size: expected a whole number of at least 1, got .*; give such a number"
             ):
                 sample(batch_size, length, seeded(0))
         for wrong in (2.5, True, "3"):
-            with pytest.raises(ValueError, match=r"length: expected a whole number, got .*; give one"):
+            with pytest.raises(ValueError, match=r"length: expected a whole number, got .*; give such a number"):
                 sample(2, wrong, seeded(0))
         for generator in (None, 0, np.random.default_rng(0)):
             with pytest.raises(ValueError, match=r"generator: expected a torch\.Generator, got .*; give one"):

@@ -177,7 +177,7 @@ def test_documents_are_streamed_up_to_a_number(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("module", "sentence"),
     [
-        (None, r"expected the package datasets, .* install lengthwise\[datasets\], or give text files instead"),
+        (None, r"expected the package `datasets`, .* install lengthwise\[datasets\], or give text files instead"),
         (
             streams(ConnectionError("offline\nand more")),
             r"owner/name cannot be streamed \(offline\); give text files instead",

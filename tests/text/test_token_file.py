@@ -91,7 +91,10 @@ def damage(folder: Path, what: str) -> None:
             "splits",
             r"header\.json: not a header of this version \(splits: expected train, valid, test one after another",
         ),
-        ("tokenizer", r": expected tokenizer [0-9a-f]{16}, which made its tokens, got [0-9a-f]{16}; delete"),
+        (
+            "tokenizer",
+            r": expected tokenizer [0-9a-f]{16}, which made the tokens in this folder, got [0-9a-f]{16}; delete",
+        ),
         ("no tokenizer", r"tokenizer\.json: expected a file, got none; delete the folder"),
         ("nonsense", r"tokenizer\.json: expected exactly one token for each of the 256 bytes"),
     ],

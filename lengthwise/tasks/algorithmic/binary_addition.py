@@ -75,9 +75,9 @@ class BinaryAddition(TwoBinaryNumbers):
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
         """Return the digits of each sum and the end, which together are never longer than the string.
 
-        Let s_i be the sum of the two digits at position i. Position i carries if s_i is 2, and does not carry if it is
-        0. If s_i is 1, it passes on the carry from position i - 1. So the last s_j with j <= i that is not 1 decides:
-        the carry out of position i is 1 if this s_j is 2, and else 0.
+        Let s_i be the sum of the two digits at position i. Position i carries if s_i is 2, and does not carry if s_i is
+        0. If s_i is 1, position i passes on the carry from position i - 1. So the last s_j with j <= i that is not 1
+        decides: the carry out of position i is 1 if this s_j is 2, and else 0.
         """
         length = strings.shape[1]
         where = torch.arange(length)

@@ -36,8 +36,8 @@ class EditDistance(TwoStringsTask):
     """The least cost to turn one string into another: 2 for an inserted or deleted letter, 3 for a replaced letter.
 
     A problem reads ``a b c | a c d <sep>``, with the shorter string first. The classes are the integers. `length` is
-    the number of letters of the first string drawn, s. The letters of s are uniform among k letters of the alphabet,
-    with k uniform between 3 and the size of the alphabet.
+    the number of letters of the string s that is drawn first. The letters of s are uniform among k letters of the
+    alphabet, with k uniform between 3 and the size of the alphabet.
 
     With probability 0.4, the other string is unrelated, and its size is uniform in ``length - 3`` ... ``length + 2``.
     Otherwise it is a copy of s after D edits, with D uniform in 1 ... `length`. Each edit deletes (unless two letters
@@ -45,7 +45,7 @@ class EditDistance(TwoStringsTask):
     too short or too long, is drawn again with the same D. As a result, more than half of the pairs are unrelated.
 
     With border ``"true"`` the answer is the distance. With ``"published"``, each letter that is deleted or inserted at
-    the start costs 1 instead of 2. This border changes two of three answers at 60 letters.
+    the start costs 1 instead of 2. This border changes two thirds of the answers at 60 letters.
 
     Raises:
         ValueError: a field is out of its range (an alphabet has 3 to 26 letters), or `num_range` is too small.
@@ -58,9 +58,9 @@ class EditDistance(TwoStringsTask):
     Source: Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical Analysis and Enhancement via Timestep
         Encoding" (arXiv 2410.01405), appendix C.1.2, after Feng et al., "Towards Revealing the Mystery behind Chain of
         Thought: A Theoretical Perspective" (arXiv 2305.15408), Algorithm 1.
-    Differs from the source: labels with border ``"true"``. ``"published"`` follows the code, whose table begins with
-        the number of letters instead of their cost. Pairs are not compared with one another, so a pair may occur twice.
-        See `SingleAnswerTask` for scoring.
+    Differs from the source: with border ``"true"``, the answers are true distances. ``"published"`` follows the
+        source's code, whose table begins with the number of letters instead of their cost. Pairs are not compared with
+        one another, so a pair may occur twice. See `SingleAnswerTask` for scoring.
     """
 
     alphabet: Annotated[int, Field(ge=MIN_LETTERS, le=26)] = 26

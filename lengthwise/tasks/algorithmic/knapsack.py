@@ -24,8 +24,8 @@ MAX_CELLS_PER_CHUNK = 1 << 17
 class Knapsack(SingleAnswerTask):
     """The largest sum of values of items, each used at most once, whose weights sum to at most a capacity.
 
-    A problem reads ``3 4 2 | 7 9 1 | 6 <sep>``: weights, values and capacity, each uniform from 1. `length` is the
-    number of items, and the classes are the integers.
+    A problem reads ``3 4 2 | 7 9 1 | 6 <sep>``: weights, values and capacity, all of which are uniform, from 1 to their
+    maximum. `length` is the number of items, and the classes are the integers.
 
     Raises:
         ValueError: a field is out of its range (weights, values and capacities are positive), or `num_range` is too
@@ -38,8 +38,8 @@ class Knapsack(SingleAnswerTask):
 
     Source: Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical Analysis and Enhancement via Timestep
         Encoding" (arXiv 2410.01405), appendix C.1.1.
-    Differs from the source: its text puts values first, but its example has the printed answer, 52, only if weights
-        come first. The ranges are taken from that example. See `SingleAnswerTask` for scoring.
+    Differs from the source: the source's text puts values first, but its example has the printed answer, 52, only if
+        weights come first. The ranges are taken from that example. See `SingleAnswerTask` for scoring.
     """
 
     max_length: Annotated[int, Field(ge=1, le=1_000)] = 20
@@ -80,7 +80,7 @@ class Knapsack(SingleAnswerTask):
         return join_parts(weights, values, capacities), best_value(weights, values, capacities[:, 0])
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the capacity, and values of greedy choices by value per weight: of whole items, or also of a part."""
+        """Return the capacity, and the values of greedy choices by value per weight: of whole items, or with a part."""
         length = (inputs.shape[1] - 4) // 2
         weights, values = inputs[:, :length] - NUM_SPECIAL, inputs[:, length + 1 : -3] - NUM_SPECIAL
         capacities = inputs[:, -2] - NUM_SPECIAL

@@ -1,4 +1,4 @@
-"""Levenshtein distance: the least number of changes of letters that turn one string into another."""
+"""Levenshtein distance: the smallest number of letter changes that turn one string into another."""
 
 from string import ascii_lowercase
 from typing import Annotated
@@ -124,7 +124,7 @@ def levenshtein_distance(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B
         replaced = row[:, :-1] + (letter[:, None] != second)
         without = torch.cat([row[:, :1] + 1, torch.minimum(row[:, 1:] + 1, replaced)], 1)
         row = (without - columns).cummin(1).values + columns
-        # Only the last row is kept, so a distance is read when the last row of its first string is done.
+        # Only one row is kept, so the distance of a pair is read when the last row of its first string is done.
         distances = torch.where(sizes == index, row.gather(1, widths[:, None])[:, 0], distances)
     return distances
 

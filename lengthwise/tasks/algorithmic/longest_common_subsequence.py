@@ -62,9 +62,9 @@ class LongestCommonSubsequence(GridTask):
 
     Source: Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical Analysis and Enhancement via Timestep
         Encoding" (arXiv 2410.01405), appendix C.1.2.
-    Differs from the source: it does not state the size of pools. Its example has 11 and 10 different letters among 60;
-        such numbers are likely with pools of 13. Sizes differ if `max_shorter` is above 0. See `SingleAnswerTask` for
-        scoring.
+    Differs from the source: the source does not state the size of pools. Its example has 11 and 10 different letters
+        among 60; such numbers are likely with pools of 13. Strings differ in size if `max_shorter` is above 0. See
+        `SingleAnswerTask` for scoring.
     """
 
     pool_size: Annotated[int, Field(ge=1, le=1_000)] = 13

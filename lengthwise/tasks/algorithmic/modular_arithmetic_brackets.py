@@ -19,8 +19,7 @@ CLOSE, OPERATOR = -1, -2
 """Entries of the stack in `draw_expressions` that stand for a bracket that closes and for an operator."""
 
 FIRST, AFTER_FIRST, SECOND, AFTER_SECOND = 0, 1, 2, 3
-"""States of an open bracket, named by what the bracket expects next: an operand, an operator, the second operand, or
-its end."""
+"""States of an open bracket: it expects the first operand, an operator, the second operand, or its end."""
 
 
 class ModularTask(StringAnswerTask):
@@ -114,7 +113,7 @@ def draw_expressions(
 
 
 def evaluate(strings: Int64[Tensor, "N n"], modulus: int) -> Int64[Tensor, " N"]:
-    """Return the value of each expression, read letter by letter from the left; `IGNORE` for malformed ones.
+    """Return the value of each expression, read letter by letter from the left; `IGNORE` for malformed expressions.
 
     For each open bracket, the loop keeps four things: what it expects next, its first operand or its value, its
     operator, and whether its first operand is a digit with or without a minus.

@@ -40,7 +40,7 @@ class SingleAnswerTask(CountedTask):
 
     @abstractmethod
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
-        """Return the answer to a problem given as parts of letters or integers from 0, or None if it is malformed."""
+        """Return the answer to a problem given as parts of letters or integers from 0; None if it is malformed."""
 
     @property
     def shortest_length(self) -> int:
@@ -113,7 +113,7 @@ class SingleAnswerTask(CountedTask):
 
 
 def join_parts(*parts: Int64[Tensor, "N _"]) -> Int64[Tensor, "N T"]:
-    """Join parts of letters or integers, numbered from 0, into problems. Pads move from the parts to the end."""
+    """Join parts of letters or integers, numbered from 0, into problems; pads in the parts move to the end."""
     bar, sep = torch.full((len(parts[0]), 1), BAR), torch.full((len(parts[0]), 1), SEP)
     first, *others = (torch.where(part == PAD, PAD, part + NUM_SPECIAL) for part in parts)
     loose = torch.cat([first, *(column for part in others for column in (bar, part)), sep], 1)

@@ -86,7 +86,7 @@ class StackManipulation(StringAnswerTask):
         if length > MAX_EXACT_LENGTH:
             return 0.5
         chance = np.zeros(length + 1)
-        # Strings with an initial stack of this size are added. Then all strings so far read one more action.
+        # First, strings with an initial stack of this size are added. Then all strings so far read one more action.
         for size in range(1, length):
             chance[size] += 1 / (length - 1)
             pushed = np.concatenate([[0.0], chance[:-1]]) * 2 / 3

@@ -131,5 +131,5 @@ def _queried(strings: Int64[Tensor, "N n"], answers: Int64[Tensor, "N M"], is_qu
 
 
 def _leading(is_so: Bool[Tensor, "B T"]) -> Int64[Tensor, " B"]:
-    """Return how many positions at the start of each row are true before the first false one."""
+    """Return the number of positions before the first False in each row."""
     return is_so.to(torch.int64).cumprod(1).sum(1)

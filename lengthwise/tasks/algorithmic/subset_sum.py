@@ -37,7 +37,8 @@ class SubsetSum(SingleAnswerTask):
 
     A problem reads ``5 3 9 | 14 <sep>``; the classes are 0 (no) and 1 (yes). With ``"published"`` sampling, items are
     uniform and the target is uniform in 1 ... their sum. Most targets can be reached, and the unreachable ones are near
-    1 or near the sum. A threshold on ``|target / sum - 1/2|`` therefore answers 82 % of the problems of 10 items.
+    1 or near the sum. A threshold on ``|target / sum - 1/2|`` therefore answers 82 % of the problems of 10 items
+    correctly.
 
     With ``"hard"`` sampling, the answer is a fair coin. Targets with either answer are between 1/4 and 3/4 of the sum
     of all items, and larger than any item. The unreachable target is the unreachable number nearest to a uniform
@@ -46,8 +47,8 @@ class SubsetSum(SingleAnswerTask):
     fits, reaches neither the reachable target nor this difference.
 
     The items then carry no information about the answer, and the target's location carries hardly any. Sums of three
-    items carry more: trying all of them answers 79 % of the problems of 10 items, and all problems of 6. Hard problems
-    have at least 6 items, with ``2^length`` at most ``20 max_value``, and `max_value` at least 64.
+    items carry more: trying all of them answers 79 % of the problems of 10 items correctly, and all problems of 6
+    items. Hard problems have at least 6 items, with ``2^length`` at most ``20 max_value``, and `max_value` at least 64.
 
     Raises:
         ValueError: a field is out of its range, `num_range` is too small, or `max_value` is too small for ``"hard"``
@@ -109,7 +110,7 @@ class SubsetSum(SingleAnswerTask):
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Draw items and targets, and return them with whether each target can be reached."""
+        """Draw items and targets, and return them with their answers: whether each target can be reached."""
         at_once = max(1, MAX_SUMS_PER_CHUNK // (length * self.max_value))
         draw = _draw_hard if self.sampling == "hard" else _draw_published
         sizes = [min(at_once, count - done) for done in range(0, count, at_once)]
@@ -118,7 +119,7 @@ class SubsetSum(SingleAnswerTask):
         return join_parts(items, targets[:, None]), answers
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the target's location, parities, the number of items up to the target, and greedy choices' rest."""
+        """Return the target's location, parities, the number of items up to the target, and what greedy choices leave."""
         items, target = inputs[:, :-3] - NUM_SPECIAL, inputs[:, -2] - NUM_SPECIAL
         total = items.sum(1)
         return {
@@ -158,7 +159,7 @@ def _draw_hard(
 def _near_misses(
     items: Int64[Tensor, "N n"], generator: torch.Generator
 ) -> tuple[Int64[Tensor, "N 2"], Bool[Tensor, " N"]]:
-    """Return an unreachable target and a reachable one close to it, and whether the pair can be used."""
+    """Return an unreachable target, a reachable target close to it, and whether the pair can be used."""
     reached, total = reachable_sums(items), items.sum(1, keepdim=True)
     sums = torch.arange(reached.shape[1])
     lowest = torch.maximum(total // 4, items.max(1, keepdim=True).values + 1)
@@ -180,7 +181,7 @@ def _near_misses(
 def _nearest(
     allowed: Bool[Tensor, "N S"], position: Int64[Tensor, "N 1"], upwards: Bool[Tensor, " N"]
 ) -> tuple[Int64[Tensor, " N"], Bool[Tensor, " N"]]:
-    """Return the nearest allowed sum in a direction or else in the other one, and whether an allowed sum exists."""
+    """Return the nearest allowed sum in a direction, or else in the other direction, and whether there is any."""
     beyond = torch.arange(allowed.shape[1]) >= position
     above, below = (allowed & beyond).numpy(), (allowed & ~beyond).numpy()[:, ::-1]
     nearest_above, nearest_below = (torch.from_numpy(side.argmax(1)) for side in (above, below))

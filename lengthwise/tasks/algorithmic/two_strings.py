@@ -45,7 +45,7 @@ class TwoStringsTask(SingleAnswerTask):
         """Return the answers for pairs of strings, which may end in pads."""
 
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
-        """Return the answer for the two strings; None if there are not two."""
+        """Return the answer for two strings; None if the number of parts is not two."""
         if len(parts) != 2:
             return None
         first, second = (torch.tensor([part]) for part in parts)
@@ -70,7 +70,7 @@ class GridTask(TwoStringsTask, MachineTask):
 
 
 def grid_rule(cells: Mapping[tuple[int, int, bool], tuple[int, int]], letters: str, border: int) -> GridMachine:
-    """Return the rule for differences of neighbors in a table, whose upper and left edges have difference `border`.
+    """Return the rule for differences of neighbors in a table along whose upper and left edges they are `border`.
 
     ``cells[across, down, equal]`` contains the differences along the lower and the right edge of a cell. The key
     contains the differences along the upper and the left edge, and whether the letters are equal. Classes are the

@@ -52,7 +52,8 @@ class Columns:
         """Return the indices of the strings' and the labels' columns.
 
         Raises:
-            ValueError: a column is missing or ambiguous, or has a name of `MEANINGS`.
+            ValueError: a column is missing or ambiguous, or is not supported (`MEANINGS`); strings and labels are in
+                the same column; or the table has a separator other than the format's.
         """
         # If a table has another separator, it is read as one column, and the separator in this column's name reveals
         # the mistake.

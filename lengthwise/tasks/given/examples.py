@@ -14,7 +14,7 @@ from jaxtyping import Bool, Int64
 from lengthwise.conventions import IGNORE
 
 Supervision = Literal["last", "prefix"]
-"""The number of labels of a string: with "last", a string has one label, and with "prefix", one for each prefix."""
+"""The number of labels of a string: with "last", a string has one label, and with "prefix", one after each symbol."""
 
 MAX_NAMES = 10_000
 """The largest number of symbols or of classes. More of them are a sign that a wrong column was read."""
@@ -144,7 +144,7 @@ def examples_from(rows: Iterable[Row], supervision: Supervision, *, min_classes:
 
     Raises:
         ValueError: a string lacks its label, or a label for each symbol; there are fewer classes than `min_classes`, or
-            no strings.
+            no strings; the labels of every string are tied; or there are more than 10,000 symbols or classes.
 
     Example:
         >>> examples = examples_from([Row("ab", ["in"], 1), Row("b", ["out"], 2), Row("ab", ["in"], 3)], "last")
@@ -156,7 +156,10 @@ def examples_from(rows: Iterable[Row], supervision: Supervision, *, min_classes:
     classes = sorted({label for labels in chosen for label in labels}, key=_natural)
     for what, of_kind in (("symbols", names), ("classes", classes)):
         if len(of_kind) > MAX_NAMES:
-            raise ValueError(f"examples: expected at most {MAX_NAMES:,} {what}, got {len(of_kind):,}; check the column")
+            raise ValueError(
+                f"examples: expected at most {MAX_NAMES:,} {what}, got {len(of_kind):,}; check that this is the right "
+                "column and separator"
+            )
     if len(classes) < min_classes:
         raise ValueError(
             f"examples: expected labels of two classes or more, got only {classes[0]!r}; add examples of another class"
@@ -177,8 +180,8 @@ def _without_repetitions(
 ) -> tuple[list[Sequence[str]], list[list[str]], list[int], str, Counts]:
     """Return each string once, its majority labels, its first row, the empty string's label, and counts.
 
-    If prefixes have labels, the nodes of their prefix tree are numbered. Otherwise whole strings are numbered. Each row
-    is one vote for the label of its string, or for the labels of its prefixes.
+    If prefixes have labels, the nodes of the tree of prefixes are numbered. Otherwise whole strings are numbered. Each
+    row is one vote for the label of its string, or for the label of each of its prefixes.
     """
     nodes: dict[tuple[int, str], int] = {}
     whole: dict[Sequence[str], int] = {}

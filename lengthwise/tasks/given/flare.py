@@ -17,15 +17,15 @@ Row = tuple[int, tuple[list[str], str]]
 
 
 def rows_of_flare(folder: Path) -> Iterator[Row]:
-    """Yield the number of each string of a split of FLaRe, with its symbols and its label, 0 or 1.
+    """Yield the line number, the symbols and the label (0 or 1) of each string in a split of FLaRe.
 
     `main.tok` has a string on each line, with blanks between its symbols; an empty line is the empty string.
     `labels.txt` has a label on each line. The other files of a split are checked if they exist, but not used. Each of
-    these other files has a line for each string of one label: `next-symbols.jsonl` and `log-probabilities.txt` for the
-    label 1, `num-edits.txt` and `edit-distances.txt` for the label 0.
+    these other files has a line for each string with one label. This label is 1 for `next-symbols.jsonl` and
+    `log-probabilities.txt`, and 0 for `num-edits.txt` and `edit-distances.txt`.
 
     Raises:
-        ValueError: the folder is not a split; a line has another form; or numbers of lines differ.
+        ValueError: the folder is not a split; a line has the wrong form; or the files have different numbers of lines.
 
     Source: Butoi et al., "Training Neural Networks as Recognizers of Formal Languages" (arXiv 2411.07107), FLaRe.
     """
@@ -56,7 +56,7 @@ def rows_of_flare(folder: Path) -> Iterator[Row]:
     for name, (of_label, _, lines) in others.items():
         if (extra := next(lines, None)) is not None:
             raise ValueError(
-                f"{folder / name}: expected {counts[of_label]:,} lines, one for each string of label {of_label}, got "
+                f"{folder / name}: expected {counts[of_label]:,} lines, one for each string with label {of_label}, got "
                 f"line {extra[0]:,}; restore the files of this split"
             )
 
@@ -87,8 +87,8 @@ def _check_line(
     number, (symbols, label) = row
     if line is None:
         raise ValueError(
-            f"{path}: expected a line for each string of label {label}, got no line for line {number:,} of {STRINGS}; "
-            "restore the files of this split"
+            f"{path}: expected a line for each string with label {label}, got none for the string on line {number:,} "
+            f"of {STRINGS}; restore the files of this split"
         )
     try:
         check(line[1], symbols)
@@ -134,5 +134,5 @@ _OTHERS: dict[str, tuple[str, Callable[[str, Sequence[str]], None]]] = {
     NUM_EDITS: ("0", _check_count),
     "edit-distances.txt": ("0", _check_count),
 }
-"""The other files of a split, besides strings and labels. Each has the label of the strings that its lines belong to,
-and a check of a line."""
+"""The other files of a split, besides strings and labels. Each file is listed with the label of the strings to which
+its lines belong, and with a function that checks a line."""

@@ -17,7 +17,7 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.given.flare import LABELS, NEXT_SYMBOLS, NUM_EDITS, STRINGS
 
 MAX_TRIES = 100
-"""The number of strings that are tried for one example before the split is left out."""
+"""The number of strings that are tried for one example before the split is given up."""
 
 String = tuple[int, ...]
 """The ids of a string's symbols."""
@@ -54,21 +54,22 @@ def flare_splits(language: DFA, *, seed: int = 0, splits: Sequence[Split] = SPLI
 
     The label of each string is decided by a fair coin. A string of label 1 has a length drawn uniformly from the
     lengths up to `max_length` at which the language has strings. Given the length, its probability is proportional to a
-    product over its states. The factor of a state is 1 / (number of symbols that can continue to a string of the
-    language, plus 1 if the state accepts). A string of label 0 is redrawn until it is outside the language. A fair coin
-    chooses either a uniform string of a uniform length, or a string of label 1 with K random edits, where K is
-    geometric with mean 2. An edit inserts, replaces or deletes a uniform symbol at a uniform position, with equal
-    probability among the edits that keep the length legal.
+    product with a factor for each state in which the string reads a symbol. The factor is 1 / (number of symbols that
+    can continue to a string of the language, plus 1 if the state accepts). A string of label 0 is redrawn until it is
+    outside the language. A fair coin chooses either a uniform string of a uniform length, or a string of label 1 with K
+    random edits, where K is geometric with mean 2. An edit inserts, replaces or deletes a uniform symbol at a uniform
+    position, with equal probability among the edits that keep the length legal.
 
-    A held-out split in which `MAX_TRIES` strings in a row occur in earlier splits is left out, as for ``(01)*``.
+    A held-out split is left out if `MAX_TRIES` strings in a row, drawn for one example, occur in earlier splits. This
+    happens for ``(01)*``.
 
     Raises:
         ValueError: no string up to a split's longest length is in the language, or almost every string is.
 
     Source: Butoi et al., "Training Neural Networks as Recognizers of Formal Languages" (arXiv 2411.07107), section 3,
         and the code that draws the data of FLaRe.
-    Differs from the source: the random numbers. The source also counts the factor of the state in which a string ends.
-        This factor is the same for all accepting states of FLaRe's languages, so it changes no probability. Log
+    Differs from the source: the random numbers. The source's product also has a factor for the state in which a string
+        ends. This factor is the same for all accepting states of FLaRe's languages, so it changes no probability. Log
         probabilities are not written, because the published numbers are sums over all continuations and not the
         logarithms of the strings' probabilities.
     """
@@ -80,8 +81,8 @@ def flare_splits(language: DFA, *, seed: int = 0, splits: Sequence[Split] = SPLI
         examples = _draw_split(_Proposals(language, split.max_length, chance), split.num_strings, before)
         if examples is None and not is_held_out:
             raise ValueError(
-                f"language: expected strings inside and outside up to length {split.max_length}, got strings of one "
-                f"label in {MAX_TRIES} tries; choose another language"
+                f"language: expected strings inside and outside up to length {split.max_length}, got only strings of "
+                f"one label in {MAX_TRIES} tries; choose another language"
             )
         if examples is not None:
             drawn[split] = examples
@@ -129,7 +130,7 @@ class _Continuations:
 
     @cached_property
     def continues(self) -> Bool[np.ndarray, "Q V"]:
-        """Return whether a symbol at a state can be continued to a string of the language."""
+        """Return whether a string that reads a symbol in a state can be continued to a string of the language."""
         table, alive = self.language.semiautomaton.table, self.language.accepting
         while (grown := alive | alive[table].any(axis=1)).sum() > alive.sum():
             alive = grown
@@ -144,7 +145,7 @@ class _Continuations:
 
     @cached_property
     def next_sets(self) -> list[str]:
-        """Return for each state, as JSON, the sorted symbols that can come next, and whether the string may end."""
+        """Return, for each state, the sorted symbols that can come next and whether the string may end, as JSON."""
         names = [sorted(np.array(self.language.symbols)[row].tolist()) for row in self.continues]
         entries = zip(names, self.language.accepting.tolist(), strict=True)
         return [json.dumps({"s": " ".join(able), "e": ends}, separators=(",", ":")) for able, ends in entries]

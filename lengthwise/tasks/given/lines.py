@@ -22,7 +22,7 @@ def lines_of(file: TextIOWrapper) -> Iterator[str]:
         if len(line) > MAX_LINE:
             raise ValueError(
                 f"examples: row {number:,}: expected a line of at most {MAX_LINE:,} characters, got more; cut its "
-                "string into shorter ones"
+                "string into shorter strings"
             )
         yield line
         number += 1

@@ -10,12 +10,12 @@ LABELS = ("FALSE", "TRUE")
 
 
 def rows_of_mlregtest(path: Path) -> Iterator[tuple[int, tuple[list[str], str]]]:
-    """Yield the number of each line of a data file of MLRegTest, with its symbols and its label.
+    """Yield the line number, the symbols and the label of each line in a data file of MLRegTest.
 
     A line is a string, a tab, and TRUE or FALSE. Symbols are characters.
 
     Raises:
-        ValueError: a line has another form, or the file is not UTF-8.
+        ValueError: a line has the wrong form, or the file is not UTF-8.
 
     Source: MLRegTest (JMLR 25(283), 2024), the files ``NAME_Train.txt``, ``NAME_Dev.txt`` and ``NAME_TestSR.txt`` to
         ``NAME_TestLA.txt``.

@@ -49,7 +49,7 @@ def language_names(folder: Path) -> list[str]:
     """Return the names of all languages whose automata, or whose complements' automata, are in a folder of .att files.
 
     Raises:
-        ValueError: the folder has no automaton of MLRegTest, or a file with the name of an unknown class.
+        ValueError: the folder has no automaton of MLRegTest, or a file name contains an unknown class.
     """
     names = [path.stem for path in sorted(folder.glob("*.att")) if _NAME.fullmatch(path.stem)]
     if not names:

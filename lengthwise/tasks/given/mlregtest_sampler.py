@@ -36,7 +36,8 @@ class Group(NamedTuple):
 def mlregtest_splits(language: DFA, size: int = 1_000, *, seed: int = 0) -> dict[str, list[Group]]:
     """Draw the six data sets of a language by the protocol of MLRegTest.
 
-    Each set has `size` strings, half inside the language (TRUE) and half outside (FALSE), equally many at each length.
+    Each set has `size` strings, half inside the language (TRUE) and half outside (FALSE). All lengths have equally many
+    strings.
 
     - Train: uniform strings of 20 to 29 symbols; a string may occur again.
     - Dev, TestSR: the same lengths, but each string occurs only once, and in no earlier set.
@@ -114,7 +115,7 @@ def write_mlregtest(folder: Path, name: str, language: DFA, *, largest: str = "S
 
 
 class _Drawing(NamedTuple):
-    """What all draws share: the complement and the language, as `sides`, and the source of random numbers."""
+    """The sides of all draws, which are the complement and the language, and the source of their random numbers."""
 
     sides: tuple[DFA, DFA]
     chance: np.random.Generator

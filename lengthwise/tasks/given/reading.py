@@ -128,7 +128,7 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
         if len(parts.symbols) > MAX_STRING:
             raise ValueError(
                 f"examples: row {number:,}: expected a string of at most {MAX_STRING:,} symbols, got "
-                f"{len(parts.symbols):,}; cut it into shorter ones"
+                f"{len(parts.symbols):,}; cut it into shorter strings"
             )
         num_rows = num_rows + 1
         num_symbols = num_symbols + len(parts.symbols)
@@ -172,7 +172,7 @@ def _is_missing(value: object) -> bool:
 
 
 def _name(value: Any) -> str:
-    """Return a label or symbol as text; a missing one is empty."""
+    """Return a label or symbol as text; a missing value becomes an empty text."""
     if hasattr(value, "item"):  # a number of NumPy or torch, whose text would show its type
         value = value.item()
     if _is_missing(value):
@@ -236,14 +236,15 @@ def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first
     if checks_first and first_label is not None and rows.line_num > 1:
         raise ValueError(
             f"label: expected the label {first_label!r} of the first row also in another row, got it only in the first "
-            f"row; if that row is a header, name its columns {names[0]!r} (string) and {names[1]!r} (label)"
+            f"row; if that row is a header, name its columns {names[0]!r} (string) and {names[1]!r} (label), and "
+            "otherwise move it below another row"
         )
 
 
 def _cells(row: Sequence[str], at: tuple[int, int], width: int, number: int) -> tuple[str, str]:
     if len(row) <= max(at) or any(row[width:]):  # spreadsheets leave out, or add, empty cells at the end
         raise ValueError(
-            f"examples: row {number:,}: expected {width} columns, got {len(row)}; look at commas and quotes"
+            f"examples: row {number:,}: expected {width} columns, got {len(row)}; check separators and quotes"
         )
     return row[at[0]], row[at[1]].strip()
 
@@ -358,7 +359,8 @@ def _rows_of_parquet(path: Path, columns: Columns) -> Pairs:
             size = sum(part.total_uncompressed_size for part in parts if part.path_in_schema.split(".")[0] in chosen)
             if size > MAX_ROW_GROUP:
                 raise ValueError(
-                    f"{path}: expected row groups of at most {MAX_ROW_GROUP:,} bytes, got {size:,}; write smaller ones"
+                    f"{path}: expected row groups of at most {MAX_ROW_GROUP:,} bytes, got {size:,}; write smaller row "
+                    "groups"
                 )
         number = 0
         for batch in file.iter_batches(batch_size=1_000, columns=chosen):
@@ -374,7 +376,8 @@ def _rows_of_frame(frame: Any, columns: Columns) -> Pairs:
         table = nw.from_native(frame, eager_only=True)
     except TypeError:
         raise ValueError(
-            f"examples: expected a file, pairs or a data frame, got {type(frame).__name__}; collect the frame first"
+            f"examples: expected a file, pairs or a data frame, got {type(frame).__name__}; collect a lazy frame, or "
+            "give pairs"
         ) from None
     names = list(table.columns)
     indices = columns.find(names) if columns.has_header(names) else (0, 1)
@@ -385,7 +388,7 @@ TABLES = (".csv", ".tsv")
 """Suffixes of files whose first row may be a header."""
 
 UNNAMED = (".dat", ".txt")
-"""Suffixes of files that have no names of columns, and one fixed separator."""
+"""Suffixes of files that have no column names, and a fixed separator."""
 
 KINDS: Mapping[str, Callable[..., Pairs]] = {
     ".csv": partial(_rows_of_table, delimiter=","),

@@ -73,7 +73,7 @@ def _by_length(examples: Examples) -> dict[int, Batch]:
 class GivenExamples(ExamplesTask):
     """Labeled strings from a file or folder (`read_examples`), from which batches are drawn.
 
-    `split` is the separator of symbols; without it, symbols are characters. `digest` is computed from the content of
+    `split` is the separator of symbols; without it, symbols are characters. `digest` is computed from the examples in
     the file, so tasks with different examples differ. Without a file, the examples are the strings of up to 8 symbols a
     and b, labeled by whether they have an odd number of b.
 
@@ -124,7 +124,7 @@ class GivenExamples(ExamplesTask):
     def _check_digest(self, digest: str) -> None:
         if self.digest not in ("", digest):
             raise ValueError(
-                f"file: expected the examples of digest {self.digest}, got other examples in {self.file} ({digest}); "
+                f"file: expected the examples with digest {self.digest}, got other examples in {self.file} ({digest}); "
                 "restore the file, or leave digest out to use these examples"
             )
 

@@ -22,9 +22,9 @@ class Trees(NamedTuple):
 class DecisionTree(VectorTask):
     """In-context regression on random decision trees, one tree for each sequence, without noise.
 
-    A tree is full and has depth `depth`. At an inner node, a point x goes to the right if the node's coordinate of x is
-    above 0, and otherwise to the left. The number at the leaf that x reaches is the value y. Coordinates of nodes are
-    uniform; leaves and points are standard normal.
+    A tree is full and has depth `depth`. Each inner node compares one coordinate of a point x with 0. The point goes to
+    the right if this coordinate is above 0, and otherwise to the left. The number at the leaf that x reaches is the
+    value y. The coordinates that nodes compare are uniform; leaves and points are standard normal.
 
     With P = `length`, the sequence is x_1, (y_1, 0, ..., 0), x_2, ..., x_P: 2 P - 1 vectors of `dims` numbers. The
     target at x_i is y_i, and NaN at other positions. With `active_dims`, nodes compare only the first `active_dims`
@@ -32,7 +32,7 @@ class DecisionTree(VectorTask):
 
     `length` is the number of points, at most `max_points`. `baseline` is the error of always predicting the mean, 0.
     This error is the variance of a leaf, 1. `mean_so_far` and `nearest_neighbor` are simple learners to compare with.
-    Values and errors have no unit; the source's figures show errors divided by `dims`.
+    Values and errors are not scaled; the source's figures show errors divided by `dims`.
 
     Raises:
         ValueError: a field is out of its range, or `active_dims` is above `dims`.
@@ -49,8 +49,8 @@ class DecisionTree(VectorTask):
         2208.01066), section 4, as used by Xu and Sato, "On Expressive Power of Looped Transformers: Theoretical
         Analysis and Enhancement via Timestep Encoding" (arXiv 2410.01405), appendix C.3.
     Differs from the source: the last y, after which nothing is predicted, is left out. In the curriculum of Garg et
-        al., nodes compare any of the `dims` coordinates, so coordinates that are 0 always lead to the left. In the code
-        of the second paper, inputs are never truncated.
+        al., nodes compare any of the `dims` coordinates, so coordinates that are 0 always lead to the left. The code of
+        the second paper has no curriculum over coordinates.
     """
 
     depth: Annotated[int, Field(ge=1, le=12)] = 4
@@ -132,7 +132,7 @@ def nearest_neighbor(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
     points, values = inputs[:, ::2], inputs[:, 1::2, 0]
     if points.shape[1] == 1:
         return torch.zeros(len(inputs), 1)
-    # Distances by matrix products are rounded more, and could give another neighbor than the definition.
+    # Distances by matrix products have larger rounding errors, and could give a different neighbor.
     distances = torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
     later = torch.ones(distances.shape[1:], dtype=torch.bool).triu()
     nearest = distances.masked_fill(later, torch.inf)[:, 1:, :-1].argmin(2)

@@ -36,10 +36,10 @@ class BoundedDyck(Chi2023Task):
         Extrapolation" (arXiv 2305.03796), section 5 (D_2, D_3, D_4, D_12), after Bhattamishra et al., "On the Ability
         and Limitations of Transformers to Recognize Formal Languages" (arXiv 2009.11264).
     Differs from the source: in Bhattamishra et al. the answer is the set of legal next symbols; here, as in Chi et al.,
-        it is membership. The default sampling is ours. ``"chi2023"`` draws strings in D_n as the code does. It fills a
-        block of level k with blocks of level k - 1 in brackets. The length of such a block is a normal number with mean
-        3/4 and standard deviation 3/40 of the symbols left. It is rounded down to an even number, and is at most the
-        number of symbols left. A number below 0, ten standard deviations away, counts as 0.
+        it is membership. The default sampling is ours. ``"chi2023"`` draws strings in D_n as the code of Chi et al.
+        does. It fills a block of level k with blocks of level k - 1 in brackets. The length of such a block is a normal
+        number with mean 3/4 and standard deviation 3/40 of the symbols left. It is rounded down to an even number, and
+        is at most the number of symbols left. A number below 0, ten standard deviations away, counts as 0.
     """
 
     depth: Annotated[int, Field(ge=1, le=50)] = 2
@@ -66,7 +66,7 @@ class BoundedDyck(Chi2023Task):
         return (legal & (heights == 0)).to(torch.int64)
 
     def draw_chi2023(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-        """Draw as the recursive code does, but in one pass, with a stack of the symbols left in every open block."""
+        """Draw as the recursive code does, but in one pass, with a stack of the symbols left in open blocks."""
         rows = torch.arange(count)
         remaining = torch.zeros(count, self.depth + 1, dtype=torch.int64)
         remaining[:, 0] = length

@@ -35,7 +35,7 @@ def check_title(title: str, note: str) -> None:
         if len(text) > longest or not text.isprintable():
             raise ValueError(
                 f"{field}: expected at most {longest} characters that can be printed, got {truncate(repr(text))}; "
-                "choose another"
+                "choose another text"
             )
 
 

@@ -64,6 +64,6 @@ class EqualEnds(RegularTask):
         return (inputs == inputs[:, :1]).to(torch.int64)
 
     def baseline(self, length: int) -> float:
-        """Return 1 for one symbol, else ``1 - 1 / num_digits``, since the ends mostly differ."""
+        """Return 1 for one symbol, else ``1 - 1 / num_digits``, the probability that the ends differ."""
         self.check_length(length)
         return 1.0 if length == 1 else 1 - 1 / self.num_digits

@@ -26,8 +26,8 @@ MAX_SQUARED = 256
 GB."""
 
 MAX_ATTEMPTS = 64
-"""The number of attempts to draw strings with an answer from all strings. Strings that are still missing are then drawn
-only among strings with an answer.
+"""The number of attempts to draw strings with an answer from all strings. Strings that are still missing afterwards are
+drawn only among strings with an answer.
 """
 
 
@@ -44,8 +44,9 @@ class MachineTransduction(RegularTask):
     its `title`, by default the file's name without its suffix. A `note` may state where the machine comes from.
 
     Raises:
-        ValueError: the file contains no machine, or is given together with other fields; a named state or answer does
-            not exist; a name occurs twice; no string has an answer.
+        ValueError: the file contains no machine, or is given together with other fields; the table has rows of the
+            wrong length, or more than 100,000 entries; a state or an answer in it does not exist; a name occurs twice;
+            no string has an answer; or the title or the note is too long.
 
     Example:
         >>> task = MachineTransduction(alphabet=("a", "b"), table=((0, 1), (0, 1)), outputs=(0, 1), answers=("A", "B"))
@@ -83,9 +84,9 @@ class MachineTransduction(RegularTask):
             )
         if any(len(row) != len(self.alphabet) for row in self.table) or len(self.outputs) != len(self.table):
             raise ValueError(
-                f"table: expected a next state for each of the {len(self.alphabet)} symbols in each of "
-                f"{len(self.outputs)} states, one for each of the outputs, got rows of "
-                f"{', '.join(map(str, sorted({len(row) for row in self.table})))} in {len(self.table)} states"
+                f"table: expected {len(self.alphabet)} next states, one for each symbol, in each of "
+                f"{len(self.outputs)} rows, one for each of the outputs, got {len(self.table)} rows of "
+                f"{', '.join(map(str, sorted({len(row) for row in self.table})))} next states"
             )
         if len(self.table) * len(self.alphabet) > MAX_TABLE:
             raise ValueError(
@@ -93,9 +94,11 @@ class MachineTransduction(RegularTask):
             )
         outputs = {output for output in self.outputs if output != IGNORE}
         if outputs and not 0 <= min(outputs) <= max(outputs) < len(self.answers):
-            raise ValueError(f"outputs: expected numbers of the {len(self.answers)} answers or {IGNORE}, got {outputs}")
+            raise ValueError(
+                f"outputs: expected indices of the {len(self.answers)} answers, from 0, or {IGNORE}, got {outputs}"
+            )
         if (self.transducer.outputs[self._reached] == IGNORE).all():
-            raise ValueError("outputs: expected an answer to some string, got none")
+            raise ValueError("outputs: expected an answer in some state that a string reaches, got none; add an answer")
         return self
 
     @property
@@ -110,7 +113,7 @@ class MachineTransduction(RegularTask):
 
     @property
     def prefix_exchangeable(self) -> bool:  # type: ignore[override]  # depends on the machine
-        """Return whether every string has an answer: a sample has at least one, but its prefixes may have no answer."""
+        """Return whether every string has an answer; otherwise, prefixes of a sample may have no answer."""
         return bool((self.transducer.outputs[self._reached] != IGNORE).all())
 
     @property
@@ -227,7 +230,7 @@ def machine_task(labeled: LabeledMachine) -> MachineTransduction:
     """Return the task of a machine.
 
     Raises:
-        ValueError: a task cannot have these names, the machine is too large, or no string has an answer.
+        ValueError: a task cannot have the machine's names, the machine is too large, or no string has an answer.
     """
     task = make_task(MachineTransduction.name, **machine_fields(labeled))
     assert isinstance(task, MachineTransduction)

@@ -15,16 +15,16 @@ from lengthwise.tasks.base import TASKS, Batch, RegularTask
 
 @TASKS.register("modular-arithmetic")
 class ModularArithmetic(RegularTask):
-    """The value modulo `modulus` of an expression of digits with `+`, `-` and `*`, where `*` binds before `+` and `-`.
+    """The value modulo `modulus` of an expression of digits with `+`, `-` and `*`, in which `*` has precedence.
 
     Operands are the digits below `modulus`, at odd positions (counted from 1). Operands are supervised: the answer at
     an operand is the value of the expression that ends there. Operators are not supervised, and neither is any position
     from the first misplaced symbol on. Operands and operators are independent and uniform. The classes are the
     remainders.
 
-    A prefix that ends in an operand is distributed as a sample of its length. One pass over a long expression therefore
-    measures every shorter expression. With `leading_plus`, every expression begins with a `+` that has no effect on
-    values. This `+` makes lengths even, and pairs each operand with the operator before it.
+    A prefix that ends in an operand has the same distribution as a sample of its length. One pass over a long
+    expression therefore also measures shorter expressions. With `leading_plus`, every expression begins with a `+` that
+    has no effect on values. This `+` makes lengths even, and pairs each operand with the operator before it.
 
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (digits are single symbols).

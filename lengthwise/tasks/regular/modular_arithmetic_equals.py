@@ -16,8 +16,9 @@ from lengthwise.tasks.regular.modular_arithmetic import ModularArithmetic
 class ModularArithmeticEquals(ModularArithmetic):
     """The value modulo `modulus` of an expression, answered at the = that ends it.
 
-    The = has the answer of the operand before it. Operands also have answers, and nothing is supervised after an =. All
-    else is as in `modular-arithmetic`, except that a prefix of a sample lacks the = and is not a sample.
+    The answer at the = is the answer at the operand before it. Operands also have answers, and nothing is supervised
+    after an =. All else is as in `modular-arithmetic`, except that a prefix of a sample lacks the = and is not a
+    sample.
 
     Example:
         >>> task = ModularArithmeticEquals(modulus=5)
@@ -42,7 +43,7 @@ class ModularArithmeticEquals(ModularArithmetic):
         return library.modular_arithmetic_equals(self.modulus, self.leading_plus)
 
     def is_legal_length(self, length: int) -> bool:
-        """Return whether the length is even, or with `leading_plus` odd."""
+        """Return whether the length is even, or odd with `leading_plus`."""
         return super().is_legal_length(length - 1)
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:

@@ -22,7 +22,7 @@ WEIGHTS = (1.0, REPEAT_WEIGHT)
 """The factors by which a repeated symbol changes a string's odds: half of the strings are uniform, half persistent."""
 
 OTHER = "another set"
-"""The name of the class that stands for all sets that are never right."""
+"""The name of the class for all sets that are never the right answer."""
 
 
 @TASKS.register("next-symbols")
@@ -32,12 +32,12 @@ class NextSymbols(RegularTask):
     After w, the symbol s may come next if some string of the language begins with w s. With `with_end`, the set also
     contains the end if w is in the language. Each set that occurs is a class. `base` is a task of recognition (a name,
     or a name and fields), which defines the language. If no string of the language begins with a prefix, nothing is
-    supervised from that prefix on. Samples have no such prefix. With `with_other`, the last class stands for all sets
-    that are never right. Nets that score each symbol by itself can answer with such a set
+    supervised from that prefix on. Samples have no such prefix. With `with_other`, the last class represents all sets
+    that are never the right answer. Nets that score each symbol by itself can answer with such a set
     (`lengthwise.models.set_answers`).
 
     A sample is a prefix of a string of the language. Half of the samples are drawn uniformly among all prefixes of the
-    length. The other half is persistent: every symbol that repeats the one before multiplies the odds by
+    length. The other half is persistent: every symbol that repeats the symbol before it multiplies the odds by
     `REPEAT_WEIGHT`. Lengths are balanced if every set can be the answer. The bounded Dyck languages D_2, and D_n with
     an odd n, have no balanced length.
 
@@ -55,10 +55,9 @@ class NextSymbols(RegularTask):
     Source: Bhattamishra et al., "On the Ability and Limitations of Transformers to Recognize Formal Languages" (arXiv
         2009.11264), section 4, after Gers and Schmidhuber (2001).
     Differs from the source: a set is one class instead of a number for each of its symbols. A string is scored by the
-        answer after its last symbol, not by all answers together. Strings are prefixes of any string of the language,
-        of one length, drawn uniformly or persistently, instead of whole strings from a generator for each language. The
-        source has no end in its sets. For Tomita 5 and 6, the source's answer is membership instead of the set, as with
-        `with_end`.
+        answer after its last symbol, not by all answers together. Samples are prefixes of one length, drawn uniformly
+        or persistently. In the source, samples are whole strings from a generator for each language. The source has no
+        end in its sets. For Tomita 5 and 6, the source's answer is membership instead of the set, as with `with_end`.
     """
 
     prefix_exchangeable: ClassVar[bool] = False
@@ -233,7 +232,7 @@ class _Prefixes:
         after = np.zeros(table.shape)
         for symbol in range(table.shape[1]):
             np.add.at(after[:, symbol], table[:, symbol], before[:, symbol])
-        # No sample begins with a prefix from which the language cannot be reached.
+        # No sample begins with a prefix that cannot be continued to a string of the language.
         after[~self.live] = 0
         total = after.sum()
         scaled: np.ndarray = after / total if total else after

@@ -16,9 +16,10 @@ class RandomLanguage(RecognitionTask):
 
     `seed` is the index of a language among languages of the same numbers of states and symbols. `random_language` in
     `lengthwise.automata.random_languages` draws the same languages on every machine, and rejects trivial ones. In the
-    languages that remain, every length from `num_states` on has strings of both classes. At least half of all pairs of
-    states are still different after they read 40 random symbols. Strings are drawn as in every recognition task:
-    strings in the language are uniform or have long runs, and strings outside are uniform or near misses.
+    languages that remain, every length from `num_states` on has strings of both classes. Also, at least half of all
+    pairs of states still lead to different states after the same 40 random symbols. Strings are drawn as in every
+    recognition task: strings in the language are uniform or have long runs, and strings outside are uniform or near
+    misses.
 
     Raises:
         ValueError: a size is out of its range, or there are hardly any languages of that size.

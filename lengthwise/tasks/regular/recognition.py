@@ -59,17 +59,17 @@ class RecognitionTask(RegularTask, ShallowTask):
 
     - uniform strings outside,
     - strings inside with one or two substitutions,
-    - strings inside with a window from another string inside,
-    - strings from `neighbor`, a similar language outside the task's language; if the neighbor has no string of this
-      length, strings inside with two different symbols swapped.
+    - strings inside, with one window replaced by the same window of another string inside,
+    - strings from `neighbor`, a similar language that has no string in common with the task's language. If there is no
+      neighbor, or it has no string of this length: strings inside with two different symbols swapped.
 
     A draw from the language, a profile or the neighbor is uniform or persistent, by a fair coin. In a persistent draw,
-    every symbol that repeats the symbol before it multiplies the odds of the string by `REPEAT_WEIGHT`. The reason is
-    that long runs often meet the bounds of a language. If an edited string is still inside, the edit is drawn again, up
-    to `EDIT_ROUNDS` times in total. Then substitutions are tried equally often, because swaps cannot lead out of Tomita
-    1, 5 and 6. A string that is still inside is replaced by a uniform string outside.
+    every symbol that repeats the symbol before it multiplies the odds of the string by `REPEAT_WEIGHT`. The long runs
+    of persistent strings often reach the bounds of a language. If an edited string is still inside, the edit is drawn
+    again, up to `EDIT_ROUNDS` times in total. Then substitutions are tried equally often, because swaps cannot lead out
+    of Tomita 1, 5 and 6. A string that is still inside is replaced by a uniform string outside.
 
-    A prefix of a sample is not distributed as a sample of its length, so every length needs its own strings.
+    A prefix of a sample is not distributed like a sample of its length, so every length needs its own strings.
     """
 
     prefix_exchangeable: ClassVar[bool] = False
@@ -87,7 +87,7 @@ class RecognitionTask(RegularTask, ShallowTask):
 
     @property
     def neighbor(self) -> DFA | None:
-        """Return a language outside the task's own that is hard to distinguish from it, or None (the default)."""
+        """Return a language that is disjoint from the task's language but similar to it, or None (the default)."""
         return None
 
     classes: ClassVar[tuple[str, ...]] = ("out", "in")
@@ -120,7 +120,7 @@ class RecognitionTask(RegularTask, ShallowTask):
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Draw the strings of a batch, and return them with whether each is in the language."""
+        """Draw the strings of a batch, and return them with their answers: whether each string is in the language."""
         batch = self.sample(count, length, generator)
         return batch.inputs, batch.targets[:, -1]
 
@@ -156,7 +156,7 @@ class RecognitionTask(RegularTask, ShallowTask):
 
     @property
     def _num_languages(self) -> int:
-        """Return from how many languages the sampler draws, each uniformly and persistently."""
+        """Return the number of languages from which the sampler draws, both uniformly and persistently."""
         return len(self._sampler.starts) // 2
 
     def _has_inside(self, length: int) -> bool:
@@ -170,8 +170,8 @@ class RecognitionTask(RegularTask, ShallowTask):
         extra = int(torch.randint(2, (), generator=generator)) if batch_size % 2 else 0
         num_inside = batch_size // 2 + extra
         num_outside = batch_size - num_inside
-        # The kinds take turns from a random kind on, so that strings left over from a division by four are of each kind
-        # equally often.
+        # The kinds take turns, beginning with a random kind, so that no kind is favored if the number of strings is not
+        # a multiple of four.
         kind = (torch.arange(num_outside) + torch.randint(4, (), generator=generator)) % 4
         origin = torch.full((batch_size,), IN)
         origin[num_inside:][kind == 0] = OUT
@@ -202,7 +202,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         return torch.from_numpy(self._sampler.sample(uniforms.numpy(), origin.numpy())).contiguous()
 
     def _edit_outside(self, strings: Strings, edit: Edit, generator: torch.Generator) -> Strings:
-        """Edit strings until they are outside the language; then try substitutions, at last draw strings outside."""
+        """Edit strings until they are outside the language; if this fails, try substitutions, then draw outside."""
         edited, inside = strings.copy(), np.arange(len(strings))
         for attempt in [edit] * EDIT_ROUNDS + [substitute] * EDIT_ROUNDS:
             changed = attempt(strings[inside], len(self.symbols), generator)

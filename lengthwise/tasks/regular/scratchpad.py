@@ -54,8 +54,8 @@ class Scratchpad(RegularTask):
     task's symbols, followed by `=` and the name of each class (with _ for spaces). A string with a wrong answer, or in
     which symbols and answers do not alternate, is malformed from there on.
 
-    Samples contain the right answers. `lengthwise.models.own_answers.OwnAnswers` answers strings of the base task, and
-    inserts a model's own answers.
+    Samples contain the right answers. With `lengthwise.models.own_answers.OwnAnswers`, a trained model reads strings of
+    the base task, and its own answers are inserted.
 
     Raises:
         ValueError: the base task is unknown, not regular, or leaves a prefix without an answer; a symbol has the name

@@ -20,23 +20,23 @@ class WordProblem(RegularTask):
     """The product of permutations, one for each symbol, in a group that is given by name or by generators.
 
     ``answer_t = g_1 g_2 ... g_t``, where g_s is the generator of symbol s, and products are read from left to right:
-    first g_1. The classes are the elements of the group in cycle notation, with ``"()"`` as identity, in lexicographic
-    order of their images. Symbols are independent and uniform. ``action.meanings`` maps the letters a, b, ... to their
-    generators.
+    first g_1. The classes are the elements of the group in cycle notation, with ``"()"`` as the identity, in
+    lexicographic order of their images. Symbols are independent and uniform. ``action.meanings`` maps the letters a, b,
+    ... to their generators.
 
-    `group` is a name of `lengthwise.automata.groups.permutation_group` (``"S5"``, ``"D6"``, ``"A4xZ5"``), which defines
-    the generators. The field `generators` replaces these generators; each generator is the list of images of the points
-    0 ... n-1. If `group` is also given, they must generate the named group. With the `alphabet` ``"elements"``, every
-    element of the group is a symbol.
+    `group` is a name such as ``"S5"``, ``"D6"`` or ``"A4xZ5"`` (`lengthwise.automata.groups.permutation_group`), which
+    also defines the generators. The field `generators` replaces these generators; each generator is the list of images
+    of the points 0 ... n-1. If `group` is also given, the given generators must generate the named group. With the
+    `alphabet` ``"elements"``, every element of the group is a symbol.
 
     A length is balanced if every element is a product of that number of generators. For a named group, this holds from
     some length on (3 for S3, 8 for A5, 13 for S5); ``train.lengths="legal"`` also trains on shorter strings. If all
     generators are odd permutations, no length is balanced, because all products of one length have the same parity.
 
     Raises:
-        ValueError: the group's name is unknown; the generators are not permutations of the same points, are more than
-            1,000 or have more than 100 points; or they generate another group than the named one, a group of more than
-            1,000 elements, or the identity alone.
+        ValueError: the group's name is unknown; the generators are not permutations of the same points; there are more
+            than 1,000 generators or more than 100 points; or the generators generate a group other than the named
+            group, a group of more than 1,000 elements, or only the identity.
 
     Example:
         >>> task = WordProblem(group="S3")
@@ -106,7 +106,7 @@ class WordProblem(RegularTask):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return all products by the multiplication table; round k makes products of the last 2^k generators."""
+        """Return all products, from the multiplication table; round k computes products of the last 2^k generators."""
         table = torch.from_numpy(self.action.table)
         products = torch.from_numpy(self.action.generator_elements)[inputs]
         stretch = 1

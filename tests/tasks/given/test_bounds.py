@@ -32,7 +32,7 @@ def test_a_row_of_any_size_takes_bounded_memory(tmp_path: Path) -> None:
     outcomes = run_limited(IMPORTS, [f"read_examples({name!r})" for name in names], 400)
     for name in names:
         Path(name).unlink()
-    long = "expected a line of at most 8,000,000 characters, got more; cut its string into shorter ones"
+    long = "expected a line of at most 8,000,000 characters, got more; cut its string into shorter strings"
     assert outcomes == [
         f"refused: examples: row 2: {long}",
         f"refused: {names[1]}: cannot be read: field larger than field limit (8000000)",

@@ -89,12 +89,12 @@ def test_line_ends_and_marks_of_windows_change_nothing(change, tmp_path: Path) -
         (
             "num-edits.txt",
             "1\n",
-            r"num-edits\.txt: expected a line for each string of label 0, got no line for line 5 of m",
+            r"num-edits\.txt: expected a line for each string with label 0, got none for the string on line 5 of m",
         ),
         (
             "num-edits.txt",
             "1\n\n3\n",
-            r"num-edits\.txt: expected 2 lines, one for each string of label 0, got line 3; r",
+            r"num-edits\.txt: expected 2 lines, one for each string with label 0, got line 3; r",
         ),
         (
             "num-edits.txt",
@@ -110,7 +110,7 @@ def test_line_ends_and_marks_of_windows_change_nothing(change, tmp_path: Path) -
         (
             "log-probabilities.txt",
             "-2.5\n-1\n",
-            r"expected a line for each string of label 1, got no line for line 4 of ma",
+            r"expected a line for each string with label 1, got none for the string on line 4 of ma",
         ),
         (
             "next-symbols.jsonl",
@@ -220,5 +220,5 @@ def test_a_task_of_a_folder_notices_a_changed_file(tmp_path: Path) -> None:
     (folder / "log-probabilities.txt").write_text("-1\n-1\n")
     for name in ("num-edits.txt", "edit-distances.txt"):
         (folder / name).write_text("1\n1\n1\n")
-    with pytest.raises(ValueError, match=r"file: expected the examples of digest .*, got other examples in"):
+    with pytest.raises(ValueError, match=r"file: expected the examples with digest .*, got other examples in"):
         _ = task.examples

@@ -176,9 +176,9 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
             b"text,label,class\nab,1,2\n",
             "got 2 with a standard name (label, class, output, ",
         ),
-        ("file.csv", b"text,label\nab\n", "row 2: expected 2 columns, got 1; look at commas and quotes"),
-        ("file.csv", b"text,label\nab,cd,yes\n", "row 2: expected 2 columns, got 3; look at commas and quotes"),
-        ("file.csv", b"ab,1\nab,cd,2\n", "row 2: expected 2 columns, got 3; look at commas and quotes"),
+        ("file.csv", b"text,label\nab\n", "row 2: expected 2 columns, got 1; check separators and quotes"),
+        ("file.csv", b"text,label\nab,cd,yes\n", "row 2: expected 2 columns, got 3; check separators and quotes"),
+        ("file.csv", b"ab,1\nab,cd,2\n", "row 2: expected 2 columns, got 3; check separators and quotes"),
         ("file.csv", b"text,label\n", "got 0 rows without such a string;"),
         ("file.csv", b"id,session,status\n1,ab,x\n2,b,y\n", "string: expected one of the columns 'id', 'session'"),
         ("file.csv", b"session,status\nab,x\nb,y\n", "name its columns 'session' (string) and 'status' (label)"),
@@ -267,15 +267,15 @@ def test_a_file_with_other_examples_makes_another_task(tmp_path: Path) -> None:
     other = make_task("examples", file=file)
     assert first.digest != other.digest
     with pytest.raises(
-        ValueError, match=rf"expected the examples of digest {first.digest}, got other examples in .*csv"
+        ValueError, match=rf"expected the examples with digest {first.digest}, got other examples in .*csv"
     ):
         make_task("examples", **first.model_dump(mode="json"))
     with pytest.raises(
-        ValueError, match=rf"expected the examples of digest {first.digest}, got other examples in .*csv"
+        ValueError, match=rf"expected the examples with digest {first.digest}, got other examples in .*csv"
     ):
         first.sample(2, 2, torch.Generator())
     assert make_task("examples").digest == "", "the examples that need no file"
-    with pytest.raises(ValueError, match=r"file: expected the examples of digest 0{16}, got other examples in None"):
+    with pytest.raises(ValueError, match=r"file: expected the examples with digest 0{16}, got other examples in None"):
         make_task("examples", digest="0" * 16)
 
 
