@@ -52,7 +52,7 @@ MAX_CERTIFICATES = 10_000
 class FarkasCertificate(NamedTuple):
     """The positive numbers l_ij, for `pairs` of a position i and a competing symbol j; all other l_ij are 0.
 
-    For kind `"interval"`, numbers are floats. The last (n - 1)(d + 1) floats stand for the exact solution near them.
+    For kind `"interval"`, numbers are floats. The last (n - 1)(d + 1) floats represent the exact solution near them.
     For kind `"exact"`, numbers are tuples of p fractions, the coefficients of 1, z, z^2, ...
     """
 

@@ -119,7 +119,7 @@ class SubsetSum(SingleAnswerTask):
         return join_parts(items, targets[:, None]), answers
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the target's location, parities, the number of items up to the target, and what greedy choices leave."""
+        """Return the target's location, parities, the number of items up to it, and what greedy choices leave."""
         items, target = inputs[:, :-3] - NUM_SPECIAL, inputs[:, -2] - NUM_SPECIAL
         total = items.sum(1)
         return {

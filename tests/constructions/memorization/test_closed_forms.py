@@ -63,11 +63,11 @@ def test_margins_of_the_sheet(a: int, p: int, margin: float) -> None:
 
 
 def test_arcs_are_refused_where_less_suffices() -> None:
-    with pytest.raises(ValueError, match=r"whole numbers of at least 1, got 0 and 3; a word of one symbol"):
+    with pytest.raises(ValueError, match=r"whole numbers of at least 1, got 0 and 3; give the lengths of both runs"):
         rotation(0, 3)
     with pytest.raises(ValueError, match=r"zeros, ones: expected whole numbers of at least 1, got 1\.5 and 2"):
         rotation(1.5, 2)  # type: ignore[arg-type]  # the argument is wrong on purpose
-    with pytest.raises(ValueError, match=r"expected a period of at least 3, got 2; for \(01\)\^\+ W_h = -1 suffices"):
+    with pytest.raises(ValueError, match=r"expected a period of at least 3, got 2; for \(01\)\^\+, W_h = -1 suffices"):
         complex_rotation(1, 1)
 
 
@@ -259,7 +259,7 @@ def test_strings_that_cannot_end_are_refused(text: str, sentence: str) -> None:
 
 def test_a_text_that_changes_too_often_is_refused_in_a_sentence() -> None:
     with pytest.raises(
-        ValueError, match=r"^text: expected a text that float64 can read .*, got 10 symbols with too many"
+        ValueError, match=r"^text: expected a text with fewer changes of symbol, got 10 symbols whose read-out"
     ):
         end_indefinitely("ab" * 5)
 
@@ -267,7 +267,7 @@ def test_a_text_that_changes_too_often_is_refused_in_a_sentence() -> None:
 def test_numbers_that_float64_does_not_hold_are_no_weights() -> None:
     word = parse_word("".join("0123456789"[v] for v in np.random.default_rng(0).integers(10, size=400)))
     with pytest.raises(
-        ValueError, match=r"^generator: expected numbers that float64 can represent, got larger numbers; make the"
+        ValueError, match=r"^generator: expected numbers that float64 can represent, got larger numbers; call the"
     ):
         as_linear_rnn(digits(word))
 
