@@ -31,7 +31,7 @@ class WindowModel(SequenceModel):
     """Logits W x + b times a factor, where x has the last two symbols as one-hot vectors.
 
     Source: ours.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
 
     Config = WindowConfig

@@ -83,7 +83,7 @@ def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
 
     Source: Chi et al., "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field Analysis" (arXiv
         2212.10356); used by Chi et al. (2023), section 7.4 and Figure 4.
-    Differs from the source: in nothing; but see `gradient_norms`.
+    Differs from the source: no difference; but see `gradient_norms`.
     """
     later = norms.flip(1).cumsum(1).flip(1)
     total = later[:, :1]

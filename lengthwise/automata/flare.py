@@ -54,7 +54,7 @@ def flare(problem: Problem) -> DFA:
 
     Source: Butoi et al., "Training Neural Networks as Recognizers of Formal Languages" (arXiv 2411.07107), section 4
         and the code of its languages.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
     if problem not in PROBLEMS:
         raise ValueError(f"problem: expected one of {', '.join(PROBLEMS)}, got {problem!r}; choose one of them")

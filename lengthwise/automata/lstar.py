@@ -83,7 +83,7 @@ def learn_by_lstar(
 
     Source: Angluin, "Learning regular sets from queries and counterexamples" (1987); Rivest and Schapire, "Inference of
         finite automata using homing sequences" (1993), who add one suffix for each counterexample.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
     check_choice("kind", kind, get_args(Kind))
     suffixes: list[String] = list(product(range(num_symbols), repeat=0 if kind == "Moore" else 1))

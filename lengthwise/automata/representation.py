@@ -148,7 +148,7 @@ def matrix_products(num_points: int, chunk_size: int) -> Products:
         [0, 1, 0, 1]
 
     Source: Chi et al. (2023), Lemma 1 and its example (appendix D.2), for C = 2.
-    Differs from the source: in nothing for C = 2; larger C are ours.
+    Differs from the source: no difference for C = 2; larger C are ours.
     """
     start, end, *between = np.indices((num_points,) * (chunk_size + 1)).reshape(chunk_size + 1, -1)
     stops = [start, *between, end]

@@ -176,7 +176,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
         >>> holm([0.04, 0.01, math.nan, 0.03])
         [0.06, 0.03, nan, 0.06]
 
-    Source: Holm, "A simple sequentially rejective multiple test procedure" (1979). Differs from the source: in nothing.
+    Source: Holm, "A simple sequentially rejective multiple test procedure" (1979).
+    Differs from the source: no difference.
     """
     for p in p_values:
         if not (math.isnan(p) or 0 <= p <= 1):

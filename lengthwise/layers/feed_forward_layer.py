@@ -16,7 +16,7 @@ class FeedForwardLayer(RecurrentLayer):
     after its recurrence, `make_layers` of the model returns both layers.
 
     Source: Shazeer, "GLU variants improve Transformer" (2020), eq. (6), FFN_SwiGLU.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
 
     def __init__(self, *, d_model: int, hidden: int) -> None:

@@ -27,7 +27,7 @@ class MLPOperator(nn.Module):
     W_1 to W_3 map widths 2 D -> 2 D -> 4 D -> 2 D. All maps have biases, and L_1 to L_3 begin as the identity.
 
     Source: the code of Pert, Alrajeh and Russo (2026), arXiv 2605.26035.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
 
     def __init__(self, d_model: int) -> None:
@@ -59,7 +59,7 @@ class GatedSum(nn.Module):
     """The operator op(x, y) = g * x + (1 - g) * y, with g = sigmoid(W [x; y] + b).
 
     Source: the code of Pert, Alrajeh and Russo (2026), arXiv 2605.26035.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
 
     def __init__(self, d_model: int) -> None:
@@ -78,7 +78,7 @@ class LinearOperator(nn.Module):
     """The operator op(x, y) = W [x; y] + b.
 
     Source: the code of Pert, Alrajeh and Russo (2026), arXiv 2605.26035.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
 
     def __init__(self, d_model: int) -> None:

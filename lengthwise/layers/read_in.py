@@ -56,7 +56,7 @@ class VectorReadIn(nn.Module):
     """A linear map of vectors of `input_dim` numbers, with their positions.
 
     Source: the code of Garg et al., "What can transformers learn in-context?" (NeurIPS 2022).
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
 
     def __init__(self, *, input_dim: int, d_model: int, positions: PositionEncoding) -> None:

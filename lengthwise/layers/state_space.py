@@ -30,7 +30,7 @@ def legs(size: int) -> tuple[Float[Tensor, "P P"], Float[Tensor, " P"]]:
     """Return A and B of HiPPO-LegS, in float64.
 
     Source: Gu et al., "HiPPO: recurrent memory with optimal polynomial projections" (NeurIPS 2020), theorem 2.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
     n = torch.arange(size, dtype=torch.float64)
     b = (2 * n + 1).sqrt()
@@ -43,7 +43,7 @@ def legs_pairs(size: int) -> tuple[Tensor, Tensor, Tensor]:
     From each pair, the entry with the positive frequency is returned. All results are complex, of shape [P / 2].
 
     Source: Gu et al. (ICLR 2022), appendix C.1: A + P P^T with P_n = sqrt(n + 1/2) is -1/2 plus a skew matrix.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
     a, b = legs(size)
     p = (torch.arange(size, dtype=torch.float64) + 0.5).sqrt()
@@ -60,7 +60,7 @@ def eigenvalues(name: Eigenvalues, size: int) -> Tensor:
 
     Source: Gu et al., "On the parameterization and initialization of diagonal state space models" (NeurIPS 2022): the
     normal part of LegS (S4D-LegS), -1/2 + i pi n (S4D-Lin), -1/2 + i P/pi (P/(2n+1) - 1) (S4D-Inv).
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
     if name == "legs":
         return legs_pairs(size)[0]
@@ -118,7 +118,7 @@ class S4DLayer(_Channels):
     With eigenvalues λ and a step h, x_t = exp(λ h) x_{t-1} + (exp(λ h) - 1) / λ u_t, and y_t = 2 Re(C x_t) + D u_t.
 
     Source: Gu et al. (NeurIPS 2022), section 3.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
 
     def __init__(self, *, d_model: int, d_state: int, start: Eigenvalues) -> None:

@@ -29,7 +29,7 @@ def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
         [[0.5, 0.6000000238418579], [0.0, 0.800000011920929]]
 
     Source: eq. (6), the paper's text.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
     norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
     clamped: Tensor = matrices / norms.clamp(min=1.0)

@@ -70,7 +70,7 @@ def position_angles(length: int, width: int) -> Float[Tensor, "T F"]:
                 [2.0000, 0.0200]], dtype=torch.float64)
 
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
     _check_count("length", length)
     _check_width(width)

@@ -145,7 +145,7 @@ def train_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
 
     Source: Sennrich et al., "Neural machine translation of rare words with subword units" (2016); on bytes, Radford et
         al. (2019).
-    Differs from the source: in nothing; the merges are learned and applied by the package `tokenizers`.
+    Differs from the source: no difference; the merges are learned and applied by the package `tokenizers`.
     """
     if not MIN_VOCAB <= vocab_size <= MAX_VOCAB:
         raise ValueError(

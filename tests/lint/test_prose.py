@@ -154,8 +154,8 @@ def test_sections_of_docstrings_begin_after_a_blank_line() -> None:
     [
         ("Return it.\n    Raises:\n        ValueError: it is 0.\n    ", ["Raises:"]),
         ("Return it.\n\n    Raises:\n        ValueError: it is 0.\n    Example:\n    ", ["Example:"]),
-        ("Return it.\n\n    Source: a book,\n        page 3.\n    Differs from the source: in nothing.\n    ", []),
-        ("Return it.\n\n    Differs from the source: in nothing.\n    Source: a book.\n    ", ["Source: a book."]),
+        ("Return it.\n\n    Source: a book,\n        page 3.\n    Differs from the source: no difference.\n    ", []),
+        ("Return it.\n\n    Differs from the source: no difference.\n    Source: a book.\n    ", ["Source: a book."]),
     ],
 )
 def test_crowded_sections_are_noticed(text: str, expected: list[str]) -> None:

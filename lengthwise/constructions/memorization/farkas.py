@@ -19,7 +19,7 @@ of proof:
   the cyclotomic polynomial of p.
 
 Source: Farkas (1902) for the alternative; Neumaier, "Interval Methods for Systems of Equations" (1990), for Gaussian
-elimination in intervals. Differs from the source: in nothing.
+elimination in intervals. Differs from the source: no difference.
 """
 
 from fractions import Fraction

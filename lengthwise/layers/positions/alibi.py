@@ -16,7 +16,7 @@ class ALiBi(DistanceBias):
 
     Source: Press et al., "Train short, test long: attention with linear biases enables input length extrapolation"
         (ICLR 2022), section 3.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
 
     def by_distance(self, distance: Int64[Tensor, "*N"]) -> Float[Tensor, "H *N"]:
@@ -42,7 +42,7 @@ def alibi_slopes(num_heads: int) -> list[float]:
         [0.0625, 0.00390625, 0.25]
 
     Source: Press et al. (2022), section 3, and their code for other numbers of heads.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
     if num_heads < 1:
         raise ValueError(f"num_heads: expected at least 1, got {num_heads}; give the number of heads")

@@ -33,7 +33,7 @@ class FIRE(PositionEncoding):
 
     Source: Li et al., "Functional interpolation for relative positions improves long context transformers" (ICLR 2024),
         and the code in their appendix.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
 
     def __init__(self, sizes: PositionSizes) -> None:

@@ -15,7 +15,7 @@ class LearnedPositions(PositionEncoding):
         ValueError: a string is longer than the table.
 
     Source: Radford et al., "Language models are unsupervised multitask learners" (2019), and their code.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
 
     size_setting = "learned_positions"

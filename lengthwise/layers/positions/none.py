@@ -9,5 +9,5 @@ class NoPositions(PositionEncoding):
 
     Source: Kazemnejad et al., "The impact of positional encoding on length generalization in transformers" (NeurIPS
         2023), section 2, NoPE.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """

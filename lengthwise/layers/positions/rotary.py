@@ -20,7 +20,7 @@ class RotaryPositions(PositionEncoding):
         ValueError: a head has an odd number of units, but units are rotated in pairs.
 
     Source: Su et al., "RoFormer: enhanced transformer with rotary position embedding" (2021), section 3.2.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
 
     def __init__(self, sizes: PositionSizes) -> None:

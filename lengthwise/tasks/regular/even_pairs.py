@@ -25,7 +25,7 @@ class EvenPairs(RegularTask):
     Source: Delétang et al., "Neural Networks and the Chomsky Hierarchy" (arXiv 2207.02098), Even Pairs; used by Chi et
         al., "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length Extrapolation"
         (arXiv 2305.03796), section 5.
-    Differs from the source: in nothing. (Fan et al., arXiv 2309.07412, call a different task over five symbols
+    Differs from the source: no difference. (Fan et al., arXiv 2309.07412, call a different task over five symbols
         EvenPair(5).)
     """
 

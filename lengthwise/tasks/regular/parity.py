@@ -28,7 +28,7 @@ class Parity(RegularTask):
     Source: Chi et al., "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length
         Extrapolation" (arXiv 2305.03796), section 5 and Table 2 (`p`); Delétang et al., "Neural Networks and the
         Chomsky Hierarchy" (arXiv 2207.02098), Parity Check.
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
 
     prefix_exchangeable: ClassVar[bool] = True

@@ -28,7 +28,7 @@ class Sum(RegularTask):
 
     Source: Fan et al., "Advancing Regular Language Reasoning in Linear Recurrent Neural Networks" (arXiv 2309.07412),
         section 4.1, Sum(M).
-    Differs from the source: in nothing.
+    Differs from the source: no difference.
     """
 
     prefix_exchangeable: ClassVar[bool] = True
