@@ -16,7 +16,7 @@ def test_words_are_counted_by_their_dimensions() -> None:
         Smallest("0010111", 2, 1, FeedbackBounds(3, 5)),
     ]
     stated = feedback_page(words, "page").headline
-    assert "One dimension is enough to repeat 3 of 4 words" in stated
+    assert "can repeat 3 of 4 words indefinitely with one dimension" in stated
     assert stated.endswith("the smallest dimension is 1 for 1 word, 2 for 2 words, 3 to 5 for 1 word.")
 
 
@@ -34,10 +34,11 @@ def test_standard_nets_are_counted_next_to_linear_ones() -> None:
         for dimension in size.dimensions
     ]
     assert standard_page(standard.Standard(size, rows), "page").headline == (
-        "Without feedback 1 of 8 linear nets are right below d_min and 5 of 8 at d_min, and 2 stay right for 4,800 "
-        "symbols.\n"
-        "With tanh, these three numbers are 0, 6 and 4.\n"
-        "With their own answers as inputs, 3 linear nets and 7 with tanh are right below d_min."
+        "Each RNN is trained to repeat one word, and d_min is the smallest dimension of a linear RNN that does this "
+        "without reading its own answers. Without feedback, 1 of 8 linear nets are right below d_min and 5 of 8 at "
+        "d_min; 2 of these 5 are right for 4,800 symbols.\n"
+        "With tanh, the numbers are 0 below d_min, 6 at d_min, and 4 that are right for 4,800 symbols.\n"
+        "If nets read their own answers, 3 linear nets and 7 nets with tanh are right below d_min."
     )
 
 
@@ -47,12 +48,10 @@ def test_nets_that_learn_their_words_are_those_of_the_sections() -> None:
     below, at, above = (
         text.split("- W_x = 0: ")[1].split(f" {side}")[0].split(", ")[-1] for side in ("below", "at", "above")
     )
-    assert f"Without feedback {below} nets learn their word below the smallest dimension, {at} at it" in page.headline
-    assert f"and {above} above it." in page.headline
+    assert f"Without feedback, {below} nets below d_min learn their word, {at} at d_min" in page.headline
+    assert f"and {above} above d_min." in page.headline
     fed = text.split("- W_x learned: ")[1].split(" below")[0]
-    assert (
-        f"With their own answers as inputs, {fed} nets learn their word below the smallest dimension." in page.headline
-    )
-    last = text.split("### In all")[1].split("## ")[0].strip().split("\n- ")[-1]
+    assert f"If nets read their own answers, {fed} nets below d_min learn their word." in page.headline
+    last = text.split("### Totals")[1].split("## ")[0].strip().split("\n- ")[-1]
     assert last in page.headline
-    assert "of them are right at 16" in last
+    assert "of them are right at the first 16" in last

@@ -16,7 +16,7 @@ PERIODS: Mapping[str, range] = {"small": range(2, 9), "smoke": range(2, 5)}
 
 
 class Smallest(NamedTuple):
-    """The smallest dimensions for a word: without feedback, with feedback, and with a W_h that contracts."""
+    """The smallest dimensions of nets that repeat a word: without feedback, with feedback, and with contracting W_h."""
 
     word: str
     no_feedback: int
@@ -31,10 +31,10 @@ def feedback(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="The smallest linear RNNs that read their own answers",
         about=(
-            'The note "update on rnn memorization" sets W_x, by which a net reads its own output, to 0; this page '
-            "measures the benefit of W_x.\n"
-            "The tables have the smallest dimensions of linear RNNs that repeat a word indefinitely, for all binary "
-            "words up to period 8 (up to rotation and exchange of symbols)."
+            'A net reads its own last answer through the matrix W_x. The note "update on rnn memorization" sets W_x to '
+            "0; this page measures the benefit of W_x.\n"
+            "The words are all binary words up to period 8. Words that differ by a rotation or by an exchange of the "
+            "two symbols count once."
         ),
         study=lambda root: study(PERIODS[scale]),
     )
@@ -43,12 +43,13 @@ def feedback(scale: Scale = "small") -> Experiment:
 def study(periods: range) -> list[Smallest]:
     """Return the smallest dimensions for all words of these periods.
 
-    A net with feedback counts only if it generates its word.
+    Raises:
+        AssertionError: a net that `digits` constructs does not generate its word.
     """
     rows = []
     for word in (word for period in periods for word in binary_words(period)):
         net = digits(word)
         if net.generate(4 * word.period) != 4 * word.text:
-            raise AssertionError(f"word: the digits of {word.text} do not say it")
+            raise AssertionError(f"word: the digits of {word.text} do not generate it")
         rows.append(Smallest(word.text, memorize(word.text).upper, net.dimension, contracting_dimension(word)))
     return rows

@@ -1,6 +1,6 @@
 """Memorizing words with linear RNNs (2023): do trained nets find the known solutions, and for how long are they right?
 
-This study has no recorded runs, because nets have only a few numbers and hundreds are trained together.
+This study has no recorded runs, because its nets have only a few parameters and hundreds of them are trained together.
 """
 
 import math
@@ -31,10 +31,11 @@ LOW: tuple[Precision, ...] = ("bfloat16", "float16")
 
 
 class Size(NamedTuple):
-    """The size of the study: the words, the nets for each word, their training, and the symbols that they generate.
+    """The size of the study: words, nets for each word and dimension, training, and numbers of generated symbols.
 
-    Nets are trained on the first `length` symbols and generate `longest` symbols. Constructed generators have W_h in a
-    precision of `LOW`, and generate up to `max_written` symbols.
+    Each period in `periods` has `num_drawn` random binary words. Nets are trained on the first `length` symbols and
+    generate `longest` symbols. Constructed generators, whose W_h is rounded to a precision in `LOW`, generate
+    `max_written` symbols.
     """
 
     periods: range
@@ -53,13 +54,20 @@ SIZES = {
 
 
 def size_at(scale: Scale) -> Size:
-    """Return the size of a scale; `"paper"` raises a ValueError, because the note trains nothing."""
+    """Return the size of the study at a scale.
+
+    Raises:
+        ValueError: the scale is `"paper"`, but the note trains nothing.
+    """
     check_is_not_paper(scale, "the note trains nothing")
     return SIZES[scale]
 
 
 def trained_words(size: Size) -> list[Memorization]:
-    """Return words of each period: 0^a 1^b with halves, random binary words and, up to period 8, one of 3 letters."""
+    """Return the words of each period, without repeated words.
+
+    These are 0^a 1^b with a = b or a = b + 1, random binary words and, at periods 3 to 8, a random word of 3 letters.
+    """
     texts = []
     for p in size.periods:
         drawn = generator_for(0, "words", p)
@@ -73,7 +81,7 @@ def trained_words(size: Size) -> list[Memorization]:
 
 
 class Rounded(NamedTuple):
-    """A trained net whose W_h is rounded: its first wrong step among the generated steps, and the formula's prediction.
+    """A trained net whose W_h is rounded: the formula's prediction, and its first wrong step (None if all are right).
 
     `formula` is (pi / p) / |dtheta|. Here dtheta is the largest distance of an eigenvalue's angle from a multiple of 2
     pi / p, after rounding. Even before rounding, the angles of a trained net are not exact.
@@ -84,10 +92,11 @@ class Rounded(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A trained net: its size, its first wrong step, and the eigenvalues of its W_h.
+    """A trained net: its word, its dimension, its first wrong step, and the eigenvalues of its W_h.
 
-    `first_wrong` is the first wrong generated step in float64, or None if all steps are right. `when_rounded` has the
-    same net with W_h in each precision of `LOW`. `learns_inputs` is False if W_x = 0.
+    `first_wrong` is the first step at which the net generates a wrong symbol in float64, or None if all symbols are
+    right. `when_rounded` contains the result of the net with W_h rounded to each precision in `LOW`. `learns_inputs`
+    is False if W_x = 0.
     """
 
     word: Memorization
@@ -144,7 +153,7 @@ def _train(chosen: Sequence[Memorization], d: int, size: Size, *, learns_inputs:
 
 
 def rounded_nets(nets: Stack, words: Sequence[Memorization], precision: Precision, count: int) -> list[Rounded]:
-    """Return the result of each net with rounded W_h, which generates its word for `count` steps."""
+    """Round W_h of each net, let it generate `count` symbols, and return its first wrong step and the formula."""
     low = nets._replace(hidden=torch.from_numpy(rounded(nets.hidden.numpy(), precision)))
     generated, eigenvalues = generate(low, count), torch.linalg.eigvals(low.hidden).tolist()
     results = []
@@ -163,12 +172,15 @@ def _first(is_wrong: torch.Tensor) -> int | None:
 
 
 class Learned(NamedTuple):
-    """The learned frequencies for a word, of nets with the smallest dimension and W_x = 0 that are right in training.
+    """The learned frequencies for a word, over nets with the smallest dimension and W_x = 0 that are right in training.
 
-    `off` is the largest distance of a frequency from a whole number, in the median net. `readable` counts nets whose
-    nearest whole frequencies can read the word. `robust` counts nets whose nearest whole frequencies are the set with
-    the widest margin. For comparison with chance, `sets` counts the sets of this dimension that can read the word, and
-    `all_sets` counts all sets of this dimension.
+    A frequency is the angle of an eigenvalue of W_h, divided by 2 pi / p. A set of frequencies is readable if some
+    read-out makes it a generator of the word.
+
+    - `off`: the largest distance of a frequency from a whole number in a net; the median over nets.
+    - `readable`: the number of nets whose rounded frequencies are readable.
+    - `robust`: the number of nets whose rounded frequencies are the set with the widest margin.
+    - `sets`, `all_sets`: the number of readable sets and of all sets of this dimension, for comparison with chance.
     """
 
     word: Memorization
@@ -181,7 +193,7 @@ class Learned(NamedTuple):
 
 
 def learned_frequencies(trained: Sequence[Trained], size: Size) -> list[Learned]:
-    """Compare the eigenvalues of trained nets with the frequencies that linear programs find."""
+    """Compare the eigenvalues of trained nets with the frequencies that are found by linear programs."""
     smallest = [net for net in trained if not net.learns_inputs and net.dimension == net.word.upper]
     rows = []
     for _, group in groupby(sorted(smallest, key=_name), key=_name):
@@ -212,7 +224,7 @@ def _name(net: Trained) -> tuple[int, str]:
 
 
 def frequencies_of(eigenvalues: Sequence[complex], period: int) -> tuple[Frequencies, float]:
-    """Return the whole frequencies nearest to the eigenvalues, without 0, and the largest distance from them.
+    """Return the rounded frequencies of the eigenvalues, without 0, and the largest rounding error.
 
     Example:
         >>> frequencies_of([1j, -1j, 0.9 + 0j], 8)
@@ -224,11 +236,15 @@ def frequencies_of(eigenvalues: Sequence[complex], period: int) -> tuple[Frequen
 
 
 class Lasting(NamedTuple):
-    """The first wrong steps of a constructed generator whose W_h is rounded to one of the precisions `LOW`.
+    """The first wrong steps of a constructed generator whose W_h is rounded to a precision in `LOW`.
 
-    `formula` is (pi / p) / |dtheta| for the plane that drifts fastest. `predicted` follows the drift of all planes.
-    `measured` has states in float64, and `wholly` has all numbers in bfloat16. None means that all generated steps are
-    right or, for `wholly`, that the precision is not bfloat16.
+    - `threshold`: the largest minus the smallest bias of the read-out.
+    - `formula`: (pi / p) / |dtheta| for the plane that drifts fastest.
+    - `predicted`: the first wrong step, computed from the drift of all planes.
+    - `measured`: the first wrong step with states in float64.
+    - `wholly`: the first wrong step with all numbers in bfloat16. It is also None if the precision is not bfloat16.
+
+    None means that no wrong step was found.
     """
 
     word: Memorization
@@ -246,7 +262,7 @@ class Lasting(NamedTuple):
 
 
 def lifetimes(words: Sequence[Memorization], size: Size) -> list[Lasting]:
-    """Measure for how many steps constructed generators are right at low precision."""
+    """Measure for how many steps constructed generators are right if W_h is rounded to a low precision."""
     rows = []
     for memorization in words:
         count, letters = size.max_written, np.resize(memorization.word.letters, size.max_written)
@@ -282,7 +298,7 @@ class Memorized(NamedTuple):
 
 
 def study(size: Size) -> Memorized:
-    """Train nets of all dimensions on all words, and measure these nets and constructed generators."""
+    """Train nets of all dimensions on all words; measure these nets, and constructed generators of the same words."""
     words = trained_words(size)
     trained = train_all(words, size)
     return Memorized(size, words, trained, learned_frequencies(trained, size), lifetimes(words, size))
@@ -290,13 +306,13 @@ def study(size: Size) -> Memorized:
 
 @EXPERIMENTS.register("rnn-memorization")
 def rnn_memorization(scale: Scale = "small") -> Experiment:
-    """Train linear RNNs on words: success against dimension, their eigenvalues, and how long they are right."""
+    """Train linear RNNs to repeat words: success against dimension, eigenvalues, and how long the nets are right."""
     size = size_at(scale)
     return Experiment(
         title="Learning to repeat words",
         about=(
-            "The page shows which linear RNNs learn to repeat a word indefinitely, with which eigenvalues, and for how "
-            "long."
+            "The page also compares the eigenvalues of trained nets with the theory, and shows for how many steps nets "
+            "are right if W_h is rounded."
         ),
         study=lambda root: study(size),
     )

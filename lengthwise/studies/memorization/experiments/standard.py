@@ -1,4 +1,4 @@
-"""Standard and linear RNNs that learn to repeat words: a test of the note's first sentence.
+"""Standard and linear RNNs that learn to repeat words: a test of the first claim in the note on memorization.
 
 Like `rnn-memorization`, this study has no recorded runs.
 """
@@ -33,7 +33,10 @@ KINDS: Mapping[str, Kind] = {
 
 
 class Size(NamedTuple):
-    """The size of the study: words, dimensions, nets for each kind and dimension, their training, and lengths."""
+    """The size of the study: words, dimensions, nets for each word, kind and dimension, training, and two lengths.
+
+    Nets are trained on the first `length` symbols, and generate `longest` symbols.
+    """
 
     words: tuple[str, ...]
     dimensions: range
@@ -50,9 +53,11 @@ SIZES: Mapping[str, Size] = {
 
 
 class Success(NamedTuple):
-    """The number of nets of one word, kind and dimension that are right in training, and a hundred times as long.
+    """The success of the nets of one word, kind and dimension.
 
-    `smallest` is the dimension of the smallest linear RNN without feedback.
+    `num_right` counts the nets that generate the first `Size.length` symbols correctly, and `num_lasting` the nets that
+    generate the first `Size.longest` symbols correctly. `smallest` is the dimension of the smallest linear RNN without
+    feedback that `memorize` finds. This is an upper bound on d_min, and exact if the search of `memorize` finishes.
     """
 
     word: str
@@ -72,21 +77,21 @@ class Standard(NamedTuple):
 
 @EXPERIMENTS.register("rnn-memorization/standard")
 def standard(scale: Scale = "small") -> Experiment:
-    """Train standard and linear RNNs on words of short period: success against dimension, and how long it lasts."""
+    """Train standard and linear RNNs to repeat short words: success against dimension, and for how many symbols."""
     check_is_not_paper(scale, "the note trains nothing")
     size = SIZES[scale]
     return Experiment(
         title="Learning to repeat words: standard RNNs next to linear RNNs",
         about=(
-            'The note "update on rnn memorization" begins with an RNN that was trained on one string for so long that '
-            "it generates nothing else. Here standard RNNs, with tanh, are compared with linear RNNs."
+            'The note "update on rnn memorization" claims that an RNN that is trained on one string for long enough '
+            "generates nothing else. This page tests the claim for standard RNNs, which have tanh, and for linear RNNs."
         ),
         study=lambda root: study(size),
     )
 
 
 def study(size: Size) -> Standard:
-    """Train nets of all kinds and dimensions, all nets of one kind and dimension in one batch."""
+    """Train nets of all kinds and dimensions. The nets of one kind and dimension are trained in one batch."""
     words = [parse_word(text) for text in size.words for _ in range(size.seeds)]
     smallest = {text: memorize(text).upper for text in size.words}
     rows = []
@@ -101,7 +106,7 @@ def study(size: Size) -> Standard:
 
 
 def _first_wrong(words: list[Word], kind: str, dimension: int, size: Size) -> list[int]:
-    """Return each net's first wrong step, counted from 1, or the number after the last step if all steps are right."""
+    """Return each net's first wrong step, counted from 1. If no step is wrong, return the number of steps plus 1."""
     activation, learns_inputs = KINDS[kind]
     letters = torch.stack([_repeated(word, size.longest) for word in words])
     generator = generator_for(0, "standard", kind, dimension)

@@ -14,25 +14,28 @@ from lengthwise.report.tables.numbers import NOTHING
 from lengthwise.studies.memorization.experiments.feedback import Smallest
 
 _HOW = (
-    "*Any W_h*: the letters are the digits of a number, and W_h = 2 shifts out one digit at each step. With no "
-    "dimension at all, the bias alone gives the answer, which is always the same. *Contracting*: all eigenvalues of "
-    "W_h are inside the unit circle, and the states repeat with the period of the word.\n"
+    "*Any W_h*: the state is a number whose binary digits are the letters of the word, and W_h = 2 shifts out one "
+    "digit at each step. A net needs at least one dimension, because without a state, the bias gives the same answer "
+    "at every step. *Contracting*: all eigenvalues of W_h are inside the unit circle, so the net forgets errors, and "
+    "its states repeat with the period of the word. The column *contracting: 2* has the number of words whose smallest "
+    "dimension is 2.\n"
     "\n"
     "With one dimension, Sturm's theorem decides the contracting case, with exact fractions. With two dimensions, all "
     "contracting W_h form a triangle in the plane of trace and determinant. The signs of polynomials in trace and "
-    "determinant, computed with integers, decide the case on this triangle. Either some W_h in the triangle generates "
-    "the word, or no read-out separates the answers on any part of the triangle. On such a part, two cases are "
-    "possible. Either a line between states of one answer crosses a line between states of the other answer, or a "
-    "state is inside a triangle of states of the other answer.\n"
+    "determinant are computed with integers. They show that some W_h in the triangle generates the word, or that no "
+    "read-out separates the answers on any part of the triangle. There are two reasons why a read-out cannot separate "
+    "the answers. Either the segment between two states of one answer crosses the segment between two states of the "
+    "other answer, or a state is inside a triangle of states of the other answer.\n"
     "\n"
-    "With more dimensions, nets come from random eigenvalues, or are the shift register that keeps the last answers. "
-    "Each of these nets generates its word 50 times. *No feedback*: W_x = 0, by `memorize`."
+    "With more dimensions, a net has random eigenvalues, or is a shift register that stores the last answers. Each of "
+    "these nets was tested: it generates its word 50 times. *No feedback*: W_x = 0. The function `memorize` finds this "
+    "dimension."
 )
 
 
 @STUDY_PAGES.register("rnn-memorization/feedback")
 def feedback_page(study: Sequence[Smallest], stem: str) -> StudyPage:
-    """Return the number of words for each dimension, by period, with their chart, and a list of all words."""
+    """Return the page: the number of words for each dimension, by period, with a chart, and a list of all words."""
     picture = f"![Words by period and smallest dimension]({stem}.svg)"
     by_period = f"## Dimensions by period\n\n{picture}\n\n{_by_period(study)}\n\n{_HOW}"
     sections = [by_period, f"## All words\n\n{_all(study)}"]
@@ -44,14 +47,17 @@ def _headline(study: Sequence[Smallest]) -> str:
     small = sum(row.unconstrained == 1 for row in study)
     parts = ", ".join(f"{_bounds(bounds)} for {counted(counts[bounds], 'word')}" for bounds in sorted(counts))
     return (
-        f"One dimension is enough to repeat {small} of {len(study)} words, but then W_h expands every error, and the "
-        "first error makes a net lose its word.\n"
+        f"A linear RNN that reads its own answers can repeat {small} of {len(study)} words indefinitely with one "
+        "dimension. But then W_h expands every error, and after the first error the net no longer generates its word.\n"
         f"If a net has to forget its errors, the smallest dimension is {parts}."
     )
 
 
 def dimensions_chart(study: Sequence[Smallest]) -> alt.HConcatChart:
-    """Draw words by period in bars split by smallest dimension: without feedback, with feedback, and contracting."""
+    """Draw three bar charts of the words of each period: no feedback, feedback with any W_h, and contracting W_h.
+
+    Colors show the smallest dimension.
+    """
     kinds = {
         "no feedback": [str(row.no_feedback) for row in study],
         "any W_h": [str(row.unconstrained) for row in study],

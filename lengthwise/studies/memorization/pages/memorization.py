@@ -21,15 +21,29 @@ from lengthwise.studies.memorization.experiments.memorization import (
 
 MODES = {False: "W_x = 0", True: "W_x learned"}
 
+_TERMS = (
+    "The state of a net is `h_i = W_h h_(i-1) + W_x x_i`, where x_i is the last answer of the net. The answer at step "
+    "i is the index of the largest entry of `W_y h_i + b_y`. With W_x = 0, a net has no feedback: it does not read its "
+    "own answers.\n"
+    "\n"
+    "A *generator* is a net that repeats its word at every length. *d_min* is the smallest dimension of a generator "
+    "with W_x = 0. Let p be the period of the word. W_h of such a generator rotates planes, each by an angle of 2 pi k "
+    "/ p a step. The whole number k is the *frequency* of the plane; k = p / 2 takes only one dimension. A set of "
+    "frequencies is *readable* if some W_y and b_y make it a generator of the word. The *margin* of a generator is the "
+    "smallest distance of a state from the region of another answer. The *most robust* generator has the widest margin "
+    "in d_min dimensions."
+)
+
 
 @STUDY_PAGES.register("rnn-memorization")
 def memorization_page(study: Memorized, stem: str) -> StudyPage:
-    """Return success against dimension, learned frequencies, lifetimes, and the chart of success."""
+    """Return the page: success against dimension, learned frequencies, lifetimes, and a chart of success."""
     size, trained = study.size, study.trained
     sections = [
+        f"## Terms\n\n{_TERMS}",
         f"## Success against dimension\n\n![Success against dimension]({stem}.svg)",
         *(f"### {name}\n\n{_success_table(trained, size, learns)}" for learns, name in MODES.items()),
-        "### In all",
+        "### Totals",
         _success_text(trained, size),
         "## Learned eigenvalues and the frequencies of linear programs",
         _frequency_text(study.learned),
@@ -49,12 +63,12 @@ def _headline(trained: Sequence[Trained], size: Size) -> str:
     below, at, above = (_share([net for net in plain if _side(net) == side], size) for side in (-1, 0, 1))
     num_right, num_lasting = _lasting(trained, size)
     return (
-        f"Without feedback {below} nets learn their word below the smallest dimension, {at} at it and {above} above "
-        "it.\n"
-        f"With their own answers as inputs, {_share([net for net in fed if _side(net) < 0], size)} nets learn their "
-        "word below the smallest dimension.\n"
-        f"{num_right:,} nets are right at {size.length} symbols, and {num_lasting:,} of them are right at "
-        f"{size.longest}. The page does not show whether more training would change that."
+        "Each linear RNN is trained to repeat one word, and each word has a smallest dimension d_min. Without "
+        f"feedback, {below} nets below d_min learn their word, {at} at d_min, and {above} above d_min.\n"
+        f"If nets read their own answers, {_share([net for net in fed if _side(net) < 0], size)} nets below d_min "
+        "learn their word.\n"
+        f"{num_right:,} nets are right at the first {size.length} symbols, and {num_lasting:,} of them are right at "
+        f"the first {size.longest}. It is not known whether more training would change this."
     )
 
 
@@ -67,13 +81,15 @@ def _lasting(trained: Sequence[Trained], size: Size) -> tuple[int, int]:
 def _protocol(size: Size, num_words: int) -> str:
     descent = size.descent
     return (
-        f"The {num_words} words have periods {size.periods[0]} to {size.periods[-1]}. Each period has 0^a 1^b in "
-        "halves, a binary word drawn at random and, up to period 8, a word of three letters. Every word is learned by "
-        f"{size.seeds} nets of each dimension from 1 to its period, from its first {size.length} symbols. Training "
-        f"takes {descent.steps:,} steps of Adam by cross-entropy, at a rate of {descent.learning_rate:g} that falls to "
-        f"0 along a cosine. W_h is orthogonal at first, and gradients are clipped at norm {descent.clip:g}. Final "
-        "weights are measured, and nothing is selected. *Right*: the net, which reads its own answers and is run in "
-        f"float64, is right at each of the {size.length} symbols. A constant answer is never right."
+        f"The {num_words} words have periods {size.periods[0]} to {size.periods[-1]}. Each period has the word 0^a 1^b "
+        "with a = b or a = b + 1, and a random binary word. At period 2, both are 01. Periods 3 to 8 also have a "
+        f"random word of three letters. For each word and each dimension from 1 to its period, {size.seeds} nets with "
+        f"W_x = 0 and {size.seeds} nets with learned W_x are trained on the first {size.length} symbols of the "
+        f"repeated word. Training takes {descent.steps:,} steps of Adam on the cross-entropy. The learning rate falls "
+        f"from {descent.learning_rate:g} to 0 on a cosine schedule. W_h is initialized as a random orthogonal matrix, "
+        f"and gradients are clipped at norm {descent.clip:g}. Final weights are measured, and nothing is selected. "
+        f"*Right*: in float64, the net generates each of the first {size.length} symbols correctly. Nets with learned "
+        "W_x read their own answers. A net that always gives the same answer is never right."
     )
 
 
@@ -88,13 +104,13 @@ def _success_text(trained: Sequence[Trained], size: Size) -> str:
     num_right, num_lasting = _lasting(trained, size)
     return (
         (
-            "Entries are shares of nets that are right on their training symbols. The smallest dimension d_min is for "
-            "generators with W_x = 0, for any length. With W_x learned, fewer dimensions can be enough.\n"
+            f"Each item gives the share of nets that are right at the first {size.length} symbols. Percentages are "
+            "rounded down. Nets with learned W_x may need fewer dimensions than d_min.\n"
             "\n"
         )
         + "\n".join(lines)
-        + f"\n- {num_right:,} nets are right at {size.length} symbols, and {num_lasting:,} of them are right at "
-        f"{size.longest}."
+        + f"\n- {num_right:,} nets are right at the first {size.length} symbols, and {num_lasting:,} of them are right "
+        f"at the first {size.longest}."
     )
 
 
@@ -123,7 +139,9 @@ def _success_table(trained: Sequence[Trained], size: Size, learns: bool) -> str:
             cells.append(f"**{count}**" if group and d == own[0].word.upper else count)
         lines.append([text, *cells])
     return markdown_table(["word", *(f"d={d}" for d in dimensions)], lines) + (
-        f"\n\nEntries: the number of nets that are right, of {size.seeds}; bold: d_min."
+        "\n\n"
+        f"Each entry is the number of nets, out of {size.seeds}, that are right at the first {size.length} symbols. "
+        "The entry at d_min is bold."
     )
 
 
@@ -144,13 +162,16 @@ def _frequency_text(rows: Sequence[Learned]) -> str:
     right, readable, robust = (sum(getattr(row, name) for row in rows) for name in ("num_right", "readable", "robust"))
     header = ["word", "d_min", "most robust", "right", "off", "readable", "robust", "readable sets"]
     return (
-        "The table has nets of dimension d_min with W_x = 0 that are right. Each eigenvalue of W_h counts as the "
-        "nearest k / p. *Off*: the largest distance of an eigenvalue from its k / p, in units of 1 / p, in the median "
-        "net. *Readable*: nets from whose frequencies the word can be read indefinitely. *Robust*: nets that have the "
-        "set with the widest margin. *Readable sets*: their number among all sets of that dimension, as a baseline for "
-        "guesses.\n"
+        "The table is about the nets with W_x = 0 and dimension d_min that are right. The angle of each eigenvalue of "
+        "W_h, divided by 2 pi / p, is rounded to the nearest whole number k. *Most robust*: the frequencies of the "
+        "most robust generator. *Right*: the number of nets. *Off*: the largest rounding distance in a net; the entry "
+        "is the median over nets. *Readable*: the number of nets whose rounded frequencies are readable. *Robust*: the "
+        "number of nets whose rounded frequencies equal the frequencies of the most robust generator. *Readable sets*: "
+        "the number of readable sets of frequencies among all sets of dimension d_min. It shows how often a random set "
+        "would be readable.\n"
         "\n"
-        f"In all {right} nets: {readable} readable, {robust} most robust.\n"
+        f"All rows together have {right} nets. The frequencies of {readable} nets are readable, and the frequencies of "
+        f"{robust} nets are the most robust ones.\n"
         "\n"
         f"{markdown_table(header, lines)}"
     )
@@ -173,22 +194,26 @@ def _lifetime_text(rows: Sequence[Lasting], size: Size) -> str:
     agree = sum(row.measured == row.predicted for row in soon)
     return (
         (
-            "Entries are first wrong steps of the most robust generators. The entries of W_h are rounded; states and "
-            "read-out are in float64. *Threshold* is the spread of b_y. *Formula*: (pi / p) / |dtheta| of the plane "
-            "that drifts fastest; it holds for one plane and threshold 0. *Predicted*: the first wrong step, computed "
-            "from the drift of all planes. For one plane and threshold 0, it is the formula, rounded up to the next "
-            "step whose state has a neighbor with another letter on the side of the drift. Only such states can reach "
-            "a line. *Wholly in it*: states and read-out are also in bfloat16. inf: never, or, in the last two "
-            f"columns, not within {size.max_written:,} steps.\n"
+            "The table is about constructed nets: each row is the most robust generator of a word, with the entries of "
+            "W_h rounded to a low precision. So each plane turns by a slightly wrong angle, and its states drift. "
+            "States and read-out are in float64. *Threshold*: the largest minus the smallest entry of b_y. *Formula*: "
+            "(pi / p) / |dtheta|, where dtheta is the angular error per step of the plane that drifts fastest. The "
+            "formula is meant for one plane and threshold 0. *Predicted*: the first wrong step, computed from the "
+            "drift of all planes. For one plane and threshold 0, the states are the corners of a regular p-gon. An "
+            "error is then possible only at a state whose next corner, in the direction of the drift, has another "
+            "letter. The prediction is the formula, rounded up to the next step with such a state. *Measured*: the "
+            "first wrong step of the generator. *Wholly in it*: the first wrong step if states and read-out are also "
+            f"in bfloat16. *inf*: never; in the last two columns, not within {size.max_written:,} steps.\n"
             "\n"
-            f"Within these steps, {len(soon)} generators were measured or predicted to go wrong, and the first wrong "
-            f"steps of {agree} of these generators were predicted exactly. "
+            f"In {len(soon)} rows, an error within {size.max_written:,} steps was measured or predicted. The predicted "
+            f"step is exact in {agree} of these rows. "
         )
         + " ".join(
-            f"{name}: the formula is within 5 % for {_near([(row.formula, row.measured) for row in group])}."
+            "The formula is within 5 % of the measured step in "
+            f"{_near([(row.formula, row.measured) for row in group])} rows {name}."
             for name, group in (
-                ("One plane, threshold 0", [row for row in soon if row.is_plain]),
-                ("Others", [row for row in soon if not row.is_plain]),
+                ("with one plane and threshold 0", [row for row in soon if row.is_plain]),
+                ("with more planes or another threshold", [row for row in soon if not row.is_plain]),
             )
         )
         + "\n\n"
@@ -201,13 +226,13 @@ def _steps(number: float | int | None) -> str:
 
 
 def _near(pairs: Sequence[tuple[float, int | None]]) -> str:
-    """Count the formulas within 5 % of the measured steps, in words."""
+    """Return how many formulas are within 5 % of their measured steps, as "k of n"."""
     near = sum(measured is not None and abs(formula - measured) <= 0.05 * measured for formula, measured in pairs)
     return f"{near} of {len(pairs)}"
 
 
 def _trained_lifetime_text(trained: Sequence[Trained], size: Size) -> str:
-    """Return median first wrong steps of trained nets, in float64 and with W_h rounded, then measured and predicted."""
+    """Return medians of the first wrong steps of trained nets, then a comparison of these steps with the formula."""
     right = [net for net in trained if net.is_right(size.length)]
     lines = []
     for learns, name in MODES.items():
@@ -215,8 +240,9 @@ def _trained_lifetime_text(trained: Sequence[Trained], size: Size) -> str:
         steps = [[net.first_wrong for net in own], *([net.when_rounded[low].first_wrong for net in own] for low in LOW)]
         lines.append([name, str(len(own)), *(_middle([step or size.longest + 1 for step in group]) for group in steps)])
     return (
-        f"The table has nets that are right at {size.length} symbols. Entries are medians of first wrong steps "
-        f"({size.longest + 1}: no wrong step), with W_h as learned and rounded.\n\n"
+        f"The table is about trained nets that are right at the first {size.length} symbols. Entries are medians of "
+        "the first wrong step: with the learned W_h, then with W_h rounded to each precision. A net without a wrong "
+        f"step counts as {size.longest + 1}.\n\n"
         + markdown_table(["", "nets", "first wrong step", *(f"W_h in {low}" for low in LOW)], lines)
         + f"\n\n{_formula_text(right, size)}"
     )
@@ -235,10 +261,11 @@ def _formula_text(right: Sequence[Trained], size: Size) -> str:
     ]
     header = ["word", "d", *(f"{low}: {name}" for low in LOW for name in ("formula", "measured"))]
     return (
-        "Nets of dimension d_min with W_x = 0 need every plane. Their first wrong steps are compared with (pi / p) / "
-        "|dtheta|, where dtheta is the largest distance of an eigenvalue's angle from a multiple of 2 pi / p, after "
-        "rounding. The formula assumes the best line, through 0, and eigenvalues of size 1, which training does not "
-        f"ensure. inf: not within {size.longest} steps.\n\n"
+        "The next table is about nets with W_x = 0 and dimension d_min. These nets need all of their planes to "
+        "separate the letters. Their first wrong steps are compared with (pi / p) / |dtheta|. Here dtheta is the "
+        "largest distance of an eigenvalue's angle from a multiple of 2 pi / p, after W_h is rounded. The formula "
+        "assumes that the decision line passes through 0, and that eigenvalues have absolute value 1. Training ensures "
+        f"neither. *Measured*: inf means no wrong step within {size.longest} steps. *Formula*: inf means no drift.\n\n"
         + "\n".join(f"- {low}: {_formula_counts(nets, low)}" for low in LOW)
         + f"\n\n{markdown_table(header, lines)}"
     )
@@ -248,9 +275,9 @@ def _formula_counts(nets: Sequence[Trained], low: Precision) -> str:
     wrong = [(formula, step) for formula, step in (net.when_rounded[low] for net in nets) if step is not None]
     shares = [step / formula for formula, step in wrong]
     return (
-        f"{len(wrong)} of {len(nets)} nets go wrong; the formula is within 5 % for {_near(wrong)}, within a factor of "
-        f"2 for {sum(0.5 <= share <= 2 for share in shares)}; the median of measured / formula is "
-        f"{f'{median(shares):.2f}' if shares else NOTHING}."
+        f"{len(wrong)} of {len(nets)} nets go wrong. The formula is within 5 % of the measured step for {_near(wrong)} "
+        f"nets, and within a factor of 2 for {sum(0.5 <= share <= 2 for share in shares)} nets. The median of measured "
+        f"/ formula is {f'{median(shares):.2f}' if shares else NOTHING}."
     )
 
 
@@ -259,7 +286,7 @@ def _middle(steps: list[int]) -> str:
 
 
 def success_chart(trained: Sequence[Trained], size: Size) -> alt.LayerChart:
-    """Draw the share of right nets against dimension less d_min, with a line for W_x = 0 and one for W_x learned."""
+    """Draw the share of right nets against dimension minus d_min, with a line for W_x = 0 and one for learned W_x."""
     values = []
     for learns, name in MODES.items():
         own = [net for net in trained if net.learns_inputs == learns]

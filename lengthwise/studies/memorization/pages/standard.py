@@ -1,4 +1,4 @@
-"""The page about standard RNNs and linear ones that learn words."""
+"""The page about standard and linear RNNs that learn to repeat words."""
 
 from collections.abc import Sequence
 
@@ -31,22 +31,25 @@ def _headline(study: Standard) -> str:
     (tanh_below, *_), (tanh_at, tanh_lasting, _) = (_counts(study, tanh, side) for side in (-1, 0))
     fed, tanh_with_fed = (_counts(study, kind, -1)[0] for kind in (linear_fed, tanh_fed))
     return (
-        f"Without feedback {below} of {of_below} linear nets are right below d_min and {at} of {of_at} at d_min, and "
-        f"{lasting} stay right for {study.size.longest:,} symbols.\n"
-        f"With tanh, these three numbers are {tanh_below}, {tanh_at} and {tanh_lasting}.\n"
-        f"With their own answers as inputs, {fed} linear nets and {tanh_with_fed} with tanh are right below d_min."
+        "Each RNN is trained to repeat one word, and d_min is the smallest dimension of a linear RNN that does this "
+        f"without reading its own answers. Without feedback, {below} of {of_below} linear nets are right below d_min "
+        f"and {at} of {of_at} at d_min; {lasting} of these {at} are right for {study.size.longest:,} symbols.\n"
+        f"With tanh, the numbers are {tanh_below} below d_min, {tanh_at} at d_min, and {tanh_lasting} that are right "
+        f"for {study.size.longest:,} symbols.\n"
+        f"If nets read their own answers, {fed} linear nets and {tanh_with_fed} nets with tanh are right below d_min."
     )
 
 
 def _protocol(size: Size) -> str:
     descent = size.descent
     return (
-        f"Each word is learned by {size.seeds} nets of each kind and dimension, from its first {size.length} symbols. "
-        f"Training takes {descent.steps:,} steps of Adam by cross-entropy, at a rate of {descent.learning_rate:g} that "
-        f"falls to 0 along a cosine. W_h is orthogonal at first, and gradients are clipped at norm {descent.clip:g}. "
-        "Final weights are measured, and nothing is selected. *Right*: the net, which reads its own answers and is run "
-        f"in float64, is right at each of the {size.length} symbols. *Lasting*: it is right at each of "
-        f"{size.longest:,} symbols. The smallest dimension d_min is for linear RNNs without feedback."
+        f"For each word, kind and dimension, {size.seeds} nets are trained on the first {size.length} symbols of the "
+        "repeated word. Nets with W_x = 0 have no feedback: they do not read their own answers. Training takes "
+        f"{descent.steps:,} steps of Adam on the cross-entropy. The learning rate falls from {descent.learning_rate:g} "
+        "to 0 on a cosine schedule. W_h is initialized as a random orthogonal matrix, and gradients are clipped at "
+        f"norm {descent.clip:g}. Final weights are measured, and nothing is selected. *Right*: in float64, the net "
+        f"generates each of the first {size.length} symbols correctly. *Lasting*: it generates each of the first "
+        f"{size.longest:,} symbols correctly."
     )
 
 
@@ -80,12 +83,12 @@ def _by_word(study: Standard, kind: str) -> str:
     for word in study.size.words:
         rows = [row for row in study.rows if (row.word, row.kind) == (word, kind)]
         lines.append([word, str(rows[0].smallest), *(f"{row.num_right} / {row.num_lasting}" for row in rows)])
-    entries = f"Entries: the number of nets that are right / lasting, of {study.size.seeds}."
+    entries = f"Each entry has the number of nets, out of {study.size.seeds}, that are right / lasting (see Protocol)."
     return f"{markdown_table(header, lines)}\n\n{entries}"
 
 
 def success_chart(study: Standard) -> alt.HConcatChart:
-    """Draw two panels, right and lasting: the share of nets of each kind against dimension, over all words."""
+    """Draw the share of nets of each kind against dimension, over all words: right nets, and lasting nets."""
     panels = []
     kinds = list(KINDS)
     for name, measured in (("right", "num_right"), ("lasting", "num_lasting")):
