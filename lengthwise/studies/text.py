@@ -1,4 +1,4 @@
-"""The text on which experiments on language train, and the training of their nets."""
+"""The text on which language models of the experiments are trained, and the settings of their training."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from lengthwise.tasks.base import make_task
 from lengthwise.text.task import Text
 
 FOLDER = "LENGTHWISE_TEXT"
-"""The environment variable that names the folder of the text: train.txt, valid.txt and test.txt."""
+"""The environment variable with the folder of the text, which contains train.txt, valid.txt and test.txt."""
 
 VOCAB_SIZE = 2_048
 TRAINED_AT = 128
@@ -22,29 +22,30 @@ GPT2_VOCAB_SIZE = 50_257
 """The vocabulary size at scale `paper`, in tokens, for presets `chi2023-language` and `xu2024-language`."""
 
 FIELDS = {"files": "train", "valid_files": "valid", "test_files": "test"}
-"""The split of each field of the task `text` that names files."""
+"""The fields of task `text` that contain paths of files, and the split of each field."""
 
 NOVELS = "04f2bccbd52a920a"
-"""The hash of the text that the pages use."""
+"""The hash of the text of the stored pages of results."""
 
 _BOOKS = (
     " Training: War and Peace (Maude's translation), Middlemarch and Bleak House. Validation: Moby-Dick. Tests: David "
-    "Copperfield. These are Project Gutenberg's texts without its own headers and footers, with blank lines collapsed."
+    "Copperfield. The books come from Project Gutenberg, without its headers and footers, and with blank lines "
+    "collapsed."
 )
 
 AS_GPT2: Settings = {"initialization": "gpt2", "read_in": "plain", "readout": "tied"}
-"""Settings with which a transformer has the initialization, embedding and read-out of GPT-2."""
+"""Settings that give a transformer the initialization, embedding and read-out of GPT-2."""
 
 _SMOKE: dict[str, Settings] = {
     "transformer": {"num_heads": 2, "num_layers": 1},
     "looped-transformer": {"num_heads": 2, "num_loops": 2},
     "regular-gpt-lm": {"num_heads": 2, "thickness": 1},
 }
-"""Sizes at scale `smoke` by model name; the width is 16 for all."""
+"""Sizes at scale `smoke`, by model name. The width is 16 for all models."""
 
 
 class TextColumn(NamedTuple):
-    """A language model of a table: its name, model and settings, and the paper's entry."""
+    """A column of a table of language models: its name, model and settings, and the paper's entry."""
 
     name: str
     model: str
@@ -53,7 +54,7 @@ class TextColumn(NamedTuple):
 
 
 def training(steps: int) -> Settings:
-    """Return a section `train`: 16 windows of the training length a step, by AdamW."""
+    """Return a section `train`: AdamW with batches of 16 windows of the training length."""
     return {
         "steps": steps,
         "batch_size": 16,
@@ -63,7 +64,7 @@ def training(steps: int) -> Settings:
 
 
 def text_cells(scale: Scale, task: Text, columns: Sequence[TextColumn], *, steps: int) -> list[Cell]:
-    """Return the row of nets trained on a text, with one seed each; at scale `smoke` nets are tiny."""
+    """Return one cell for each column: a net trained on a text, with one seed. At scale `smoke` nets are tiny."""
     fields, cells = task.model_dump(mode="json"), []
     for column in columns:
         small: Settings = {"d_model": 16, **_SMOKE.get(column.model, {})} if scale == "smoke" else {}
@@ -74,7 +75,10 @@ def text_cells(scale: Scale, task: Text, columns: Sequence[TextColumn], *, steps
 
 
 def preset_cells(task: Text, columns: Sequence[TextColumn], preset: str, seeds: Sequence[int]) -> list[Cell]:
-    """Return the row of nets at the paper's size: steps of a preset, and its sizes unless a column sets others."""
+    """Return one cell for each column, at the paper's size.
+
+    The preset sets steps and sizes; a column's settings take precedence over its sizes.
+    """
     fields, cells = task.model_dump(mode="json"), []
     for column in columns:
         settings: Settings = {"task": fields, "model": column.settings}
@@ -85,7 +89,7 @@ def preset_cells(task: Text, columns: Sequence[TextColumn], preset: str, seeds: 
 
 
 def chunk_plan(scale: Scale, lengths: tuple[int, ...] = LENGTHS) -> EvaluationPlan:
-    """Return a plan for the perplexity of 1,000 chunks of each length, or of four short chunks at `smoke`."""
+    """Return a plan that measures the perplexity on 1,000 chunks of each length, or on 4 short chunks at `smoke`."""
     return EvaluationPlan(
         chunk_lengths=(16, 64)[: len(lengths)] if scale == "smoke" else lengths,
         num_chunks=4 if scale == "smoke" else 1_000,
@@ -93,7 +97,13 @@ def chunk_plan(scale: Scale, lengths: tuple[int, ...] = LENGTHS) -> EvaluationPl
 
 
 def given_text(scale: Scale) -> Text:
-    """Return the text in the folder that the variable names, or the built-in text if it is not set or at `smoke`."""
+    """Return the text in the folder that the environment variable contains.
+
+    At scale `smoke`, and if the variable is not set, return the built-in text.
+
+    Raises:
+        ValueError: the folder does not contain train.txt, valid.txt and test.txt.
+    """
     folder = None if scale == "smoke" else os.environ.get(FOLDER)
     if not folder:
         text = make_task("text")
@@ -101,7 +111,7 @@ def given_text(scale: Scale) -> Text:
         if missing := [name for name in FIELDS.values() if not (Path(folder) / f"{name}.txt").is_file()]:
             raise ValueError(
                 f"{FOLDER}: expected a folder with train.txt, valid.txt and test.txt, got {folder} without "
-                f"{missing[0]}.txt; name another folder"
+                f"{missing[0]}.txt; give another folder"
             )
         files = {field: [Path(folder) / f"{split}.txt"] for field, split in FIELDS.items()}
         text = make_task("text", **files, vocab_size=GPT2_VOCAB_SIZE if scale == "paper" else VOCAB_SIZE)
@@ -110,7 +120,7 @@ def given_text(scale: Scale) -> Text:
 
 
 def lacking(scale: Scale) -> str:
-    """Return a message if the text's folder is missing, or an empty string."""
+    """Return a message if the environment variable with the text's folder is required but not set; else ""."""
     if scale == "smoke" or os.environ.get(FOLDER):
         return ""
     return (
@@ -127,8 +137,8 @@ def about_text(task: Text) -> str:
     books = _BOOKS if task.header.source == NOVELS else ""
     return (
         f"{source}{corpus}. Tokens: {sizes}; {len(task.symbols):,} different tokens.{books} The environment variable "
-        f"{FOLDER} names the text's folder. Chunks overlap and come from one test split. Intervals treat "
-        "chunks as independent, and do not cover other texts."
+        f"{FOLDER} contains the path of the text's folder. Chunks overlap and come from one test split. Intervals "
+        "treat chunks as independent, and do not account for the choice of the text."
     )
 
 

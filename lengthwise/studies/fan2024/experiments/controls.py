@@ -1,4 +1,4 @@
-"""Controls for the gap between our small runs of Fan et al. (2024) and the paper's, and a test of more layers."""
+"""Controls that explain why our small runs score lower than Fan et al. (2024), and a test of more layers."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs, Scoring
@@ -11,7 +11,10 @@ _PLAN = EvaluationPlan(dense_strings=128, long=((40, 256), (500, 256)), structur
 
 
 def _schedules(rate: float) -> dict[str, Settings]:
-    """Return sections `train` by setting: another rate, other steps, both, and a rate that falls to 0."""
+    """Return a section `train` for each setting.
+
+    The settings change the learning rate, the number of steps or both, or let the learning rate fall to 0.
+    """
     high: Settings = {"optimizer": {"learning_rate": _HIGH}}
     return {
         f"0.001, {_FEW:,} steps": merge(high, {"steps": _FEW}),
@@ -26,21 +29,22 @@ _CONTROLS_HEADLINE = (
     "At the learning rate of the paper's published code, {cells[Sum(5)][the code's, 8,000 steps][solved]} nets make no "
     "error on random strings of 41 to 500 symbols of Sum(5) after 8,000 steps, and {cells[Sum(5)][the code's, 2,000 "
     "steps][solved]} after 2,000 steps.\n"
-    "On Sum(5) the best test accuracy, averaged over two nets, is {cells[Sum(5)][the code's, 8,000 steps][best test]} "
-    "at the code's rate after 8,000 steps, and {cells[Sum(5)][the code's, 2,000 steps][best test]} after 2,000 steps "
-    "(the paper: {cells[Sum(5)][the code's, 8,000 steps][paper]}). At a rate of 0.001, which is ten times as high, "
-    "this average is {cells[Sum(5)][0.001, 8,000 steps][best test]} after 8,000 steps. At a rate that falls from 0.001 "
-    "to 0, it is {cells[Sum(5)][0.001 falling, 2,000 steps][best test]} after 2,000 steps.\n"
-    "On EvenPair(5) the average best test accuracy after 8,000 steps is {cells[EvenPair(5)][the code's, 8,000 "
-    "steps][best test]} at the code's rate (the paper: {cells[EvenPair(5)][the code's, 8,000 steps][paper]}), and "
-    "{cells[EvenPair(5)][0.001, 8,000 steps][best test]} at 0.001. After 2,000 steps at a rate that falls from 0.001 "
-    "to 0, it is {cells[EvenPair(5)][0.001 falling, 2,000 steps][best test]}."
+    "On Sum(5), the best test accuracy at 500 symbols, averaged over two nets, is {cells[Sum(5)][the code's, 8,000 "
+    "steps][best test]} at the code's learning rate after 8,000 steps, and {cells[Sum(5)][the code's, 2,000 "
+    "steps][best test]} after 2,000 steps (the paper: {cells[Sum(5)][the code's, 8,000 steps][paper]}). At ten times "
+    "this learning rate, 0.001, the average is {cells[Sum(5)][0.001, 8,000 steps][best test]} after 8,000 steps. If "
+    "the learning rate falls from 0.001 to 0, it is {cells[Sum(5)][0.001 falling, 2,000 steps][best test]} after 2,000 "
+    "steps.\n"
+    "On EvenPair(5), the average best test accuracy after 8,000 steps is {cells[EvenPair(5)][the code's, 8,000 "
+    "steps][best test]} at the code's learning rate (the paper: {cells[EvenPair(5)][the code's, 8,000 steps][paper]}), "
+    "and {cells[EvenPair(5)][0.001, 8,000 steps][best test]} at 0.001. If the learning rate falls from 0.001 to 0, it "
+    "is {cells[EvenPair(5)][0.001 falling, 2,000 steps][best test]} after 2,000 steps."
 )
 
 
 @EXPERIMENTS.register("linear-rnn/controls")
 def controls(scale: Scale = "small") -> Experiment:
-    """Change rate and number of steps of Table 2 one at a time, for the code's layer on Sum and EvenPair."""
+    """Change the learning rate and the steps of Table 2 one at a time, for the code's layer on Sum and EvenPair."""
     specs = ScaledSpecs(scale, seeds=(0, 1), model="block-linear-rnn")
     cells = []
     for row in _ROWS:
@@ -49,25 +53,26 @@ def controls(scale: Scale = "small") -> Experiment:
             given: Settings = {"model": {"num_layers": task.layers}, "train": merge(at_fan_rate(task), train)}
             cells.append(Cell(row, column, specs(task.name, given, preset="fan2024"), task.published["Ours"]))
     if scale == "smoke":
-        cells = [cells[0], cells[len(cells) // 2]]  # at this scale columns differ only in their rate
+        cells = [cells[0], cells[len(cells) // 2]]  # at this scale columns differ only in their learning rate
     return Experiment(
         title="Rate and steps: what explains the gap to the paper's Table 2",
         headline=_CONTROLS_HEADLINE,
         about=(
             "The nets of `linear-rnn/table-2` are trained for a twentieth of the paper's steps, at 5 to 10 times the "
-            "paper's learning rate. This page changes the rate, the number of steps, and both."
+            "paper's learning rate. This page changes the learning rate, the number of steps, and both."
         ),
         notes=(
-            "*The code's* is the learning rate of the paper's published code: 0.0001 for Sum, and 0.0002 for EvenPair. "
-            "*0.001 falling* is a rate that falls from 0.001 to 0. 8,000 steps are a fifth of the paper's steps.",
-            "If scores at 500 symbols rise with the code's rate at 2,000 steps, or with the falling rate, the high "
-            "rate explains the gap. If scores rise with 8,000 steps at 0.001, the number of steps explains the gap. If "
-            "scores rise only with both changes, neither change alone explains the gap. Two seeds are too few "
-            "to decide small differences.",
+            "*The code's* is the learning rate of the paper's published code: 0.0001 for Sum, and 0.0002 for "
+            "EvenPair. *0.001 falling* is a learning rate that falls from 0.001 to 0. 8,000 steps are a fifth of the "
+            "paper's steps.",
+            "How to read the table: if scores at 500 symbols rise with the code's learning rate at 2,000 steps, or "
+            "with the falling learning rate, the high learning rate explains the gap. If scores rise with 8,000 steps "
+            "at 0.001, the number of steps explains the gap. If scores rise only with both changes, neither change "
+            "alone explains the gap. Two seeds are too few to decide small differences.",
             "The nets are *Ours* of `linear-rnn/table-2`: they have the published code's layer and preset `fan2024`. "
             "The runs of setting *0.001, 2,000 steps* are also in that table.",
-            "*Fits*: every run is right on at least 99 % of 256 strings of 40 symbols. With few steps at a low rate, a "
-            "net may not fit. A setting that does not fit cannot explain the gap.",
+            "*Fits*: every run is right on at least 99 % of 256 strings of 40 symbols. With few steps at a low "
+            "learning rate, a net may not fit. A setting that does not fit cannot explain the gap.",
         ),
         cells=cells,
         plan=SMOKE_PLAN if scale == "smoke" else _PLAN,
@@ -76,7 +81,8 @@ def controls(scale: Scale = "small") -> Experiment:
 
 
 _LAYERS_HEADLINE = (
-    "With blocks of 4 x 4, {share[b=4, layers: *][*][fits][yes]} nets fit 40 symbols, with any number of layers.\n"
+    "With transition blocks of 4 x 4, {share[b=4, layers: *][*][fits][yes]} nets fit strings of 40 symbols of Sum(5), "
+    "whether they have 1, 2 or 4 layers.\n"
     "With blocks of 2 x 2, {share[b=2, layers: 1][*][fits][yes]} nets with one layer fit, and {share[b=2, layers: 2 | "
     "b=2, layers: 4][*][fits][yes]} nets with several layers.\n"
     "{cells[*][*][solved]} nets are right on all measured strings of 41-500 symbols."
@@ -106,15 +112,16 @@ def layers(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             "Nets of width 64 are trained on Sum(5), with 1, 2 or 4 layers and with blocks of 2 x 2 or 4 x 4. This is "
-            "only a first test: nets take 500 steps at a rate of 0.001, with one seed.",
+            "only a first test: nets are trained for 500 steps at a learning rate of 0.001, with one seed.",
             "A rotation by a fifth of a turn needs two dimensions, but 2 x 2 blocks cannot represent it, neither in "
             "the code's form nor in the form of eq. (5)-(6). The code subtracts the mean from columns, so such a block "
             "has rank 1. In the other form, a block with columns of p-norm 1 can turn by this angle only if it also "
             "shrinks the state, to 0.87 of its size at each symbol.",
             "*Fits*: at least 99 % of 256 strings of 40 symbols. If a net does not fit, its score at longer lengths "
             "does not measure generalization.",
-            "Layers above the first compute a transition for every position, not for every symbol, and take ten times "
-            "as long. This is why the number of steps is small.",
+            "Layers above the first compute a transition for every position, while the first layer computes one for "
+            "every symbol of the alphabet. A step then takes ten times as long. This is why the number of steps is "
+            "small.",
             "*Code* is the layer of the published code (preset `fan2024`). *Eq. (5)-(6)* is the layer exactly as "
             "printed in the paper.",
         ),

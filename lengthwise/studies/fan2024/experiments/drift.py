@@ -1,4 +1,4 @@
-"""The drift of states, which makes nets of Fan et al. (2024) right at 40 digits and below chance at 500."""
+"""The drift of states: it makes nets of Fan et al. (2024) that are right at 40 digits fall below chance at 500."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,7 @@ REFERENCE = 40
 
 
 class NetDrift(NamedTuple):
-    """A trained net on a row of Table 2, and how its states drift with the length."""
+    """A trained net of a row of Table 2, and the drift of its states as the length grows."""
 
     column: str
     seed: int
@@ -25,8 +25,8 @@ class NetDrift(NamedTuple):
 
 @EXPERIMENTS.register("linear-rnn/drift")
 def drift(scale: Scale = "small") -> Experiment:
-    """Measure on Sum(5) beyond the training length how states shrink and turn, and by how much answers are off."""
-    check_is_not_paper(scale, "the paper does not follow its states")
+    """Measure on Sum(5), beyond the training length, how states shrink and turn and how far answers are off."""
+    check_is_not_paper(scale, "the paper does not measure the drift of states")
     experiment = table_2(scale)
     cells = [cell for cell in experiment.cells if cell.row == ROW and cell.column.startswith("Ours")]
     if scale == "smoke":
@@ -47,24 +47,23 @@ def drift(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Why Sum(5) falls below chance at 500 symbols",
         about=(
-            "The net adds modulo 5 by rotating its state, by about k fifths of a turn for the digit k, and the "
-            "rotation is slightly wrong.\n"
-            "The accumulated error of the rotation is about the same for all strings of one length. So most wrong "
-            "answers at a length are off by one or two common amounts. Guessing would spread them over all numbers.\n"
-            "Within 300 symbols, *Ours* rotates its states too far by about half a step between neighboring "
-            "remainders, or by more. Meanwhile, the states of different remainders come closer."
+            "Nets on Sum(5) add digits modulo 5 by rotating their state by about k fifths of a turn for the digit k. "
+            "The rotation is slightly wrong, and its errors accumulate.\n"
+            "The accumulated error is about the same for all strings of one length. So most wrong answers at a length "
+            "differ from the right answer by one or two common amounts. Guesses would be spread over all remainders.\n"
+            "Over 300 symbols, *Ours*, the paper's layer, rotates its states too far: by at least about half the angle "
+            "between neighboring remainders. Meanwhile, the states of different remainders come closer to each other."
         ),
         notes=(
             "The nets come from row Sum(5) of `linear-rnn/table-2`: two seeds, 2,000 steps. In the picture and in the "
             "next two tables, the strings at each length are prefixes of the same long strings.",
             "The layer exactly as printed in eq. (5)-(6) rotates states more exactly, except for the first harmonic "
-            "in the net of seed 0. (Below the second table, the page explains harmonics. At 500 symbols this harmonic "
-            "is off by 2.43 remainders.) The net of seed 1 is right on all random strings here, but a structured "
-            "string of 341 symbols refutes it.",
+            "in the net of seed 0. At 500 symbols, this harmonic is off by 2.43 remainders. (The text below the "
+            "second table explains harmonics.) The net of seed 1 is right on all random strings here, but it answers "
+            "a structured string of 341 symbols wrongly.",
             "The states of this layer grow by a factor of about 1.06 at each symbol. If every column has a p-norm of "
-            "at most 1, products of such matrices are bounded only for p = 1. So states will overflow on random "
-            "strings of about 1,500 symbols. In the net of seed 0, states overflow on four structured strings of 500 "
-            "symbols.",
+            "at most 1, products of such matrices are bounded only for p = 1. So states overflow on random strings of "
+            "about 1,500 symbols. In the net of seed 0, states overflow on four structured strings of 500 symbols.",
         ),
         cells=cells,
         plan=experiment.plan,

@@ -30,12 +30,14 @@ COLUMNS = (
 
 
 _HEADLINE = (
-    "At the training length the perplexity is {cells[*][block-diagonal, b=8][128]} with blocks of 8, "
-    "{cells[*][block-diagonal, b=2][128]} with blocks of 2, and {cells[*][diagonal][128]} for the diagonal recurrence, "
-    "which has fewer parameters.\n"
-    "An LSTM of twice the width has {cells[*][LSTM][128]}, and a transformer {cells[*][transformer][128]}.\n"
-    "At 16 times the training length the recurrences have {cells[*][block-diagonal, b=8][2,048]}, "
-    "{cells[*][block-diagonal, b=2][2,048]}, {cells[*][diagonal][2,048]} and {cells[*][LSTM][2,048]}."
+    "Trained on novels, a linear RNN has perplexity {cells[*][block-diagonal, b=8][128]} at the training length if its "
+    "transitions have 8 x 8 blocks, and {cells[*][block-diagonal, b=2][128]} if they have 2 x 2 blocks. A diagonal "
+    "linear RNN, which has fewer parameters, has {cells[*][diagonal][128]}.\n"
+    "An LSTM of twice the width has perplexity {cells[*][LSTM][128]}, and a transformer has "
+    "{cells[*][transformer][128]}.\n"
+    "At 16 times the training length, the perplexities are {cells[*][block-diagonal, b=8][2,048]} (8 x 8 blocks), "
+    "{cells[*][block-diagonal, b=2][2,048]} (2 x 2 blocks), {cells[*][diagonal][2,048]} (diagonal) and "
+    "{cells[*][LSTM][2,048]} (LSTM)."
 )
 
 
@@ -47,20 +49,21 @@ def language(scale: Scale = "small") -> Experiment:
         title="Linear RNNs as language models",
         headline=headline_of(task, _HEADLINE),
         about=(
-            "Fan et al. (2024) leave open how block-diagonal input-dependent recurrences model natural language "
-            "(limitation b)."
+            "Fan et al. (2024) leave open how well input-dependent recurrences with block-diagonal transitions model "
+            "natural language (limitation b)."
         ),
         notes=(
-            f"Recurrences of one layer and a transformer of three are trained on windows of {TRAINED_AT} tokens. They "
-            f"are measured by the perplexity of the last tokens of {plan.num_chunks:,} chunks of up to "
+            f"Recurrences with one layer and a transformer with three layers are trained on windows of {TRAINED_AT} "
+            f"tokens. Their score is the perplexity of the last tokens of {plan.num_chunks:,} chunks of up to "
             f"{max(plan.chunk_lengths):,} tokens.",
             f"The text: {about_text(task)}",
-            f"Byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 windows, one seed, final weights, the "
-            "same recipe for all. The width is 192 (LSTM: 384), and numbers of parameters differ (below). The diagonal "
-            "recurrence and the LSTM have a residual connection around their layer, and the block-diagonal recurrences "
-            "have none. Their layer is the published code's layer with the column norm of eq. (6).",
-            "The paper has no numbers for this. Its authors believe that their model is at least as good as earlier "
-            "linear RNNs. This page has only one earlier linear RNN, the diagonal recurrence.",
+            f"The tokenizer is byte-level BPE with {VOCAB_SIZE:,} tokens. All nets have the same recipe: {STEPS:,} "
+            "steps of 16 windows, one seed, final weights. The width is 192 (LSTM: 384), and the numbers of "
+            "parameters differ (below). The diagonal recurrence and the LSTM have a residual connection around their "
+            "layer; the block-diagonal recurrences do not. The layer of the block-diagonal recurrences is the "
+            "published code's layer with the column norm of eq. (6).",
+            "The paper has no numbers on language. Its authors believe that their model is at least as good as "
+            "earlier linear RNNs. This page contains only one earlier linear RNN, the diagonal recurrence.",
         ),
         cells=text_cells(scale, task, COLUMNS, steps=STEPS),
         plan=plan,

@@ -1,4 +1,4 @@
-"""The page about drifting states: by how much answers are off, and the harmonics of mean states."""
+"""The page about drifting states: the errors of answers, and the harmonics of mean states."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ NUM_LENGTHS = 5
 
 @STUDY_PAGES.register("linear-rnn/drift")
 def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
-    """Return the chart, the frequency of each error, and the harmonics."""
+    """Return the page: a chart, a table of the frequency of each error, and a table of harmonics."""
     names = [f"{net.column}, seed {net.seed}" for net in nets]
     off = [
         [name, str(point.length), *map(percent, point.shifts)]
@@ -38,32 +38,32 @@ def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
         f"## By how much answers are off\n\n![Answers by length]({stem}.svg)",
         markdown_table(["net", "symbols", *(f"+{shift}" for shift in range(len(first.shifts)))], off),
         (
-            "Entries are the fraction of strings to which a net answers the right remainder plus the number in the "
-            "header. *+0* is right."
+            "An entry is the fraction of strings for which the net's answer is the right remainder plus the number in "
+            "the header. Answers with *+0* are right."
         ),
         "## How the states shrink and turn",
         markdown_table(["net", "symbols", *(f"harmonic {k + 1}" for k in range(len(first.kept)))], waves),
         (
-            "Average the states over all strings with the same remainder. As a function of the remainder, these "
+            "States are averaged over all strings with the same remainder. As a function of the remainder, these "
             f"{len(first.shifts)} means are a sum of harmonics (a discrete Fourier series). An entry has two numbers. "
             f"The first is the harmonic's norm, divided by its norm at {REFERENCE} symbols. The second is the angle by "
-            f"which the harmonic has wrongly turned since {REFERENCE} symbols, in remainders. For harmonic k, a whole "
-            f"turn is {len(first.shifts)} / k remainders. A net that kept the sum would have 1 and 0 everywhere. Once "
-            "the angle exceeds about half a remainder, the net gives the neighboring remainder as its answer. If the "
-            "norm of a harmonic is nearly 0, its angle is noise."
+            f"which the harmonic has turned too far since {REFERENCE} symbols, in remainders. For harmonic k, a whole "
+            f"turn is {len(first.shifts)} / k remainders. An exact net would have 1 and 0 in all entries. Once the "
+            "angle exceeds about half a remainder, the net gives the neighboring remainder as its answer. If the norm "
+            "of a harmonic is nearly 0, its angle is noise."
         ),
     ]
     return StudyPage(sections, {f"{stem}.svg": drift_chart(nets).to_dict()})
 
 
 def _evenly_apart(net: NetDrift) -> list[DriftPoint]:
-    """Return points at evenly spaced lengths, including the last one."""
+    """Return the points at evenly spaced lengths, including the last length."""
     step = max(1, len(net.points) // NUM_LENGTHS)
     return net.points[::-1][::step][::-1]
 
 
 def drift_chart(nets: Sequence[NetDrift]) -> alt.ConcatChart:
-    """Draw a panel for each net: the fraction of answers that are off by each number, against the length."""
+    """Draw a panel for each net, with a line for each error: the fraction of answers with this error, by length."""
     panels = []
     for net in nets:
         values = [

@@ -1,4 +1,4 @@
-"""A model's average over regular languages that are drawn at random, not chosen."""
+"""The average score of a model over randomly drawn regular languages."""
 
 from lengthwise.automata.monoid import bounded_monoid
 from lengthwise.automata.random_languages import random_language
@@ -7,10 +7,13 @@ from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSp
 from lengthwise.runs.spec import Settings
 
 NUM_STATES, NUM_SYMBOLS, BLOCK = 6, 2, 64
-"""The size of the languages, and the states of the net: preset `machine`'s 128 would take several times as long."""
+"""The numbers of states and symbols of the languages, and the number of states of the net.
+
+With the 128 states of preset `machine`, training would take several times as long.
+"""
 
 MAX_ELEMENTS = 30_000
-"""The largest transition monoid that is counted to the end, in elements."""
+"""The largest transition monoid, in elements, whose size is computed exactly."""
 
 
 def about_monoids(count: int) -> str:
@@ -35,7 +38,7 @@ def _monoid_size(seed: int) -> int:
 
 @EXPERIMENTS.register("linear-rnn/random-languages")
 def random_languages(scale: Scale = "small") -> Experiment:
-    """Train a linear RNN of one dense block on 50 random languages: mean with its interval, and the share proved."""
+    """Train a linear RNN of one dense block on 50 random languages: mean accuracy and share of proved nets."""
     specs = ScaledSpecs(scale, seeds=(0,), model="block-linear-rnn")
     count = 3 if scale == "smoke" else 50
     size: Settings = {"d_model": BLOCK, "block_dim": BLOCK}
@@ -50,27 +53,30 @@ def random_languages(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="A linear RNN of one dense block on random regular languages",
         headline=(
-            "On {cells[*][*][solved]} languages the net makes no error at the lengths scored.\n"
-            "Nets proved right at every length, with a 95 % interval for all such languages: {cells[*][*][proved]}."
+            "On {cells[*][*][solved]} randomly drawn regular languages, a linear RNN with one dense block makes no "
+            "error on random strings at the lengths scored.\n"
+            "Nets that are proved right at every length, with a 95 % interval for the share over all such languages: "
+            "{cells[*][*][proved]}."
         ),
         about=(
             "The languages are drawn at random, so the page estimates the result on other regular languages of this "
             "size.\n"
-            f"Preset `machine` of `block-linear-rnn` with {BLOCK} states, {count} languages, final weights; no "
-            "language, seed, step or setting is selected."
+            f"The nets are trained with preset `machine` of `block-linear-rnn`, with {BLOCK} states, one net for each "
+            f"of {count} languages. Final weights are measured, and no language, seed, step or setting is selected."
         ),
         notes=(
             f"The languages: task `random-language` with {NUM_STATES} states, {NUM_SYMBOLS} symbols and the seeds 0 "
-            f"to {count - 1}. Each language has one net, with seed 0. Automata are minimal and drawn uniformly, "
-            "without automata that are trivial or forget earlier symbols (see the page on random languages). "
-            f"{about_monoids(count)}",
+            f"to {count - 1}. Each language has one net, with seed 0. Automata are drawn uniformly among minimal "
+            "automata, except for automata that are trivial or forget earlier symbols (see the page on random "
+            f"languages). {about_monoids(count)}",
             "Intervals: Student's interval for the mean, which is approximate because scores cannot exceed 1, and "
             "Wilson's interval for the share of proved nets. The intervals are about this family of languages and one "
             "seed of training.",
             f"A net is trained for {recipe.steps:,} steps of {recipe.batch_size} strings of 39 or 40 symbols with the "
-            f"answers to all prefixes. In all, it reads some {recipe.steps * recipe.batch_size * 39.5 / 1e6:.0f} "
-            f"million symbols. The net has one block of {BLOCK} x {BLOCK} for each symbol, whose columns end as "
-            "one-hot vectors. It has ten times as many states as the languages' automata.",
+            "answers to all prefixes. Over all steps, it reads about "
+            f"{recipe.steps * recipe.batch_size * 39.5 / 1e6:.0f} million symbols. The net has one block of {BLOCK} x "
+            f"{BLOCK} for each symbol, whose columns end as one-hot vectors. It has ten times as many states as the "
+            "languages' automata.",
         ),
         cells=[Cell(f"{NUM_STATES} states, {NUM_SYMBOLS} symbols", "", tuple(runs))],
         plan=with_certificates(plan, scale),
