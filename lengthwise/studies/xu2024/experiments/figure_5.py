@@ -1,4 +1,4 @@
-"""Figure 5 of Xu and Sato (2024): accuracy on a fixed training set next to accuracy on test problems."""
+"""Figure 5 of Xu and Sato (2024): accuracy on a fixed training set, compared with accuracy on test problems."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -38,9 +38,10 @@ _SMALL: Settings = {
 
 
 class TrainTest(NamedTuple):
-    """The accuracies of a run on its training set (None if strings are always new) and on test strings.
+    """The accuracies of a run on its training set and on test strings.
 
-    `train` is scored on the first `num_scored` strings of the training set.
+    `train` is the accuracy on the first `num_scored` strings of the training set, or None if training strings are
+    always new.
     """
 
     row: str
@@ -54,29 +55,29 @@ class TrainTest(NamedTuple):
 
 @EXPERIMENTS.register("looped/figure-5")
 def figure_5(scale: Scale = "small") -> Experiment:
-    """Figure 5: compare accuracy on training and test problems by number of loops, with and without timestep."""
+    """Figure 5: compare training and test accuracy on edit distances, by number of loops and timestep encoding."""
     size = _SIZES[scale]
     cells = list(_cells(scale, size))
     return Experiment(
         title="Xu and Sato (2024), Figure 5: training and test accuracy on edit distances",
         about=(
-            "The paper takes test accuracy as a measure of what a net can represent, because accuracies on training "
-            "and test problems rise together."
+            "The paper uses test accuracy to measure what a net can represent, because accuracies on training and test "
+            "problems rise together."
         ),
         notes=(
-            f"In one row nets are trained on {size.num_examples:,} fixed problems, about equally often on each, and "
-            "measured on these problems and on new ones. In the other row no problem comes twice. One layer is applied "
+            f"Row *{size.num_examples:,} problems*: nets are trained on this number of fixed problems, and measured "
+            "on these problems and on new problems. Row *new problems*: no problem comes twice. One layer is applied "
             "R times; *plain loop* and *timestep* are as in Table 1.",
-            f"Problems are edit distances between strings of about {size.length} letters of an alphabet of "
-            f"{size.alphabet} (paper: 60 letters of 26, a million problems, 100 passes in order). Here each batch is "
-            "drawn with replacement. At scale `small` a problem is drawn 32 times on average. Columns of the table are "
+            f"Problems are edit distances between strings of about {size.length} letters from an alphabet of "
+            f"{size.alphabet} (paper: 60 letters from 26, a million problems, 100 passes in order). Here each batch "
+            "is drawn with replacement. At scale `small`, a problem is drawn 32 times on average. The first table has "
             "accuracies on test problems.",
-            "Training at scale `small`: width 64 (paper: 256), 2,000 steps of 64 problems, preset `plain` with Muon at "
-            "a constant rate, learned positions. There were no pilot runs, and nothing is selected. A correlation over "
-            "runs shows that both accuracies rise with the number of loops. It does not show that one can replace the "
-            "other.",
-            "Cost at scale `small`, from the time of three steps of each cell (`python benchmarks/cell_costs.py "
-            "looped/figure-5`): 2.3 CPU hours.",
+            "Training at scale `small`: width 64 (paper: 256), 2,000 steps of 64 problems, preset `plain` with Muon "
+            "at a constant learning rate, learned positions. There were no pilot runs, and nothing is selected. A "
+            "correlation over runs shows that both accuracies rise with the number of loops. It does not show that "
+            "one accuracy can replace the other.",
+            "Cost at scale `small`: 2.3 CPU hours, estimated from the time of three steps of each cell (`python "
+            "benchmarks/cell_costs.py looped/figure-5`).",
         ),
         cells=cells,
         plan=EvaluationPlan(dense=(size.length, size.length), dense_strings=size.test, long=(), structured=(), seed=1),
@@ -114,7 +115,7 @@ def _specs(scale: Scale, size: _Size, model: Settings, train: Settings) -> tuple
 
 
 def accuracies(root: Path, cells: Sequence[Cell]) -> list[TrainTest]:
-    """Return the accuracies of the runs in a folder; only results are read."""
+    """Return the accuracies of the runs in a folder, from their results alone."""
     points = []
     for cell in cells:
         kind, _, loops = cell.column.partition(", R=")

@@ -1,4 +1,4 @@
-"""Language models that loop one wide layer, with timestep encoding and without, as in Table 3 of Xu and Sato (2024)."""
+"""Language models that loop one wide layer, with or without timestep encoding: Table 3 of Xu and Sato (2024)."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -23,10 +23,10 @@ from lengthwise.studies.text import (
 STEPS = 1_000
 LOOPS = (1, 3, 6)
 KINDS = {"timestep": "timestep", "plain": "code"}
-"""The looped transformer's variant in each kind of column; at scale `paper`, -language is added to its name."""
+"""The looped transformer's variant in each kind of column. At scale `paper`, its name ends in `-language`."""
 
 WIDE: Settings = {"d_model": 448, "num_heads": 7, "gates": "closed"}
-"""Settings of one layer with about as many parameters as the transformer's six."""
+"""Settings of a looped layer with about as many parameters as the six layers of the transformer."""
 
 _LEARNED: Settings = {**AS_GPT2, "positions": "learned", "learned_positions": TRAINED_AT}
 
@@ -51,11 +51,13 @@ PUBLISHED = {
 
 
 _HEADLINE = (
-    "With timestep encoding, perplexities with 1, 3 and 6 loops are {cells[*][1 loop, timestep][128]}, {cells[*][3 "
-    "loops, timestep][128]} and {cells[*][6 loops, timestep][128]}; without it, they are {cells[*][1 loop, "
-    "plain][128]}, {cells[*][3 loops, plain][128]} and {cells[*][6 loops, plain][128]}.\n"
-    "The transformer has {cells[*][transformer][128]}. The looped layers differ slightly from the paper's.\n"
-    "After only 1,000 steps, the numbers probably show how soon nets begin to learn rather than how well they do."
+    "Language models that loop one wide layer 1, 3 and 6 times have perplexities {cells[*][1 loop, timestep][128]}, "
+    "{cells[*][3 loops, timestep][128]} and {cells[*][6 loops, timestep][128]} with timestep encoding. Without it, "
+    "they have {cells[*][1 loop, plain][128]}, {cells[*][3 loops, plain][128]} and {cells[*][6 loops, plain][128]}.\n"
+    "A transformer with six layers has perplexity {cells[*][transformer][128]}. The looped layers differ slightly from "
+    "the paper's.\n"
+    "The nets are trained for only 1,000 steps. So the numbers probably show how soon nets begin to learn, rather than "
+    "how well they can learn."
 )
 
 
@@ -68,28 +70,25 @@ def looped_table_3(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Looped transformers: Table 3 of Xu and Sato, language, at a small size",
         headline=headline_of(task, _HEADLINE),
-        about=(
-            "One wide layer is looped 1, 3 and 6 times, with timestep encoding and without, next to a transformer of "
-            "six layers."
-        ),
+        about=("With timestep encoding, the gains and gates of the looped layer are functions of the loop's number."),
         notes=(
-            "The transformer has 3.1 million parameters, and a looped net 4.5 million with the encoding and 3.4 "
-            f"million without. Nets are trained on windows of {TRAINED_AT} tokens, and measured by the perplexity of "
+            "The transformer has 3.1 million parameters. A looped net has 4.5 million with timestep encoding, and 3.4 "
+            f"million without. Nets are trained on windows of {TRAINED_AT} tokens. Their score is the perplexity of "
             "the last tokens of chunks of the same length.",
             f"The text: {about_text(task)}",
-            f"Ours: D=448 (the transformer: 192), byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 "
-            "windows, one seed, final weights. The paper: D=2,048 (768, 12 layers), 1,024 tokens, 600,000 steps of "
-            "491,520 tokens of WikiText-103, the best checkpoint. Perplexities of different texts cannot be "
-            "compared, but the order of the nets can.",
-            "The looped nets do not have the published layers, and the timestep encoding is not the only difference "
-            "between *timestep* and *plain*. Timestep has SiLU and norms without gains; plain has the tanh GELU and "
-            "norms with gains. In the published code for language both have the exact GELU and norms without gains, "
-            "so they differ only in gains and gates. Variants `timestep-language` and `code-language` have these "
-            "layers. Scale `paper` uses these variants, but no run on this page does. As published, gates are closed "
-            "at the start of training, so a loop does nothing at first.",
-            "A loop runs a layer of D=448, which takes about 0.9 times as many multiplications as the transformer's "
-            "six layers. "
-            "So 6 loops take 5.4 times as many. On a CPU the time grows about as much, and on a GPU hardly at all.",
+            f"Our nets: width 448 (transformer: 192), byte-level BPE with {VOCAB_SIZE:,} tokens, {STEPS:,} steps of "
+            "16 windows, one seed, final weights. The paper's nets: width 2,048 (transformer: 768, with 12 layers), "
+            "windows of 1,024 tokens, 600,000 steps of 491,520 tokens of WikiText-103, the best checkpoint. "
+            "Perplexities of different texts cannot be compared, but the order of the nets can.",
+            "The looped nets do not have the published layers, and *timestep* and *plain* differ in more than the "
+            "timestep encoding. *Timestep* has SiLU and norms without gains; *plain* has the tanh GELU and norms with "
+            "gains. In the published code for language, both have the exact GELU and norms without gains, so they "
+            "differ only in the gains and gates of the encoding. Variants `timestep-language` and `code-language` "
+            "have these layers. Scale `paper` uses these variants, but no run on this page does. As in the published "
+            "code, gates are closed at the start of training, so a loop does nothing at first.",
+            "A loop runs a layer of width 448, which takes about 0.9 times as many multiplications as the "
+            "transformer's six layers. So 6 loops take 5.4 times as many. On a CPU, the time grows by about the same "
+            "factor; on a GPU, it hardly grows.",
         ),
         cells=text_cells(scale, task, list(_columns(_SMALL)), steps=STEPS),
         plan=chunk_plan(scale, (TRAINED_AT,)),
@@ -99,29 +98,29 @@ def looped_table_3(scale: Scale = "small") -> Experiment:
 
 
 def _at_the_papers_size() -> Experiment:
-    """Return the experiment with the paper's seven nets, a seed each."""
+    """Return the experiment with the paper's seven nets, each with one seed."""
     task = given_text("paper")
     return Experiment(
         title="Looped transformers: Table 3 of Xu and Sato, language",
         about=(
-            "One layer of width 2,048 is looped 1, 3 and 6 times, with timestep encoding and without, next to a "
-            "transformer of twelve layers of width 768."
+            "One layer of width 2,048 is looped 1, 3 and 6 times, with and without timestep encoding. A transformer "
+            "with twelve layers of width 768 is trained for comparison."
         ),
         notes=(
             "Nets are trained on windows of 1,024 tokens and measured on chunks of the same length.",
             f"The text: {about_text(task)}",
             "Preset `xu2024-language`: 600,000 steps of 24 windows, one seed, final weights. The paper has 20 times "
-            "as many windows a step, of WikiText-103, GPT-2's tokens, and the best checkpoint. Our tokens are "
-            "byte-level BPE of the same number, learned from the given text. Only perplexities of "
-            "whole chunks of the paper's text can be compared with the paper's.",
+            "as many windows a step, from WikiText-103, with GPT-2's tokens, and reports the best checkpoint. Our "
+            "tokenizer is byte-level BPE with the same number of tokens, learned from the given text. Only "
+            "perplexities of whole chunks of the paper's text can be compared with the paper's perplexities.",
         ),
         cells=preset_cells(task, list(_columns({}, "-language")), "xu2024-language", seeds=(0,)),
         plan=chunk_plan("paper", (1_024,)),
         scoring=Scoring(measure="perplexity", compared=COMPARED),
         requires=Requirements(
-            needs="These are 7 nets of 124 to 177 million parameters, each of which reads 15 billion tokens in about "
-            "1.1 (6 loops: 3.6) times 10^19 operations. Each takes days of a GPU with bfloat16, whose memory has to "
-            "hold the 1.2 billion logits of a step. The nets need a text such as WikiText-103.",
+            needs="This trains 7 nets with 124 to 177 million parameters. Each net reads 15 billion tokens, in about "
+            "1.1 x 10^19 operations (6 loops: 3.6 x 10^19). This takes days on a GPU with bfloat16, whose memory has "
+            "to hold the 1.2 billion logits of a step. The nets need a text such as WikiText-103.",
             lacks=lacking("paper"),
         ),
     )
@@ -132,7 +131,10 @@ def _name(loops: int, kind: str) -> str:
 
 
 def _columns(sizes: Mapping[str, Settings], ending: str = "") -> Iterator[TextColumn]:
-    """Yield the columns of nets; `sizes` are the settings of both models, and `ending` is added to variants' names."""
+    """Yield the columns of the table.
+
+    `sizes` contains the settings of each model. `ending` is added to the names of variants.
+    """
     yield TextColumn("transformer", "transformer", sizes.get("transformer", {}), PUBLISHED["transformer"])
     for kind, variant in KINDS.items():
         for loops in LOOPS:

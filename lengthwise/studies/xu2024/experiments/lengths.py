@@ -39,17 +39,18 @@ _COLUMNS = (
 
 @EXPERIMENTS.register("looped/lengths")
 def lengths(scale: Scale = "small") -> Experiment:
-    """Train up to 12 symbols and measure up to 60: vary the number of loops, and the encoding of time."""
+    """Train looped transformers up to 12 symbols and measure up to 60, with different loops and time encodings."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="looped-transformer")
     smoke = scale == "smoke"
     return Experiment(
         title="Looped transformers beyond their training length",
         headline=(
-            "On even pairs, {cells[Even Pairs][by length, *][solved]} nets with as many loops as symbols make no error "
-            "up to five times the training length.\n"
-            "On parity {cells[Parity][by length, *][solved]} such nets are right on all measured strings, and on "
-            "cycle navigation {cells[Cycle Navigation][by length, *][solved]}. The highest means beyond the training "
-            "length are {highest[Parity][*][mean]} and {highest[Cycle Navigation][*][mean]}.\n"
+            "On even pairs, {cells[Even Pairs][by length, *][solved]} looped transformers with as many loops as "
+            "symbols make no error up to five times the training length.\n"
+            "On parity, {cells[Parity][by length, *][solved]} such nets are right on all measured strings, and on "
+            "cycle navigation {cells[Cycle Navigation][by length, *][solved]}. The highest mean accuracies beyond the "
+            "training length are {highest[Parity][*][mean]} on parity and {highest[Cycle Navigation][*][mean]} on "
+            "cycle navigation.\n"
             "With three seeds, {decided} of {compared} differences between time encodings or numbers of loops are "
             "statistically significant after correction for their number."
         ),
@@ -58,20 +59,21 @@ def lengths(scale: Scale = "small") -> Experiment:
             "until its states stop changing (*converged*)."
         ),
         notes=(
-            f"Preset `looped-lengths`, three seeds, final weights. Training uses strings of up to {TRAINED} symbols; "
-            f"lengths of {TRAINED + 1} to {MEASURED} are measured.",
-            "*Control*: gains and gates are the same in all loops. *Index*: they are functions of the loop's number r. "
-            "*Fraction*: they are functions of r / R, where R is the number of all loops. *Plain*: the net has no such "
-            "gains and gates. Nets have rotary positions or no positions.",
-            "Loops by length: the answer at position t is read after t loops, in training and in the measurement.",
-            "Converged: training is the same as for *by length*, and so are the weights. A prefix is answered as soon "
-            f"as each of its states changes by at most a thousandth of its norm, and after {4 * MEASURED} loops at the "
-            "latest. The fraction r / R is unknown before the last loop, so *fraction* has no such column.",
-            "Plain loops have another activation, and another norm with a gain of its own: variant `code`.",
+            f"The nets are trained with preset `looped-lengths`, with three seeds, on strings of up to {TRAINED} "
+            f"symbols. Final weights are measured at lengths {TRAINED + 1} to {MEASURED}.",
+            "*Control*: the layer's gains and gates are the same in all loops. *Index*: they are functions of the "
+            "loop's number r. *Fraction*: they are functions of r / R, where R is the number of all loops. *Plain*: "
+            "the net has no such gains and gates. The column *rotary* has rotary positions; the other nets have none.",
+            "*By length*: the answer at position t is read after t loops, in training and in the measurement.",
+            "*Converged*: training is the same as for *by length*, and so are the weights. A prefix is answered as "
+            "soon as each of its states changes by at most a thousandth of its norm, but after at most "
+            f"{4 * MEASURED} loops. The fraction r / R is unknown before the last loop, so *converged* has no column "
+            "with *fraction*.",
+            "*Plain* has another activation, and another norm with a gain of its own: variant `code`.",
             "Gates are open at the start of training. With closed gates, as in the paper, the steps of preset "
-            "`looped-lengths` were not enough for parity.",
-            "Selection: positions, width, rates, steps, supervision and open gates were chosen by trials on parity. "
-            "The trials used seeds 0 and 1 of this page, measured on other strings.",
+            "`looped-lengths` were not enough to learn parity.",
+            "Selection: positions, width, learning rates, steps, supervision and open gates were chosen by trials on "
+            "parity. The trials used seeds 0 and 1 of this page, measured on other strings.",
         ),
         cells=[
             Cell(row, column.name, specs(task, {"model": column.model}, preset="looped-lengths"))

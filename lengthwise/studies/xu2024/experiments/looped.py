@@ -19,9 +19,9 @@ from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 
 
 class _Problem(NamedTuple):
-    """A row of Table 1: task, length, fields, and the paper's entries, for loops in the order 5, 10, 50, 100.
+    """A row of Table 1: task, length, fields, and the paper's entries, in the order of 5, 10, 50 and 100 loops.
 
-    `steps` applies at scale `small`. `loops` replaces the numbers of loops of the scale, if it is not empty.
+    `steps` applies at scale `small`. If `loops` is not empty, it replaces the numbers of loops of the scale.
     """
 
     row: str
@@ -65,7 +65,7 @@ _SMALL_TRAIN: Settings = {"batch_size": 64, "optimizer": {"schedule": "constant"
 """Changes to preset `plain`."""
 
 _SMALL_POSITIONS = 28
-"""The symbols of the longest problem, two strings of 12 and 14 letters.
+"""The number of symbols of the longest problem, which has two strings of 12 and 14 letters.
 
 Positions are learned, because training is far slower with sinusoids.
 """
@@ -89,9 +89,9 @@ _WIDE_LOOPS = 5
 
 
 def _dynamic_programming(scale: Scale, problem: _Problem, model: str, sizes: Settings) -> tuple[RunSpec, ...]:
-    """Return specs of three seeds, with problems of one length as in the paper.
+    """Return specs of three seeds (at `smoke`, of one seed), with problems of one length as in the paper.
 
-    The preset is `xu2024`, or `plain` at `small`.
+    The preset is `xu2024` at scale `paper`, and `plain` at other scales.
     """
     length = 8 if scale == "smoke" else problem.length
     settings: Settings = {
@@ -110,7 +110,7 @@ def _dynamic_programming(scale: Scale, problem: _Problem, model: str, sizes: Set
 
 
 def _row(scale: Scale, problem: _Problem) -> Iterator[Cell]:
-    """Yield a transformer, then each kind of loop with each number of loops (at `paper`, the paper's numbers)."""
+    """Yield the cells of a row: a transformer, each kind of loop with each number of loops, and the wide control."""
     window = (8, 8) if scale == "smoke" else (problem.length, problem.length)
     layers = _LAYERS[scale]
     specs = _dynamic_programming(scale, problem, "transformer", {"num_layers": layers})
@@ -130,7 +130,10 @@ def _row(scale: Scale, problem: _Problem) -> Iterator[Cell]:
 
 
 def _loops(scale: Scale, problem: _Problem) -> tuple[int, ...]:
-    """Return the numbers of loops of a row, or else of the scale; at `paper`, the numbers with entries in the paper."""
+    """Return the numbers of loops of a row, or else of the scale.
+
+    At scale `paper`, these are the numbers for which the paper has entries.
+    """
     if scale == "smoke":
         return _LOOPS[scale]
     of_paper = _LOOPS["paper"][: len(problem.timestep.split())]
@@ -150,7 +153,10 @@ def _parameters(cells: Sequence[Cell]) -> str:
 
 
 def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
-    """Return pairs of columns to compare: with and without time, more and fewer loops, loops and separate layers."""
+    """Return the pairs of columns to compare.
+
+    They differ in timestep encoding, in width, in the number of loops, or in loops instead of separate layers.
+    """
     time = [(f"timestep, R={r}", f"{other}, R={r}") for other in ("control", "plain loop") for r in loops]
     more = [(f"{arm}, R={many}", f"{arm}, R={few}") for arm in _VARIANTS for few, many in pairwise(loops)]
     wide = [(f"timestep, R={r}", f"wide control, R={r}") for r in loops]
@@ -158,79 +164,85 @@ def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
 
 
 _HEADLINE = (
-    "At this size, {decided} of {compared} differences between nets are statistically significant after correction for "
-    "their number.\n"
-    "Three seeds show at most a direction, and the paper's entries are for larger problems "
+    "Looped transformers are trained on dynamic programming at a small size. Among {compared} differences between "
+    "nets, {decided} are statistically significant after correction for their number.\n"
+    "Three seeds show at most the direction of a difference, and the paper's entries are for larger problems "
     "([claims](../claims.md#xu2024))."
 )
 
 _TAKEN_ALONE = (
-    "This paragraph lists differences whose single intervals exclude 0, without correction. Timestep is better than "
-    "its control on LCS (12) at 2, 5 and 10 loops, on LCS (6) at 2 and 50, and on the knapsack and ED at 5. Timestep "
-    "is better than the wide control on LCS and ED (12). Timestep is better than the plain loop only on ED (6) at 100, "
-    "and worse on ED at 5. Five loops are better than two for the plain loop and timestep on LCS and ED, and for the "
-    "control on LCS (12), ED (6) and the knapsack. Ten loops are better than five for timestep and its control on LCS "
-    "(12), for the control on the knapsack, and for the plain loop on ED (6). More than 10 loops are never better than "
-    "10, and the plain loop becomes worse on ED (6). There, all three nets with 100 loops and two with 50 are below "
-    "all three nets with 10. All have the same rate and steps, and these nets have higher losses. A transformer of 5 "
-    "layers is better than timestep at 5 loops on LCS. Timestep has 1.7 times the parameters of its control."
+    "This paragraph lists differences whose own interval excludes 0, without correction for the number of differences. "
+    "Timestep is better than its control on LCS (12) at 2, 5 and 10 loops, on LCS (6) at 2 and 50, and on the knapsack "
+    "and ED at 5. Timestep is better than the wide control on LCS and ED (12). Timestep is better than the plain loop "
+    "only on ED (6) at 100 loops, and worse on ED at 5. Five loops are better than two for the plain loop and timestep "
+    "on LCS and ED, and for the control on LCS (12), ED (6) and the knapsack. Ten loops are better than five for "
+    "timestep and its control on LCS (12), for the control on the knapsack, and for the plain loop on ED (6). More "
+    "than 10 loops are never better than 10, and on ED (6) the plain loop becomes worse. On this task, all three plain "
+    "loops with 100 loops and two with 50 score below all three with 10. All these nets have the same learning rate "
+    "and steps, and the nets that score lower have higher losses. A transformer with 5 layers is better than timestep "
+    "with 5 loops on LCS. Timestep has 1.7 times as many parameters as its control."
 )
 
 
 _NEEDS_1 = (
-    "A net of the paper's size takes 3 x 10^16 to 8 x 10^18 operations: a week to five years on a CPU core, or minutes "
-    "to a day on a GPU."
+    "Training a net of the paper's size takes 3 x 10^16 to 8 x 10^18 operations: a week to five years on a CPU core, "
+    "or minutes to a day on a GPU."
 )
 _NEEDS_2 = (
-    "A net of the paper's size takes 1.5 x 10^17 to 1.1 x 10^18 operations: one to nine months on a CPU core, or half "
-    "an hour to three hours on a GPU."
+    "Training a net of the paper's size takes 1.5 x 10^17 to 1.1 x 10^18 operations: one to nine months on a CPU core, "
+    "or half an hour to three hours on a GPU."
 )
 
 
 @EXPERIMENTS.register("looped/table-1")
 def table_1(scale: Scale = "small") -> Experiment:
-    """Table 1: train looped transformers on dynamic programming: timestep encoding, its control, and plain loops."""
+    """Table 1: train looped transformers on dynamic programming, with timestep encoding, its control, or neither."""
     problems = _PAPER if scale == "paper" else _SMALL
     rows = [list(_row(scale, problem)) for problem in problems]
     return Experiment(
         title="Xu and Sato (2024), Table 1: looped transformers on dynamic programming",
         headline=_HEADLINE,
         about=(
-            "One layer is applied R times, with three seeds. *Timestep*: gains and gates are functions of the loop. "
-            "*Control*: gains and gates are learned, but the same in all loops.\n"
+            "A looped transformer applies one layer R times. *Timestep*: the layer's gains and gates are functions of "
+            "the loop's number. *Control*: gains and gates are learned, but the same in all loops.\n"
             "*Plain loop*: the published code's net, with another norm and activation; the paper calls it *looped TF*. "
-            "*Wide control*: the control at a width that gives it as many parameters as timestep."
+            "*Wide control*: the control at a width that gives it about as many parameters as timestep."
         ),
         notes=(
             _parameters(rows[0]),
-            "The advantage of timestep over the wide control is not due to the number of parameters.",
-            "Cost at scale `small`: some 13 CPU hours, more than half of them for 50 and 100 loops. ED (6) took 3.7 "
+            "The wide control has about as many parameters as timestep. So a difference between the two is not due to "
+            "the number of parameters.",
+            "Cost at scale `small`: about 13 CPU hours, more than half of them for 50 and 100 loops. ED (6) took 3.7 "
             "CPU hours as measured; the other costs are estimated from the time of two steps of each cell. Some nets "
             "were trained on a GPU with PyTorch 2.11, wholly or in part. These are LCS (6) with 50 and 100 loops, the "
             "knapsack with 10, the plain loop with 10 on LCS and ED (12), and the wide control on ED (12).",
-            "Problems at scale `small`: strings of 12 letters of an alphabet of 4 (paper: 60 letters of 26), and of 6 "
-            "letters for up to 100 loops. A knapsack has 8 items of weight 1 to 10 and value 1 to 5, and a capacity up "
-            "to 20. (In the paper it has 20 items, with weights, values and capacities up to 20, 10 and 50.) Edit "
-            "distances are true edit distances; the paper's begin with costs of 1 at the border. Subset sums are hard: "
-            "the shallow baselines below are at chance, and trying all sums of three items answers 79 %. (A threshold "
-            "answers 82 % of the paper's cases.) All nets are at chance on them.",
+            "Rows: *LCS* is the longest common subsequence of two strings, and *ED* the edit distance. The number in "
+            "brackets is the length of a string in letters, or the number of items.",
+            "Problems at scale `small`: strings have 12 letters from an alphabet of 4 (paper: 60 letters from 26), or "
+            "6 letters for up to 100 loops. A knapsack has 8 items of weight 1 to 10 and value 1 to 5, and a capacity "
+            "of up to 20. (In the paper it has 20 items, with weights, values and capacities up to 20, 10 and 50.) "
+            "Edit distances are true edit distances; the paper's begin with costs of 1 at the border. Subset sums are "
+            "hard: the shallow baselines below are at chance, and a search through all sums of three items is right "
+            "on 79 %. (In the paper's setting, a threshold is right on 82 %.) All nets are at chance on hard subset "
+            "sums.",
             "In longest common subsequences, letters are not uniform in the alphabet. For each string, a pool of 13 "
             "letters is drawn with replacement from the alphabet, here of 4 letters. The string's letters are uniform "
             "in that pool. (The paper states uniform letters, but the two strings of 60 letters in its example have 10 "
             "and 11 different letters.)",
             _TAKEN_ALONE,
-            "Training at scale `small`: width 64 (paper: 256), a transformer of 5 layers (12), preset `plain` with "
-            "Muon at a constant rate, learned positions. A batch has 64 problems (128). Steps are 1,500 (Knapsack, LCS "
-            "of 12), 1,000 (strings of 6), 4,000 (ED) or 500 (Subset Sum); the paper takes 781,250. The activations of "
-            "all loops are stored. This is faster than recomputing them, and takes 0.5 GB for 100 loops on strings of "
-            "6. With sinusoids, as in the paper, edit distances were learned far more slowly.",
-            "Selection: positions, rate, steps and alphabet were chosen by pilot runs of seed 0, measured on other "
-            "strings than this page. The knapsack, strings of 6 and the wide control had no pilot runs. Nothing else "
-            "is selected. The paper takes the best accuracy on 1,000 test problems. *Best test* is a different rule: "
-            "the rule of Fan et al. (2024), on 128 problems.",
-            "The answer is one class, at `<sep>`. The paper's accuracy also counts the end symbol after it. Here every "
-            "step draws new strings; the paper repeats a million strings 100 times.",
-            "Scale `paper` has the published sizes, steps, positions and labels, by preset `xu2024`.",
+            "Training at scale `small`: width 64 (paper: 256), a transformer with 5 layers (paper: 12), preset "
+            "`plain` with Muon at a constant learning rate, and learned positions. A batch has 64 problems (paper: "
+            "128). The number of steps is 1,500 (knapsack, LCS of 12), 1,000 (strings of 6), 4,000 (ED) or 500 "
+            "(subset sum); the paper trains for 781,250. The activations of all loops are stored. This is faster than "
+            "recomputing them, and takes 0.5 GB for 100 loops on strings of 6. With sinusoids, as in the paper, nets "
+            "learned edit distances far more slowly.",
+            "Selection: positions, learning rate, steps and alphabet were chosen by pilot runs of seed 0, which were "
+            "measured on other strings than the nets of this page. The knapsack, strings of 6 and the wide control "
+            "had no pilot runs. Nothing else is selected. The paper reports the best accuracy on 1,000 test problems. "
+            "*Best test* is a different score: the score of Fan et al. (2024), on 128 problems.",
+            "The answer is one class, at `<sep>`. The paper's accuracy also counts the end symbol after the answer. "
+            "Here every step draws new strings; the paper repeats a million strings 100 times.",
+            "Scale `paper` has the published sizes, steps, positions and labels, with preset `xu2024`.",
         ),
         cells=[cell for row in rows for cell in row],
         # A task has no strings beyond its row's length, so 100 means this length. Pilots already used strings of seed
@@ -248,7 +260,7 @@ def table_1(scale: Scale = "small") -> Experiment:
 
 
 _IN_CONTEXT_LOOPS: dict[Scale, tuple[int, ...]] = {"paper": (12, 50, 70), "small": (5,), "smoke": (2,)}
-"""The numbers of loops. The first one is the number in Table 2."""
+"""The numbers of loops. The first one is the number for which Table 2 has entries."""
 
 _TREES: dict[Scale, Settings] = {
     "paper": {"depth": 4, "dims": 20, "max_points": 101},
@@ -264,7 +276,10 @@ _SMALL_TREES: Settings = {
 
 
 def _in_context(scale: Scale, model: str, sizes: Settings) -> tuple[RunSpec, ...]:
-    """Return specs of three seeds: preset `xu2024-in-context` at `paper`, `plain` with `_SMALL_TREES` at `small`."""
+    """Return specs of three seeds (at `smoke`, of one seed).
+
+    The preset is `xu2024-in-context` at scale `paper`, and `plain` with `_SMALL_TREES` at other scales.
+    """
     settings: Settings = {"task": _TREES[scale], "model": sizes}
     if scale != "paper":
         positions = {"learned_positions": 2 * _TREES[scale]["max_points"] - 1}
@@ -297,39 +312,41 @@ def _in_context_cells(scale: Scale) -> Iterator[Cell]:
 
 @EXPERIMENTS.register("looped/table-2")
 def table_2(scale: Scale = "small") -> Experiment:
-    """Table 2: train looped transformers, and a transformer with separate layers, on decision trees in context."""
+    """Table 2: train looped and ordinary transformers to predict the values of decision trees from examples."""
     cells = list(_in_context_cells(scale))
     points = _TREES[scale]["max_points"]
     return Experiment(
         title="Xu and Sato (2024), Table 2: decision trees in context",
         headline=(
-            "On small trees, with three seeds, {decided} of {compared} differences between nets are statistically "
-            "significant after correction for their number.\n"
-            "The mean error is {cells[depth 2, 5 dimensions, 26 points][timestep, R=5][error]} with timestep encoding "
-            "and {cells[depth 2, 5 dimensions, 26 points][plain loop, R=5][error]} in the plain loop (the paper: "
-            "{cells[depth 2, 5 dimensions, 26 points][timestep, R=5][paper]} and {cells[depth 2, 5 dimensions, 26 "
-            "points][plain loop, R=5][paper]})."
+            "Looped transformers are trained to predict values of small decision trees from examples. With three "
+            "seeds, {decided} of {compared} differences between nets are statistically significant after correction "
+            "for their number.\n"
+            "The mean squared error is {cells[depth 2, 5 dimensions, 26 points][timestep, R=5][error]} with timestep "
+            "encoding and {cells[depth 2, 5 dimensions, 26 points][plain loop, R=5][error]} in the plain loop (the "
+            "paper: {cells[depth 2, 5 dimensions, 26 points][timestep, R=5][paper]} and {cells[depth 2, 5 dimensions, "
+            "26 points][plain loop, R=5][paper]})."
         ),
         about=(
-            "A prompt contains points, each followed by the value of a decision tree at this point. The net predicts "
-            "the value at each point."
+            "A prompt contains points, and each point is followed by the value of a decision tree at this point. The "
+            "net predicts the value at each point."
         ),
         notes=(
-            "One layer is applied R times, with the input added before each loop. *Timestep*: gains and gates are "
-            "functions of the loop. *Control*: gains and gates are learned, but the same in all loops. *Plain loop*: "
-            "the published code's net. At scale `small` the paper's entries are for larger problems.",
+            "One layer is applied R times, and the input is added before each loop. *Timestep*: the layer's gains and "
+            "gates are functions of the loop's number. *Control*: gains and gates are learned, but the same in all "
+            "loops. *Plain loop*: the published code's net. The paper's entries are for larger problems than those at "
+            "scale `small`.",
             _parameters(cells),
-            "Problems at scale `small`: trees of depth 2 in 5 dimensions (paper: 4 in 20), prompts of 26 points "
-            "(101), 5 loops or layers (12).",
-            "Training at scale `small`: width 64 (paper: 256), 3,000 steps of 16 prompts (200,000 of 64), preset "
-            "`plain` with Muon.",
-            "Layers are the published ones, and all have GELU. Timestep and its control have RMSNorm without a gain, "
-            "and the plain loop has LayerNorm. So timestep and the plain loop differ in more than time.",
+            "Problems at scale `small`: trees of depth 2 in 5 dimensions (paper: depth 4 in 20), prompts of 26 points "
+            "(paper: 101), and nets with 5 loops or layers (paper: 12).",
+            "Training at scale `small`: width 64 (paper: 256), 3,000 steps of 16 prompts (paper: 200,000 of 64), "
+            "preset `plain` with Muon.",
+            "All nets have the published layers, with GELU. Timestep and its control have RMSNorm without a gain, and "
+            "the plain loop has LayerNorm. So timestep and the plain loop differ in more than the timestep encoding.",
             "The paper does not state at which positions it measures errors. Its code suggests the last position, and "
-            "errors that are divided by the 20 dimensions.",
-            "Scale `paper` has the published sizes, steps and curriculum of points, by preset `xu2024-in-context`. It "
-            "also measures nets with R = 50 and R = 70. The curriculum of dimensions has no effect in the published "
-            "code.",
+            "errors that are divided by the number of dimensions, 20.",
+            "Scale `paper` has the published sizes, steps and curriculum of points, with preset `xu2024-in-context`. "
+            "It also measures nets with R = 50 and R = 70. In the published code, the curriculum of dimensions has no "
+            "effect.",
         ),
         cells=cells,
         plan=EvaluationPlan(

@@ -1,6 +1,6 @@
 """Definitions 3.4 to 3.6 of Xu and Sato (2024) on trained nets: three moduli of continuity, before and after training.
 
-This study has no recorded runs, because nets are small and their weights are needed.
+This study has no recorded runs, because its nets are small, and it needs their weights.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,10 @@ NETS: Mapping[str, Settings] = {
 
 
 class Size(NamedTuple):
-    """The numbers of training steps, symbols of a string and loops, and the search's distances, starts and steps."""
+    """The numbers of training steps, of symbols in a string and of loops, and the settings of the search.
+
+    The search has distances, a number of starts for each distance, and a number of gradient steps for each start.
+    """
 
     steps: int
     length: int
@@ -58,17 +61,17 @@ class Study(NamedTuple):
 
 @EXPERIMENTS.register("looped/moduli")
 def moduli(scale: Scale = "small") -> Experiment:
-    """Estimate moduli of sequence, contextual and token continuity of looped transformers before and after training."""
+    """Estimate three moduli of continuity of looped transformers, before and after training on parity."""
     check_is_not_paper(scale, "the paper estimates no moduli")
     size = SIZES[scale]
     return Experiment(
         title="Xu and Sato (2024), Definitions 3.4 to 3.6: moduli of trained nets",
         about=(
-            "The page measures how much the logits of a looped transformer change with the embeddings of its symbols, "
-            "before and after it has learned parity.\n"
-            "*Sequence* is the change at all positions if any symbols change. *Contextual* is the change at a position "
-            "if only symbols at other positions change. *Token* is the change at a position if only the symbol at this "
-            "position changes."
+            "A modulus of continuity is the largest change of the logits if the embeddings of the symbols change by a "
+            "given distance. The page measures it for looped transformers, before and after training on parity.\n"
+            "*Sequence* is the change at all positions if any embeddings change. *Contextual* is the change at a "
+            "position if only embeddings at other positions change. *Token* is the change at a position if only the "
+            "embedding at this position changes."
         ),
         study=lambda root: study(size),
     )

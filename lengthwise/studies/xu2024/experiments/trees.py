@@ -1,4 +1,4 @@
-"""Appendix C.3 of Xu and Sato (2024): decision trees of the paper's size, and the effect of its two curricula."""
+"""Appendix C.3 of Xu and Sato (2024): decision trees of the paper's size, and the effect of two curricula."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ from lengthwise.tasks.in_context.decision_tree import DecisionTree, mean_so_far,
 
 
 class _Size(NamedTuple):
-    """The size of trees, the number of loops or layers, the steps between a curriculum's rises, and the prompts."""
+    """The size of trees, the number of loops or layers, the steps between rises, and the number of test prompts."""
 
     trees: Settings
     depth: int
@@ -40,14 +40,14 @@ _SMALL: Settings = {
 START_DIMS, START_POINTS = 5, 26
 
 _HEADLINE = (
-    "After 8,000 steps no net has learned to use its examples: the errors are {cells[*][*][error]}, and the best "
-    "constant answer has {cells[*][*][mean predicted]}.\n"
-    "So this page cannot compare loops, timestep encoding or curricula."
+    "After 8,000 steps, no net has learned to predict a decision tree from examples: squared errors are "
+    "{cells[*][*][error]}, and the error of the best constant answer is {cells[*][*][mean predicted]}.\n"
+    "So the page cannot show whether loops, timestep encoding or curricula help."
 )
 
 
 class TreeErrors(NamedTuple):
-    """Curves of error against preceding examples: for the runs of each column, and for each simple learner."""
+    """The error by number of preceding examples, for the runs of each column and for each simple learner."""
 
     runs: dict[str, list[ErrorCurve]]
     learners: dict[str, list[float]]
@@ -55,7 +55,7 @@ class TreeErrors(NamedTuple):
 
 @EXPERIMENTS.register("looped/trees")
 def trees(scale: Scale = "small") -> Experiment:
-    """Train on decision trees of depth 4 in 20 dimensions: loops and layers, with and without curricula."""
+    """Train looped and ordinary transformers on decision trees of depth 4, with and without curricula."""
     size = _SIZES[scale]
     points, count = size.trees["max_points"], size.depth
     row = f"depth {size.trees['depth']}, {size.trees['dims']} dimensions, {points} points"
@@ -81,22 +81,24 @@ def trees(scale: Scale = "small") -> Experiment:
         title="Xu and Sato (2024), C.3: decision trees of the paper's size, and its curricula",
         headline=_HEADLINE,
         about=(
-            "The trees have the size of the paper's Table 2. Nets are trained with and without the paper's curricula, "
-            "and compared with simple learners. At scale `small` there is one seed."
+            "Trees and prompts have the size of the paper's Table 2. Nets are trained with and without the paper's "
+            "curricula, and compared with simple learners. At scale `small` there is one seed."
         ),
         notes=(
-            f"Curricula: prompts have {START_POINTS} points at first, and each rise adds five points. Points have "
-            f"{START_DIMS} dimensions at first, and nodes test only these dimensions. (Other coordinates are 0.) Each "
-            f"rise adds one dimension. Curricula end with {points} points in {size.trees['dims']} dimensions. *Points "
-            "alone* means all dimensions from the first step, as in the published code. *No curriculum* means all "
-            "points and dimensions from the first step. The other nets have both curricula.",
-            "Training at scale `small`: width 64 (paper: 256), 5 loops or layers (12), 8,000 steps of 16 prompts "
-            "(200,000 of 64). A curriculum rises every 200 steps (5,000). Here and in the paper, curricula end after "
-            "37.5 % of the steps. The preset is `plain` with Muon. There were no pilot runs, and nothing is selected.",
-            "At scale `small` *timestep* has SiLU. The published code uses GELU for its in-context tasks. Variant "
+            "Curricula begin with small problems, and each rise makes the problems larger. Prompts have "
+            f"{START_POINTS} points at first, and each rise adds five points. Points have {START_DIMS} dimensions at "
+            "first, and nodes of the tree test only these dimensions. (Other coordinates are 0.) Each rise adds one "
+            f"dimension. Curricula end with {points} points in {size.trees['dims']} dimensions. *Points alone* means "
+            "all dimensions from the first step, as in the published code. *No curriculum* means all points and "
+            "dimensions from the first step. The other nets have both curricula.",
+            "Training at scale `small`: width 64 (paper: 256), 5 loops or layers (paper: 12), 8,000 steps of 16 "
+            "prompts (paper: 200,000 of 64). A curriculum rises every 200 steps (paper: 5,000). Here and in the "
+            "paper, curricula end after 37.5 % of the steps. The preset is `plain` with Muon. There were no pilot "
+            "runs, and nothing is selected.",
+            "At scale `small`, *timestep* has SiLU. The published code uses GELU for its in-context tasks. Variant "
             "`timestep-in-context` has GELU, and is used at scale `paper` and in `looped/table-2`.",
-            "All nets are measured at full size: prompts of all points in all dimensions.",
-            "Estimated cost at scale `small`: 1.6 CPU hours. Eight steps, spaced over the training of each net, were "
+            "All nets are measured at full size: on prompts with all points in all dimensions.",
+            "Estimated cost at scale `small`: 1.6 CPU hours. Eight steps, spread over the training of each net, were "
             "timed and extrapolated (script `benchmarks/cell_costs.py`).",
         ),
         cells=cells,
@@ -111,7 +113,7 @@ def _loop(variant: str, num_loops: int) -> Settings:
 
 
 def _specs(scale: Scale, size: _Size, model: str, sizes: Settings, curriculum: str) -> tuple[RunSpec, ...]:
-    """Return specs of one seed; at `paper` three, of preset `xu2024-in-context`."""
+    """Return specs of one seed; at scale `paper`, of three seeds and preset `xu2024-in-context`."""
     points, dims = size.trees["max_points"], size.trees["dims"]
     rise = {"by": 5, "every": size.every}
     of_dims = {"field": "active_dims", "start": START_DIMS, "stop": dims, "every": size.every}
@@ -131,7 +133,7 @@ def _specs(scale: Scale, size: _Size, model: str, sizes: Settings, curriculum: s
 
 
 def tree_errors(root: Path, cells: Sequence[Cell], num_prompts: int) -> TreeErrors:
-    """Return the errors in the results of a folder's runs, and the errors of simple learners on as many prompts."""
+    """Return the errors of the runs in a folder, from their results, and the errors of simple learners."""
     runs: dict[str, list[ErrorCurve]] = {}
     for cell in cells:
         results = [RunFolder(root / spec.id).read_result() for spec in cell.specs]
@@ -145,6 +147,6 @@ def tree_errors(root: Path, cells: Sequence[Cell], num_prompts: int) -> TreeErro
 
 
 def _errors(answers: torch.Tensor, targets: torch.Tensor) -> list[float]:
-    """Return the mean squared error at each point."""
+    """Return the mean squared error at each point of a prompt."""
     errors: list[float] = (answers - targets)[:, ::2].square().mean(0).tolist()
     return errors

@@ -1,4 +1,4 @@
-"""The page about moduli of trained looped transformers: a table, and a chart of each net."""
+"""The page about moduli of continuity of trained looped transformers: a table, and a chart of each net."""
 
 import altair as alt
 
@@ -11,7 +11,7 @@ from lengthwise.studies.xu2024.experiments.moduli import KINDS, Moduli, Study
 
 @STUDY_PAGES.register("looped/moduli")
 def moduli_page(study: Study, stem: str) -> StudyPage:
-    """Return the largest changes by net, kind and distance, and the chart."""
+    """Return the page: a table of the largest changes by net, modulus and distance, and a chart."""
     size = study.size
     header = ["net", "accuracy", "modulus", *(f"t = {distance:g}" for distance in size.distances)]
     lines = [
@@ -23,18 +23,18 @@ def moduli_page(study: Study, stem: str) -> StudyPage:
         f"## Largest changes found\n\n![Moduli against distance]({stem}.svg)",
         markdown_table(header, lines),
         (
-            f"Nets learn parity of strings of up to {size.length} symbols, with every prefix supervised. They have "
-            f"width 32, 2 heads and {size.num_loops} loops, and take {size.steps:,} steps of 64 strings, preset "
-            "`plain`, seed 0, nothing selected. The theorem's error grows with the contextual and token moduli. The "
-            "table has these moduli for the functions that the nets compute. A search finds them, so they are lower "
-            "bounds."
+            f"Nets are trained on parity of strings of up to {size.length} symbols, and the answer to every prefix is "
+            f"supervised. They have width 32, 2 heads and {size.num_loops} loops. Preset `plain` trains them for "
+            f"{size.steps:,} steps of 64 strings with seed 0, and nothing is selected. In the paper's theorem, the "
+            "error grows with the contextual and token moduli of the function to approximate. The table has the moduli "
+            "of the functions that the nets compute. A search finds them, so they are lower bounds."
         ),
         (
-            f"*Accuracy*: final answers to 1,000 strings of {size.length} symbols. *t*: the Euclidean distance between "
-            "two sequences of embeddings, both in the box that the embeddings of symbols span. Changes are in the "
-            f"2-norm of logits. Each entry is the largest change found, in {size.num_starts} searches of "
-            f"{size.num_steps} steps of gradient ascent and among pieces of the pairs that were found at larger "
-            "distances."
+            f"*Accuracy*: the accuracy of final answers to 1,000 strings of {size.length} symbols. *t*: the Euclidean "
+            "distance between two sequences of embeddings, which both lie in the box that the embeddings of symbols "
+            "span. An entry is the largest change of the logits that was found, in the 2-norm. There are "
+            f"{size.num_starts} searches from random pairs, and at most as many from pieces of the pairs that were "
+            f"found at larger distances. A search has {size.num_steps} steps of gradient ascent."
         ),
     ]
     chart = alt.HConcatChart(hconcat=moduli_panels(study), config=alt.Config(background="white"))
@@ -44,14 +44,16 @@ def moduli_page(study: Study, stem: str) -> StudyPage:
 def _headline(study: Study) -> str:
     distance = study.size.distances[len(study.size.distances) // 2]
     trained = [
-        f"{one.values['contextual'][distance]:.3f} ({one.net}, right on {percent(one.accuracy)} of strings)"
+        f"{one.values['contextual'][distance]:.3f} ({one.net}, with an accuracy of {percent(one.accuracy)})"
         for one in study.moduli
         if one.is_trained
     ]
     untrained = [f"{one.values['contextual'][distance]:.3f}" for one in study.moduli if not one.is_trained]
     return (
-        f"At distance {distance:g}, contextual moduli of nets trained on parity are {' and '.join(trained)}.\n"
-        f"Before training they are {' and '.join(untrained)}. The page has one net of each kind."
+        f"If the embeddings of other symbols change by distance {distance:g}, the logits of looped transformers "
+        f"trained on parity change by at least {' and '.join(trained)}.\n"
+        f"Before training, these contextual moduli are at least {' and '.join(untrained)}. The page has one net of "
+        "each kind."
     )
 
 
@@ -60,7 +62,7 @@ def _name(one: Moduli) -> str:
 
 
 def moduli_panels(study: Study) -> list[alt.Chart]:
-    """Draw a chart for each net before and after training, with a line for each modulus."""
+    """Draw a chart for each net before and after training, with a line for each of the three moduli."""
     panels = []
     for one in study.moduli:
         values = [

@@ -1,4 +1,4 @@
-"""The page about decision trees of the paper's size: errors against examples, and the chart."""
+"""The page about decision trees of the paper's size: errors by number of examples, and a chart."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -13,12 +13,12 @@ from lengthwise.report.tables.numbers import NOTHING
 from lengthwise.studies.xu2024.experiments.trees import TreeErrors
 
 COLUMNS = (0, 5, 10, 25, 50, 75, 100)
-"""The numbers of examples in the table; numbers that prompts do not reach are left out."""
+"""The numbers of examples in the table. Numbers that are too large for the prompts are left out."""
 
 
 @STUDY_PAGES.register("looped/trees")
 def trees_page(study: TreeErrors, stem: str) -> StudyPage:
-    """Return the errors of nets and of simple learners after some numbers of examples, and the chart."""
+    """Return the page: the errors of nets and simple learners after some numbers of examples, and a chart."""
     curves = _curves(study)
     longest = max(map(len, curves.values()))
     counts = [count for count in COLUMNS if count < longest]
@@ -32,7 +32,8 @@ def trees_page(study: TreeErrors, stem: str) -> StudyPage:
         (
             "Entries are squared errors, averaged over prompts and runs. Unlike in the table above, they are not "
             "divided by the number of dimensions. The best constant answer has an error of 1. *Nearest neighbor* "
-            "answers with the value of the nearest point so far, and *mean so far* with the mean of the values before."
+            "answers with the value of the nearest earlier point, and *mean so far* with the mean of the earlier "
+            "values."
         ),
     ]
     return StudyPage(sections, {f"{stem}.svg": error_chart(study).to_dict()})
