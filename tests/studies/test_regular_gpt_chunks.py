@@ -32,13 +32,9 @@ def test_the_lowest_training_loss_chooses_and_the_accuracy_does_not() -> None:
     page = chunks_page(Chunks({"C=2": {40: 6, 500: 9, 10_000: 14}}, (choice,)), "page")
     text = "\n".join(page.sections).replace("\N{NO-BREAK SPACE}", " ")
     assert "| Parity | 3 | 0.5 | 0.01 | 0.02 | C=3 | 50.00 % | 100 % | 8 | 6 |" in text
-    assert "With the chunk size that pilots choose, the mean accuracy over 1 nets is 50.00 %." in text
-    assert "With a fixed size it is 100 % with C=2, 50.00 % with C=3, 75.00 % with C=4." in text
-    assert page.headline.startswith("With the chunk size that pilots choose, ")
-    assert page.headline in page.sections
-    recorded = Path(__file__).parents[2] / "docs" / "results" / "regular-gpt-chunks.md"
-    _, first, *others = recorded.read_text(encoding="utf-8").split("\n\n")
-    assert any(part.startswith(f"{first}\n") for part in others)
+    headline = page.headline.replace("\N{NO-BREAK SPACE}", " ")
+    assert "the mean accuracy over 1 nets on 1 task is 50.00 %." in headline
+    assert "With a fixed chunk size, it is 100 % with C=2, 50.00 % with C=3, 75.00 % with C=4." in headline
 
 
 def test_a_choice_without_its_net_shows_the_losses_only() -> None:

@@ -1,4 +1,4 @@
-"""Tables 1 and 2 of Chi et al. (2023) under the paper's own protocol, baselines included."""
+"""Tables 1 and 2 of Chi et al. (2023), with their baselines, by the paper's own protocol."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -23,11 +23,11 @@ RATES = (1e-4, 3e-4, 5e-4)
 """The learning rates of Table 4."""
 
 SMALL_STEPS, SMALL_TRANSFORMER_STEPS = 5_000, 2_000
-"""Training steps at scale `small`. Five layers over all symbols cost about ten times as much as a tree."""
+"""Training steps at scale `small`. A step of the Transformer costs about ten times as much as a step of RegularGPT."""
 
 
 class _Column(NamedTuple):
-    """A model, its changes to preset `chi2023`, and the name of its entries in Table 1, if it has entries."""
+    """A model, its changes to preset `chi2023`, and the name of its entries in Table 1 (empty if it has none)."""
 
     model: str
     changes: Mapping[str, Any] = MappingProxyType({})
@@ -44,16 +44,15 @@ COLUMNS: Mapping[str, _Column] = MappingProxyType(
         "C=3": _Column("regular-gpt", {"model": {"chunk_size": 3}}, "chunks_of_3"),
     }
 )
-"""The paper's columns, and two more recurrent models."""
+"""The columns of the paper, and two more recurrent models."""
 
 
 def specs_at_rates(
     scale: Scale, task: str, model: str, changes: Mapping[str, Any], *, other_tasks: Sequence[Settings] = ()
 ) -> tuple[RunSpec, ...]:
-    """Return specs of preset `chi2023` at the paper's three rates; at `smoke`, only at the first.
+    """Return specs of preset `chi2023` with the paper's three learning rates; at `smoke`, with the first one.
 
     Scale `small` has one seed, width 64 and fewer steps; scale `paper` has three seeds, width 256 and 100,000 steps.
-
     `other_tasks` is passed to `make_spec`.
     """
     if scale == "small":
@@ -93,58 +92,66 @@ def _cells(scale: Scale, language: Language) -> list[Cell]:
 
 
 _HEADLINE_1 = (
-    "RegularGPT reaches the paper's mean, to the printed digits, on {reached[*][C=2]} languages with C=2 and on "
-    "{reached[*][C=3]} with C=3.\n"
-    "These nets have a quarter of the paper's width and a twentieth of its steps.\n"
-    "The list of [claims](../claims.md#chi2023) shows which of the paper's entries this decides, also for other models."
+    "RegularGPT, trained on regular languages, reaches the paper's mean accuracy, to the printed digits, on "
+    "{reached[*][C=2]} languages with chunk size C=2 and on {reached[*][C=3]} with C=3.\n"
+    "These nets have a quarter of the paper's width, and a twentieth of its training steps.\n"
+    "The list of [claims](../claims.md#chi2023) shows which of the paper's entries these results decide, also for "
+    "other models."
 )
 _HEADLINE_2 = (
-    "RegularGPT and the RNN reach the paper's means, to the printed digits, in {reached[*][RegularGPT* | RNN*]} cases; "
-    "most entries count twice, once for each assumed training probability.\n"
-    "The page shows nothing about the Transformer, because after 2,000 steps its means are only {cells[*][Transformer, "
-    "same length][mean]} at the training length ([claims](../claims.md#chi2023))."
+    "Nets are trained on parity. RegularGPT and the RNN reach the paper's mean accuracies, to the printed digits, in "
+    "{reached[*][RegularGPT* | RNN*]} cases; most entries of the paper count twice, once for each assumed training "
+    "probability.\n"
+    "The page shows nothing about the Transformer, because after 2,000 steps its mean accuracies at the training "
+    "lengths are only {cells[*][Transformer, same length][mean]} ([claims](../claims.md#chi2023))."
 )
 
 _NEEDS_1 = (
-    "Nets of the paper's size and steps, nine in each cell, take about 250 CPU hours a row. A Transformer takes 184, a "
-    "GRU or LSTM 21 to 26, RegularGPT 10 and an RNN 4 (estimated from steps on parity)."
+    "With the paper's size and steps, and nine nets in each cell, a row takes about 250 CPU hours: 184 for the "
+    "Transformer, 21 to 26 for the GRU and the LSTM, 10 for RegularGPT and 4 for the RNN (estimated from steps on "
+    "parity)."
 )
 _NEEDS_2 = (
-    "Nets of the paper's size and steps, nine in each cell, take about 200 CPU hours for each of five probabilities. "
-    "The Transformer takes 184 of these hours (estimated from steps on parity)."
+    "With the paper's size and steps, and nine nets in each cell, each of five probabilities takes about 200 CPU "
+    "hours. The Transformer takes 184 of these hours (estimated from steps on parity)."
 )
 
 
 @EXPERIMENTS.register("regular-gpt/table-1")
 def table_1(scale: Scale = "small") -> Experiment:
-    """Table 1 under the paper's own protocol: its strings, baselines, layer, optimizer and rates; maximum and mean."""
+    """Table 1 by the paper's own protocol: its strings, baselines, layer, optimizer and learning rates."""
     return Experiment(
         title="Chi et al. (2023), Table 1: RegularGPT and its baselines on regular languages, the paper's protocol",
         headline=_HEADLINE_1,
-        about="The paper's entries are max / mean: compare with *best run* and *mean*, here over all three rates.",
+        about=(
+            "The paper's entries are maximum / mean: compare them with columns *best run* and *mean*, which are over "
+            "all three learning rates."
+        ),
         notes=(
             "At scale `small`, the three runs of a cell have seed 0 and the paper's three learning rates. So *3 of 3* "
             "means one seed at three rates, and the page does not show how much other seeds would differ.",
-            "Preset `chi2023` on the published code's strings. Scale `small` has smaller nets and fewer steps: D=64 "
-            "(paper: 256) and 5,000 steps, for a Transformer 2,000 (paper: 100,000; the code: up to 1,000,000).",
-            "The paper names three seeds for each result and three rates. It does not state which of these runs its "
-            "max and mean include. Its section 5.2 suggests that both include all rates.",
+            "The nets are trained with preset `chi2023` on strings drawn like the published code's. Scale `small` has "
+            "smaller nets and fewer steps: width 64 (paper: 256) and 5,000 steps, for a Transformer 2,000 (paper: "
+            "100,000; the code: up to 1,000,000).",
+            "The paper mentions three seeds for each result, and three learning rates. It does not state which of "
+            "these runs its maximum and mean include. Its section 5.2 suggests that both include all learning rates.",
             "Parameters: the paper's 4.3 million belong to the Transformer. RegularGPT shares one layer among its "
             "levels, and has 0.79 million parameters at D=256 with C=2.",
-            "On these strings a score above chance is not enough. Shallow features answer 99.5 to 100 % of the strings "
-            "of D_n and, up to rounding, all strings of Tomita 3. Such features are the number of runs, the "
-            "frequencies of pairs of symbols, or equal counts of brackets with the right ends ([shallow "
-            "features](shallow-features.md)). Some scores are lower than these features' scores: the paper's D_3, D_4 "
-            "and Tomita 3 with C=2 (99.7, 98.7, 99.7), our D_2, D_4 and D_12 with C=2, and the means of C=3 on D_n, "
-            "here and in the paper. The paper does not measure 101-500. At these lengths our three nets of D_2 with "
-            "C=2 score 76.88 to 84.66 %, and a constant answer scores 75 %.",
-            "Training: the published code's layer, Adam at a constant rate, no augmentation. D_n and Tomita are "
-            "trained up to length 50 and scored at 51-100. The other tasks are trained up to 40 and scored at 41-500 "
-            "(the code begins at 42).",
-            "Baselines: RNN is Elman's network with ReLU, as in the code that the paper builds on. Transformer has 5 "
-            "layers with separate weights and the relative positions of Transformer-XL. It is causal, as in the paper, "
-            "and its answer is read at the last symbol; in the code every position attends to all symbols. The paper "
-            "has no LSTM and no GRU.",
+            "On these strings, a score above chance does not show that a net has learned the language. A classifier "
+            "on shallow features is right on 99.5 to 100 % of the strings of D_n and, up to rounding, on all strings "
+            "of Tomita 3. Such features are the number of runs, the frequencies of pairs of symbols, or equal counts "
+            "of brackets together with the right ends ([shallow features](shallow-features.md)). Some scores are "
+            "lower than these features' scores: the paper's D_3, D_4 and Tomita 3 with C=2 (99.7, 98.7, 99.7), our "
+            "D_2, D_4 and D_12 with C=2, and the means of C=3 on D_n, here and in the paper. The paper does not "
+            "measure lengths 101-500. At these lengths, our three nets with C=2 on D_2 score 76.88 to 84.66 %, and a "
+            "constant answer scores 75 %.",
+            "Training: the published code's layer, Adam at a constant learning rate, no augmentation. On D_n and "
+            "Tomita, nets are trained up to length 50 and scored at 51-100. On other tasks, they are trained up to 40 "
+            "and scored at 41-500 (the code begins at 42).",
+            "Baselines: the RNN is Elman's network with ReLU, as in the code that the paper builds on. The "
+            "Transformer has 5 layers with separate weights, and the relative positions of Transformer-XL. It is "
+            "causal, as in the paper, and its answer is read at the last symbol; in the code, every position attends "
+            "to all symbols. The paper has no LSTM and no GRU.",
             "Lengths at which only one answer can occur also count, as in the paper. A rule that uses only whether the "
             "length is odd scores 75 % on D_n and Tomita 5.",
             "Expressions of modular arithmetic begin with a +, as in the code.",
@@ -208,14 +215,16 @@ def table_2(scale: Scale = "small") -> Experiment:
         about=(
             "The paper does not state at which probability its nets were trained, so its table has two readings: the "
             "measured probability, and always 0.5 (*trained at 0.5*).\n"
-            "The paper's entries are means over three seeds. They are next to both readings."
+            "*Same length*: lengths 1-40, as in training. *Extrapolation*: lengths 41-500. The paper's entries are "
+            "means over three seeds, and are shown for both readings."
         ),
         notes=(
-            "Preset `chi2023`. At scale `small` a net has D=64 and takes 5,000 steps, a Transformer 2,000. The three "
-            "runs of a cell have seed 0 and the paper's three learning rates.",
+            "The nets are trained with preset `chi2023`. At scale `small`, a net has width 64 and is trained for "
+            "5,000 steps (Transformer: 2,000). The three runs of a cell have seed 0 and the paper's three learning "
+            "rates.",
             "At P(1) = 0.5 the two readings are the same. A net that is trained at 0.5 is measured at the other four "
             "probabilities without further training.",
-            "Chance: a constant answer scores more than 50 % on short strings with few ones.",
+            "*Chance* is more than 50 % on short strings with few ones, because the parity of most such strings is 0.",
         ),
         cells=cells,
         plan=plan_of_lengths(scale, (1, 60) if scale == "smoke" else (1, 500)),

@@ -1,9 +1,10 @@
-"""The page about chunk sizes: the depth of trees, and the sizes that short pilots choose."""
+"""The page about chunk sizes: the depth of trees, and the sizes that are chosen by pilot runs."""
 
 from statistics import fmean
 
 import altair as alt
 
+from lengthwise.display import counted
 from lengthwise.report.charts.colors import PALETTE
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table
@@ -13,7 +14,7 @@ from lengthwise.studies.chi2023.experiments.chunks import DEPTHS_AT, SIZES, Choi
 
 @STUDY_PAGES.register("regular-gpt/chunks")
 def chunks_page(study: Chunks, stem: str) -> StudyPage:
-    """Return the levels by length, the pilots' losses and choices, and the accuracy and cost of the choices."""
+    """Return the page: the levels by length, the losses of pilots, and the accuracy and cost of the chosen sizes."""
     file = f"{stem}.svg"
     sections = [
         "## How deep the trees are",
@@ -22,7 +23,7 @@ def chunks_page(study: Chunks, stem: str) -> StudyPage:
             [[column, *(f"{depths[length]}" for length in DEPTHS_AT)] for column, depths in study.depths.items()],
         ),
         "## The size that pilots choose",
-        f"![Training loss of pilots against chunk size]({file})\n\n*The chosen size is filled.*",
+        f"![Training loss of pilots against chunk size]({file})\n\n*A filled marker shows the chosen size.*",
         markdown_table(
             [
                 "task",
@@ -37,12 +38,11 @@ def chunks_page(study: Chunks, stem: str) -> StudyPage:
             map(_line, study.choices),
         ),
         (
-            "*Loss*: the loss of the final weights of each pilot, at the training lengths. *Mean*: the accuracy at "
-            "41-500 of the net with the chosen size. *Best of all*: the accuracy of the best of the three nets, which "
-            "can only be found by testing. *CPU s*: CPU seconds of training the chosen net. *Pilots*: CPU seconds of "
-            "the three pilots."
+            "*Loss*: the loss of the final weights of each pilot, at the training lengths. *Mean*: the mean accuracy "
+            "at lengths 41-500 of the full net with the chosen size. *Best of all*: the accuracy of the best of the "
+            "three full nets, which can only be found by testing. *CPU s*: CPU seconds of training the full net with "
+            "the chosen size. *Pilots*: CPU seconds of the three pilots."
         ),
-        *_summary(study.choices),
     ]
     return StudyPage(sections, {file: _chart(study.choices).to_dict()}, headline=" ".join(_summary(study.choices)))
 
@@ -62,7 +62,10 @@ def _line(choice: Choice) -> list[str]:
 
 
 def _summary(choices: tuple[Choice, ...]) -> list[str]:
-    """Return a summary: mean accuracies with the chosen size and with each fixed size, and the cost of pilots."""
+    """Return a list with the summary, or an empty list if no choice has results of all full nets.
+
+    The summary has the mean accuracies with the chosen size and with each fixed size, and the cost of pilots.
+    """
     complete = [choice for choice in choices if set(choice.accuracies) == set(SIZES)]
     if not complete:
         return []
@@ -74,15 +77,17 @@ def _summary(choices: tuple[Choice, ...]) -> list[str]:
     nets = sum(choice.seconds[choice.size] for choice in complete)
     return [
         (
-            f"With the chunk size that pilots choose, the mean accuracy over {len(complete)} nets is {chosen}.\n"
-            f"With a fixed size it is {fixed}.\n"
-            f"Training the chosen nets takes {nets:.0f} CPU seconds, and the pilots take another {pilots:.0f}."
+            "If the chunk size of RegularGPT is chosen by the training loss of short pilot runs, the mean accuracy "
+            f"over {len(complete)} nets is {chosen}.\n"
+            f"With a fixed chunk size, it is {fixed}.\n"
+            f"Training the nets with the chosen sizes takes {nets:.0f} CPU seconds, and the pilots take another "
+            f"{pilots:.0f}."
         )
     ]
 
 
 def _chart(choices: tuple[Choice, ...]) -> alt.HConcatChart:
-    """Draw a panel for each task: the pilots' losses, a line for each seed, with the chosen size filled."""
+    """Draw a panel for each task: a line for each seed through the losses of pilots; the chosen size is filled."""
     panels = []
     for row in dict.fromkeys(choice.row for choice in choices):
         values = [
