@@ -1,4 +1,4 @@
-"""Table 1 of Chi et al. (2023) at the paper's width: the tasks of Deletang et al., trained until the loss is low."""
+"""Table 1 of Chi et al. (2023) at the paper's width: the tasks of Delétang et al., trained until the loss is low."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs, Scoring
@@ -8,7 +8,7 @@ from lengthwise.studies.languages import LANGUAGES
 ROWS = ("Even Pairs", "Modular Arithmetic", "Parity", "Cycle Navigation")
 
 _SHORT, _LONG = (30_000, (0, 1, 2)), (100_000, (0,))
-"""The maximal steps of a net whose loss does not become low, and the seeds; `_LONG` is only for modular arithmetic."""
+"""The steps of a net whose loss does not become low, and the seeds. `_LONG` is only for modular arithmetic."""
 
 SOLVED_LOSS = 1e-3
 MORE_STEPS = 2_000
@@ -16,18 +16,19 @@ MORE_STEPS = 2_000
 
 
 _HEADLINE = (
-    "At the paper's width, our means reach its means, to the printed digits, on {reached[not Modular Arithmetic][*]} "
-    "tasks other than modular arithmetic.\n"
-    "These nets take {cells[not Modular Arithmetic][*][steps]} steps; the paper's nets take 100,000. The last 2,000 of "
-    "our steps begin once the training loss is low.\n"
-    "On modular arithmetic our means are {cells[Modular Arithmetic][30,000 steps][mean]} after 30,000 steps and "
-    "{cells[Modular Arithmetic][100,000 steps][mean]} after 100,000 (the paper: {cells[Modular Arithmetic][*][paper]})."
+    "RegularGPT with the paper's width reaches the paper's mean accuracies, to the printed digits, on {reached[not "
+    "Modular Arithmetic][*]} tasks other than modular arithmetic.\n"
+    "On these tasks, our nets are trained for {cells[not Modular Arithmetic][*][steps]} steps, and the paper's nets "
+    "for 100,000. The last 2,000 of our steps begin once the training loss is low.\n"
+    "On modular arithmetic, our mean accuracies are {cells[Modular Arithmetic][30,000 steps][mean]} after 30,000 steps "
+    "and {cells[Modular Arithmetic][100,000 steps][mean]} after 100,000 (the paper: {cells[Modular "
+    "Arithmetic][*][paper]})."
 )
 
 
 @EXPERIMENTS.register("regular-gpt/medium")
 def medium(scale: Scale = "small") -> Experiment:
-    """Train four tasks of Table 1 at D=256, the paper's width, until the training loss is low; three seeds."""
+    """Train RegularGPT on four tasks of Table 1 with the paper's width, until the training loss is low."""
     cells = []
     for language in LANGUAGES:
         if language.row in ROWS:
@@ -40,24 +41,26 @@ def medium(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Chi et al. (2023), Table 1: RegularGPT at the paper's width",
         headline=_HEADLINE,
-        about="The paper's entries are max / mean: compare with *best run* and *mean*.",
+        about="The paper's entries are maximum / mean: compare them with columns *best run* and *mean*.",
         notes=(
-            "Preset `chi2023` with C=2: the published code's layer, D=256, 8 heads, and batches of 128 strings of at "
-            "most 40 symbols. The optimizer is Adam at 3e-4, the middle one of the paper's three rates. Nets are "
-            "measured at 41-500 with final weights.",
-            "The training loss alone decides when a net stops. As soon as the running loss (the latest step has a "
-            f"weight of a twentieth) is below {SOLVED_LOSS:g}, the net takes {MORE_STEPS:,} more steps at the same "
-            "rate. No test influences this, and no step is selected afterwards. If the loss stays higher, the net "
-            "takes the number of steps in its column's name. The paper trains for 100,000 steps. Its code trains for "
-            "up to 1,000,000 steps on modular arithmetic, with a selected seed.",
+            "Nets are trained with preset `chi2023` and chunk size C=2: the published code's layer, width 256, 8 "
+            "heads, and batches of 128 strings of at most 40 symbols. The optimizer is Adam with learning rate 3e-4, "
+            "the second of the paper's three learning rates. Final weights are measured at lengths 41-500.",
+            "The training loss alone decides when training stops. The running loss is an average in which the latest "
+            f"step has a weight of a twentieth. As soon as it is below {SOLVED_LOSS:g}, the net is trained for "
+            f"{MORE_STEPS:,} more steps at the same learning rate. No test influences this, and no step is selected "
+            "afterwards. If the loss stays higher, the net is trained for the number of steps in the name of its "
+            "column. The paper trains for 100,000 steps. Its code trains for up to 1,000,000 steps on modular "
+            "arithmetic, with a selected seed.",
             "Expressions of modular arithmetic begin with a +, as in the code.",
-            "The paper counts 4.3 M parameters (its Transformer baseline has about as many); this net has 0.79 M.",
-            "The nets on cycle navigation moved from a CPU to a GPU after some 2,480 steps.",
+            "The paper states 4.3 million parameters (its Transformer baseline has about as many). Our net has 0.79 "
+            "million.",
+            "The training of the nets on cycle navigation moved from a CPU to a GPU after about 2,480 steps.",
             "The first third of the 100,000 steps comes from runs of the same seed with other limits on steps. Such "
-            "runs differ only in the end of training.",
-            "Cost: a step at D=256 takes 36 ms (even pairs, parity) or 50 ms (cycle navigation, modular arithmetic) "
-            "on one core. A net that is not solved takes 18 to 28 CPU minutes for 30,000 steps. Modular arithmetic "
-            "takes 1.5 CPU hours for 100,000 steps. The page takes 3 to 5 CPU hours.",
+            "runs differ only at the end of training.",
+            "Cost: a step takes 36 ms (even pairs, parity) or 50 ms (cycle navigation, modular arithmetic) on one "
+            "core. A net that is not solved takes 18 to 28 CPU minutes for 30,000 steps. Modular arithmetic takes 1.5 "
+            "CPU hours for 100,000 steps. The page takes 3 to 5 CPU hours.",
         ),
         cells=cells,
         plan=SMOKE_PLAN if scale == "smoke" else plan,
@@ -67,9 +70,9 @@ def medium(scale: Scale = "small") -> Experiment:
 
 
 def _specs(scale: Scale, task: str, fields: Settings, steps: int, seeds: tuple[int, ...]) -> tuple[RunSpec, ...]:
-    """Return specs of preset `chi2023` at a constant rate.
+    """Return specs of preset `chi2023`, with steps that follow the training loss.
 
-    The contraction phase of `PaceRecipe` only adds steps here.
+    The contraction phase of `PaceRecipe` only adds steps here, because no setting changes in this phase.
     """
     more = 5 if scale == "smoke" else MORE_STEPS
     pace = {"solved_loss": SOLVED_LOSS, "contract_steps": more, "patience": steps}

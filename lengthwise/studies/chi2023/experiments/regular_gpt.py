@@ -1,4 +1,5 @@
-"""Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning."""
+"""Experiments on RegularGPT by our protocol (Chi et al., 2023, Transformer Working Memory Enables Regular Language
+Reasoning and Natural Language Length Extrapolation)."""
 
 from collections.abc import Collection
 
@@ -11,13 +12,13 @@ SEEDS = (0, 1, 2, 3, 4)
 
 
 def _our_plan(scale: Scale, *, certificate: bool = False) -> EvaluationPlan:
-    """Return the plan that our experiments share, with or without certificates; equal cells then share their runs."""
+    """Return the plan that our experiments share, with or without certificates, so that equal cells share runs."""
     plan = SMOKE_PLAN if scale == "smoke" else EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 64)))
     return plan.model_copy(update={"certificate": certificate})
 
 
 def _languages(specs: ScaledSpecs, *, left_out: Collection[str] = (), more_seeds: Collection[str] = ()) -> list[Cell]:
-    """Return a cell for each language with the preset's settings; rows in `more_seeds` have five seeds."""
+    """Return a cell for each language, with the settings of the preset. Rows in `more_seeds` have five seeds."""
     cells = []
     for language in LANGUAGES:
         if language.row not in left_out:
@@ -28,11 +29,11 @@ def _languages(specs: ScaledSpecs, *, left_out: Collection[str] = (), more_seeds
 
 
 PRODUCTS = "products"
-"""The column of trees whose merge is a product of matrices."""
+"""The name of the column of nets whose merge is a product of matrices."""
 
 
 def _products(specs: ScaledSpecs) -> list[Cell]:
-    """Return a cell for each language, with the model whose merge is not learned and the same goal and budget."""
+    """Return a cell for each language with the model whose merge is a product; goal and budget stay the same."""
     of_products = specs._replace(model="block-linear-rnn")
     return [
         Cell(language.row, PRODUCTS, of_products(language.task, {"task": language.fields}, preset="machine"))
@@ -41,42 +42,45 @@ def _products(specs: ScaledSpecs) -> list[Cell]:
 
 
 _HEADLINE = (
-    "On fifteen tasks, {cells[not D_12 | Modular Arithmetic][C=2][solved]} nets of RegularGPT make no error on random "
-    "strings of 41-500 symbols; on D_12 and modular arithmetic, {cells[D_12 | Modular Arithmetic][C=2][solved]} do.\n"
-    "With a product of matrices as the merge, {cells[*][products][solved]} nets make no error, and "
-    "{cells[*][products][level proved]} are `proved`. Both kinds of nets are trained again by the same rule."
+    "On fifteen regular tasks, {cells[not D_12 | Modular Arithmetic][C=2][solved]} nets of RegularGPT make no error on "
+    "random strings of 41-500 symbols. On D_12 and modular arithmetic, {cells[D_12 | Modular Arithmetic][C=2][solved]} "
+    "nets make no error.\n"
+    "If the merge is a product of matrices, {cells[*][products][solved]} nets make no error, and "
+    "{cells[*][products][level proved]} are `proved`. The rule that decides whether a net is trained again is the same "
+    "for both kinds of nets."
 )
 
 _ABOUT_PRODUCTS = (
     "*products*: model `block-linear-rnn` with preset `machine`, trained on the answers to all prefixes. Each symbol "
-    "has a matrix of S x S numbers, with S from 16 to 128, whose columns become one-hot vectors. A node of the tree is "
-    "the product of its symbols' matrices. The product has the same bits in any order: two by two in log T levels, or "
-    "from left to right, as in training. So the merge is given, and only the symbols' matrices are learned."
+    "has a learned matrix of S x S numbers, with S from 16 to 128, and its columns become one-hot vectors. A node of "
+    "the tree is the product of the matrices of its symbols. So the merge is given, and only the matrices are learned. "
+    "In training, the product is computed from left to right. In a tree with log T levels, it has the same bits."
 )
 
 
 @EXPERIMENTS.register("regular-gpt/ours")
 def ours(scale: Scale = "small") -> Experiment:
-    """Train seventeen regular tasks by preset `fast`, five seeds, and train again while the final loss is not low."""
+    """Train RegularGPT on seventeen regular tasks with preset `fast`, until the final loss is low; five seeds."""
     specs = ScaledSpecs(scale, seeds=SEEDS, goal="solved", budget=300)
     return Experiment(
         title="RegularGPT on regular languages, our protocol",
         headline=_HEADLINE,
         about=(
-            "Nets are trained at lengths up to 40 and measured at 41-500 with final weights; no seed, step or setting "
-            "is selected.\n"
-            "*C=2*: RegularGPT, with a learned merge. *products*: the merge is a product of matrices, so the net is a "
-            "linear RNN that can be computed as a tree."
+            "Nets are trained at lengths up to 40, and their final weights are measured at lengths 41-500. No seed, "
+            "step or setting is selected.\n"
+            "*C=2*: RegularGPT, which merges two states at a time in a tree, by a learned merge. *products*: the merge "
+            "is a product of matrices, so the net is a linear RNN that can be computed as a tree."
         ),
         notes=(
-            "*C=2* has preset `fast`, trained on the final answer only. If the training loss does not become low, "
-            "training "
-            "starts again, but not after 300 CPU seconds. No string longer than 40 symbols is used for this decision.",
+            "*C=2* is trained with preset `fast`, on final answers only. If the training loss does not become low, "
+            "another net is trained, unless 300 CPU seconds have passed. No string longer than 40 symbols is used for "
+            "this decision.",
             _ABOUT_PRODUCTS,
-            "Recognition tasks draw near misses. The paper's entries (max / mean) are for the paper's strings, which "
-            "are easier for D_n and Tomita, and for lengths 51-100 on these tasks. This is a different protocol, and "
-            "the entries are shown for orientation. `python benchmarks/shallow_features.py` computes the scores of "
-            "shallow features on both.",
+            "In tasks of recognition, most strings outside the language are near misses, which differ little from "
+            "strings in the language. The paper's entries (maximum / mean) are for the paper's strings. On D_n and "
+            "Tomita, these strings are easier, and have 51-100 symbols. This is a different protocol, and the entries "
+            "are shown only for orientation. `python benchmarks/shallow_features.py` computes the scores of shallow "
+            "features on both kinds of strings.",
         ),
         cells=[cell for of_row in zip(_languages(specs), _products(specs), strict=True) for cell in of_row],
         plan=_our_plan(scale, certificate=True),
@@ -85,27 +89,29 @@ def ours(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/codebook")
 def codebook(scale: Scale = "small") -> Experiment:
-    """Train the tasks that preset `fast` learns, with states moved to codes in the last tenth of training."""
+    """Train RegularGPT whose states become codes in the last tenth of training, on all tasks that it can learn."""
     specs = ScaledSpecs(scale, seeds=SEEDS[:3], model="codebook-gpt", goal="extracted", budget=1_200)
     return Experiment(
         title="RegularGPT with a codebook of states, our protocol",
         headline=(
-            "{cells[*][*][solved]} nets make no error at the lengths scored: {cells[*][*][level proved]} are `proved` "
-            "and {cells[*][*][level extracted]} `extracted`.\n"
-            "Runs took {cells[*][*][attempts]} attempts."
+            "Nets of RegularGPT with a codebook of states make no error at the lengths scored in {cells[*][*][solved]} "
+            "runs; {cells[*][*][level proved]} are `proved` and {cells[*][*][level extracted]} are `extracted`.\n"
+            "A run trained {cells[*][*][attempts]} nets, one after another, until a certificate was good enough."
         ),
         about=(
-            "At the end of training, the merge of `codebook-gpt` is a finite table, and a certificate checks every "
-            "entry.\n"
-            "If a certificate is below `extracted`, another attempt follows, until 1,200 CPU seconds have passed."
+            "At the end of training, the merge of model `codebook-gpt` is a finite table, and a certificate checks "
+            "every entry of the table.\n"
+            "If the level of the certificate is below `extracted`, another net is trained, unless 1,200 CPU seconds "
+            "have passed."
         ),
         notes=(
-            "Preset `fast` with three seeds, and five seeds for Tomita 2, 3 and 6. The protocol is the one of "
-            "`regular-gpt/ours`, except for the rule of training again. Here a certificate decides: it compares a net "
-            "with the task's machine at every length. In `regular-gpt/ours` the training loss alone decides.",
+            "Nets are trained with preset `fast` and three seeds (Tomita 2, 3 and 6: five seeds). The protocol is "
+            "that of `regular-gpt/ours`, except for the rule that decides whether another net is trained. Here a "
+            "certificate decides, which compares the net with the task's machine at every length. In "
+            "`regular-gpt/ours`, the training loss alone decides.",
             "Before the last tenth of the steps, the states of the net are grouped into classes, without the task's "
-            "machine or answers. The prototype of each class becomes a code. From then on the nearest code replaces "
-            "every merged state.",
+            "machine or answers. The prototype of each class becomes a code. From then on, every merged state is "
+            "replaced by the nearest code.",
             "D_12 and modular arithmetic are left out, because preset `fast` does not learn them.",
         ),
         cells=_languages(
@@ -117,7 +123,7 @@ def codebook(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/groups")
 def groups(scale: Scale = "small") -> Experiment:
-    """Train word problems of A_5 and S_5, groups that are not solvable."""
+    """Train RegularGPT on the word problems of A_5 and S_5, two groups that are not solvable."""
     specs = ScaledSpecs(scale, seeds=(0,))
     larger: Settings = {"model": {"d_model": 128}}
     # At smoke scale strings are too short for some elements.
@@ -125,13 +131,13 @@ def groups(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT on groups that are not solvable",
         about=(
-            "Nets are trained on the word problems of A_5 (60 elements) and S_5 (120), with two generators each, from "
-            "the final answer alone.\n"
-            "Preset `fast` with D=64 and with D=128; one seed."
+            "RegularGPT is trained on the word problems of the groups A_5 (60 elements) and S_5 (120 elements). Each "
+            "group has two generators, and only final answers are supervised.\n"
+            "Nets are trained with preset `fast`, with width D=64 or D=128, and with one seed."
         ),
         notes=(
             "The answer is the group element. A task that asks only where one point goes would be easier.",
-            "`lengthwise compile` writes weights that solve A_5 at every length; here they are learned.",
+            "`lengthwise compile` writes weights that solve A_5 at every length. Here the weights are learned.",
         ),
         cells=[
             Cell(name, column, specs("word-problem", merge({"task": {"group": name}}, merge(common, changes))))
@@ -144,7 +150,7 @@ def groups(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/chunk-sizes")
 def chunk_sizes(scale: Scale = "small") -> Experiment:
-    """Compare chunks of 2, 3 and 4 symbols on parity and cycle navigation (the paper's means at C=3: 88.7 and 78.6)."""
+    """Compare chunk sizes 2, 3 and 4 on parity and cycle navigation (the paper's means at C=3 are 88.7 and 78.6)."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4))
     balanced: Settings = {"train": {"lengths": "balanced"}}
     larger: Settings = {"model": {"d_model": 128}, "train": {"steps": 8000, "batch_size": 256}}
@@ -161,17 +167,20 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT with larger chunks",
         headline=(
-            "Larger chunks lose little by this protocol: {cells[Parity][*][solved]} nets of parity with C=2, 3 or 4 "
-            "make no error.\n"
-            "On cycle navigation {cells[Cycle Navigation][C=2 | C=3][solved]} nets with C=2 or 3 make no error, and "
-            "{cells[Cycle Navigation][C=4][solved]} with C=4 ({cells[Cycle Navigation][C=4][lowest]} at the lowest up "
-            "to 500).\n"
+            "Larger chunks lose little accuracy by this protocol: on parity, {cells[Parity][*][solved]} nets of "
+            "RegularGPT with chunk size C = 2, 3 or 4 make no error.\n"
+            "On cycle navigation, {cells[Cycle Navigation][C=2 | C=3][solved]} nets with C=2 or 3 make no error, and "
+            "{cells[Cycle Navigation][C=4][solved]} with C=4. The lowest accuracy with C=4 at any length up to 500 is "
+            "{cells[Cycle Navigation][C=4][lowest]}.\n"
             "The paper's entries with C=3 are {cells[Parity][C=3][paper]} and {cells[Cycle Navigation][C=3][paper]}."
         ),
-        about="Preset `fast`, balanced lengths only, by our protocol; the paper's column is max / mean of its runs.",
+        about=(
+            "Nets are trained with preset `fast`, at lengths at which every answer is possible. Column *paper* has the "
+            "maximum / mean of the paper's runs, by another protocol."
+        ),
         notes=(
-            "With C=4 a net has D=128 and takes 8,000 steps of 256 strings. On cycle navigation a net with D=64 always "
-            "mistakes the rarest windows, whose four parts are all +2 or all -2.",
+            "With C=4, a net has width 128 and is trained for 8,000 steps of 256 strings. On cycle navigation, a net "
+            "with width 64 is always wrong on the rarest windows, whose four parts are all +2 or all -2.",
         ),
         cells=cells,
         plan=_our_plan(scale),
@@ -180,7 +189,7 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/modular-arithmetic")
 def modular_arithmetic(scale: Scale = "small") -> Experiment:
-    """Train modular arithmetic with precedence from the final answer or from the answers to all prefixes."""
+    """Train RegularGPT on modular arithmetic with precedence, from final answers or from answers to all prefixes."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4))
     settings: Settings = {
         "task": {"leading_plus": True},
@@ -206,16 +215,17 @@ def modular_arithmetic(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT on modular arithmetic with precedence",
         about=(
-            "Nets learn to evaluate strings of operators and digits modulo 5 that begin with a +, from the final "
-            "answer or from all prefixes."
+            "Nets learn to evaluate expressions of digits and operators modulo 5, which begin with a +. They are "
+            "trained on final answers, or on the answers to all prefixes."
         ),
         notes=(
-            "Preset `fast` with D=128, 16,000 steps of 256 strings, balanced lengths that grow on success, and a rate "
-            "of 0.005 for the matrices. Pads are inside in 70 % of the batches and in front in 10 %. State noise is "
-            "0.05 and then 0.2.",
-            "With answers to all prefixes a batch has 64 strings, which cost about as much, and 10 % of the batches "
-            "have pads inside.",
-            "Our protocol; the paper's column is max / mean of its runs, final answers only.",
+            "Nets have preset `fast`, width 128, 16,000 steps of 256 strings, and a learning rate of 0.005 for "
+            "matrices. Training uses lengths at which every answer is possible, and lengths grow with success. "
+            "Batches have pads inside strings in 70 % of the cases, and pads in front in 10 %. The noise on states is "
+            "0.05, and later 0.2.",
+            "With answers to all prefixes, a batch has 64 strings, which cost about as much as 256 strings with final "
+            "answers, and 10 % of the batches have pads inside strings.",
+            "The protocol is ours. Column *paper* has the maximum / mean of the paper's runs, for final answers.",
         ),
         cells=[
             Cell("Modular Arithmetic", "final answer", specs("modular-arithmetic", settings), published),
@@ -227,7 +237,7 @@ def modular_arithmetic(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/ablation")
 def ablation(scale: Scale = "small") -> Experiment:
-    """Train even-pairs with one ingredient of preset `fast` left out at a time, five seeds each."""
+    """Train RegularGPT on even-pairs, each time without one ingredient of preset `fast`; five seeds."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4))
     left_out: dict[str, Settings] = {
         "nothing": {},
@@ -240,7 +250,10 @@ def ablation(scale: Scale = "small") -> Experiment:
     }
     return Experiment(
         title="Ablation of preset `fast`",
-        about="Each row leaves out one ingredient of preset `fast` on even-pairs.",
+        about=(
+            "Preset `fast` trains RegularGPT. Each row leaves out one ingredient of this preset, and is measured on "
+            "even pairs."
+        ),
         notes=(
             "The merge layer, Muon, the activation, the initialization of the heads, and the late comparison of "
             "states are always included, so their effect is not measured here.",
@@ -252,7 +265,7 @@ def ablation(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/contraction")
 def contraction(scale: Scale = "small") -> Experiment:
-    """Measure the cost of contracting states, which proofs need: with and without late noise and compared states."""
+    """Measure what the contraction of states costs, which proofs need: train with and without its two parts."""
     specs = ScaledSpecs(scale, seeds=(0, 1))
     not_compared: Settings = {"train": {"late_consistency": 0.0}}
     columns: dict[str, Settings] = {
@@ -261,22 +274,24 @@ def contraction(scale: Scale = "small") -> Experiment:
         "nor noisier late": merge(not_compared, {"train": {"augmentation": {"late_state_noise": 0.1}}}),
     }
     return Experiment(
-        title="What contraction costs",
+        title="The cost of contracting states",
         headline=(
-            "With contraction {cells[*][preset fast][level proved]} nets are `proved` and {cells[*][preset fast][level "
-            "refuted]} refuted.\n"
-            "Without one or both of its two parts, {cells[*][not preset fast][level extracted]} nets are `extracted`: "
-            "their machine is right. {cells[*][not preset fast][level proved]} of these nets are proved."
+            "If training contracts the states of RegularGPT to points, {cells[*][preset fast][level proved]} nets are "
+            "`proved` and {cells[*][preset fast][level refuted]} `refuted`.\n"
+            "Without one or both parts of the contraction, {cells[*][not preset fast][level extracted]} nets are "
+            "`extracted`: the machine that is read off the net is right. But {cells[*][not preset fast][level proved]} "
+            "nets are `proved`."
         ),
         about=(
-            "In the second half of its steps, preset `fast` contracts states to points. It does so in two ways: the "
-            "noise on states rises from 0.1 to 0.3, and a loss compares the states of a string with and without pads."
+            "In the second half of training, preset `fast` contracts states in two ways. The noise on states rises "
+            "from 0.1 to 0.3, and a loss compares the states of a string with and without pads."
         ),
         notes=(
-            "Neither part uses any answer. All columns take the same number of steps. Compare the step after which a "
-            "net was solved, the cost of a step, and the certificates.",
-            "The recorded nets of column *preset fast* were trained by later code than the other nets, and their steps "
-            "take another time. So CPU seconds cannot be compared between columns.",
+            "Neither part uses any answer. Column *nor noisier late* leaves out both parts. All nets are trained for "
+            "the same number of steps. Compare the step after which a net was solved, the cost of a step, and the "
+            "certificates.",
+            "The recorded nets of column *preset fast* were trained by later code than the other nets, and their "
+            "steps take a different time. So CPU seconds of this column cannot be compared with the other columns.",
         ),
         cells=[
             Cell(task, column, specs(task, changes))

@@ -224,7 +224,8 @@ def table_2(scale: Scale = "small") -> Experiment:
             "rates.",
             "At P(1) = 0.5 the two readings are the same. A net that is trained at 0.5 is measured at the other four "
             "probabilities without further training.",
-            "*Chance* is more than 50 % on short strings with few ones, because the parity of most such strings is 0.",
+            "*Chance* is more than 50 % on short strings with few or many ones, because one of the two answers is "
+            "then more frequent at each length.",
         ),
         cells=cells,
         plan=plan_of_lengths(scale, (1, 60) if scale == "smoke" else (1, 500)),

@@ -1,4 +1,4 @@
-"""Three variants of RegularGPT's layer, with one or two layers a level (thickness K), under the protocol of Table 1."""
+"""Three variants of RegularGPT's layer, with one or two layers for each level (K), by the protocol of Table 1."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -16,7 +16,7 @@ LAYERS: Mapping[str, str] = MappingProxyType({"code": "the code's", "paper": "GP
 
 @EXPERIMENTS.register("regular-gpt/variants")
 def variants(scale: Scale = "small") -> Experiment:
-    """Compare the published code's layer (one or two a level), GPT-2's as in the paper, and ours; preset `chi2023`."""
+    """Compare three layers of RegularGPT: the published code's (one or two for each level), GPT-2's, and ours."""
     # Recorded results at scale `small` have pads before the string; for K above 1 the code cuts windows instead.
     edge, two_layers = ("cut", "K=2") if scale == "paper" else ("pads", "K=2, pads")
     cells = []
@@ -36,33 +36,34 @@ def variants(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Chi et al. (2023): layers and thickness of RegularGPT",
         headline=(
-            "Three runs for each cell are too few to decide which of the layers is best.\n"
-            "On even pairs, parity and cycle navigation the means with one of the code's layers a level are "
-            "{cells[Even Pairs][the code's, K=1][mean]}, {cells[Parity][the code's, K=1][mean]} and {cells[Cycle "
-            "Navigation][the code's, K=1][mean]}. With two of these layers and pads before the string they are "
-            "{cells[Even Pairs][the "
-            "code's, K=2, pads][mean]}, {cells[Parity][the code's, K=2, pads][mean]} and {cells[Cycle Navigation][the "
-            "code's, K=2, pads][mean]}. With GPT-2's layer they are {cells[Even Pairs][GPT-2's, K=1][mean]}, "
-            "{cells[Parity][GPT-2's, K=1][mean]} and {cells[Cycle Navigation][GPT-2's, K=1][mean]}.\n"
-            "The published code's own form of two layers a level was not run."
+            "RegularGPT is trained with three kinds of layers; three runs of each are too few to decide which is "
+            "best.\n"
+            "With one layer of the published code for each level, mean accuracies on even pairs, parity and cycle "
+            "navigation are {cells[Even Pairs][the code's, K=1][mean]}, {cells[Parity][the code's, K=1][mean]} and "
+            "{cells[Cycle Navigation][the code's, K=1][mean]}. With two of these layers for each level, and pads "
+            "before the string, they are {cells[Even Pairs][the code's, K=2, pads][mean]}, {cells[Parity][the code's, "
+            "K=2, pads][mean]} and {cells[Cycle Navigation][the code's, K=2, pads][mean]}. With GPT-2's layer, they "
+            "are {cells[Even Pairs][GPT-2's, K=1][mean]}, {cells[Parity][GPT-2's, K=1][mean]} and {cells[Cycle "
+            "Navigation][GPT-2's, K=1][mean]}.\n"
+            "The published code has another form of two layers for each level, which was not run."
         ),
         about=(
-            "The layers are the published code's, GPT-2's, which the paper describes, and ours, with one or two layers "
-            "a level (K)."
+            "The layers are the layer of the published code, GPT-2's layer, which the paper describes, and our layer. "
+            "K is the number of layers for each level of the tree."
         ),
         notes=(
-            "Preset `chi2023` and C=2, as in `regular-gpt/table-1`. The published code's layer is normalized after its "
-            "residual sums. Section 3 of the paper describes GPT-2's layer, and the paper takes K=1 for regular "
-            "languages. Here the code's layer also has K=2 (section 3.2).",
-            "Scale `small`: D=64, 5,000 steps, one seed at each of three rates: 1e-4, 3e-4 and 5e-4.",
-            "The paper's entries are next to both layers that the paper may have used: GPT-2's and its code's.",
+            "Nets are trained with preset `chi2023` and chunk size C=2, as in `regular-gpt/table-1`. The published "
+            "code's layer has its norms after the residual sums. Section 3 of the paper describes GPT-2's layer, and "
+            "the paper uses K=1 for regular languages. Here the code's layer is also trained with K=2 (section 3.2).",
+            "Scale `small`: width 64, 5,000 steps, one seed at each of three learning rates: 1e-4, 3e-4 and 5e-4.",
+            "The paper's entries are shown for both layers that the paper may have used: GPT-2's and its code's.",
             "*K=2, pads*: windows that begin before the string have pads there, which pass through the layers. The "
             "published code pads only the first chunk and cuts windows at the left edge (setting `left_edge` "
             '`"cut"`). With K=1 both forms compute the same function; with K=2 they differ. Scale `paper` runs the '
             "code's form.",
-            "Our layer was designed for preset `fast`, with pads, noise and Muon. Here it is trained by Adam without "
-            "these.",
-            "K=2 costs more than twice as much as K=1. With K=2 a state depends on more than its window, so equal "
+            "Our layer was designed for preset `fast`, with pads, noise and Muon. Here it is trained with Adam, "
+            "without pads and noise.",
+            "K=2 costs more than twice as much as K=1. With K=2, a state depends on more than its window. So equal "
             "windows cannot share one merge, and the lower of the two layers needs the states of all positions.",
         ),
         cells=cells,

@@ -78,7 +78,7 @@ def _summary(choices: tuple[Choice, ...]) -> list[str]:
     return [
         (
             "If the chunk size of RegularGPT is chosen by the training loss of short pilot runs, the mean accuracy "
-            f"over {len(complete)} nets is {chosen}.\n"
+            f"over {len(complete)} nets on {counted(len({choice.row for choice in complete}), 'task')} is {chosen}.\n"
             f"With a fixed chunk size, it is {fixed}.\n"
             f"Training the nets with the chosen sizes takes {nets:.0f} CPU seconds, and the pilots take another "
             f"{pilots:.0f}."
