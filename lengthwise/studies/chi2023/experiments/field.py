@@ -27,9 +27,9 @@ NUM_CHUNKS: dict[Scale, int] = {"paper": 64, "small": 64, "smoke": 4}
 
 
 _HEADLINE = (
-    "Nets of this size do not show whether RegularGPT settles on a local window.\n"
-    "Half of the gradient lies in the newest tokens at all lengths, for ALiBi and for these nets of RegularGPT. The "
-    "reach of the rest grows with the chunk."
+    "Language models of this size do not show whether RegularGPT learns to look only at a local window of tokens.\n"
+    "For ALiBi and for these nets of RegularGPT, half of the gradient lies in the newest tokens at all lengths. The "
+    "reach of the other half grows with the length of the chunk."
 )
 
 
@@ -42,7 +42,7 @@ class NetField(NamedTuple):
 
 @EXPERIMENTS.register("regular-gpt/receptive-field")
 def receptive_field(scale: Scale = "small") -> Experiment:
-    """Figure 4b: measure by gradients how far back language models look, even beyond the training length."""
+    """Figure 4b: measure by gradients how far back language models look, also beyond their training length."""
     experiment = table_3(scale)
     cells = [cell for cell in experiment.cells if cell.column in COLUMNS]
     if scale == "smoke":
@@ -51,18 +51,18 @@ def receptive_field(scale: Scale = "small") -> Experiment:
         title="Receptive fields of language models: Figure 4b",
         headline=_HEADLINE if experiment.headline else "",
         about=(
-            "Chi et al. (2023) report that RegularGPT, trained on language, settles on a local window, as "
-            "transformers with a bias towards nearby tokens do (Figure 4b).\n"
-            "This page shows how the gradient of the next token is distributed over distances, for nets of "
-            f"`regular-gpt/table-3` trained on windows of {LENGTHS[scale][0]} tokens."
+            "Chi et al. (2023) report that RegularGPT, trained on language, learns to look at a local window, like "
+            "transformers with a bias toward nearby tokens (Figure 4b).\n"
+            "This page shows at which distances the gradient of the next token lies, for nets of `regular-gpt/table-3` "
+            f"that were trained on windows of {LENGTHS[scale][0]} tokens."
         ),
         notes=(
             *experiment.notes[:3],
-            f"Gradients are taken of the log-odds of the last token of {NUM_CHUNKS[scale]:,} chunks of the test split, "
-            "with respect to the embeddings of the tokens before it. Chunks of all lengths end at the same tokens. A "
-            "window is local if its length stays the same when the chunk grows.",
-            "Two levels reach at most 1 + K (C^2 - 1) tokens, whatever is learned: 766 with 16/3 and 6,139 with 32/6. "
-            "*Held at*: the same net without the levels that training never has.",
+            f"The gradients are those of the log-odds of the last token of {NUM_CHUNKS[scale]:,} chunks of the test "
+            "split, with respect to the embeddings of the earlier tokens. Chunks of all lengths end at the same "
+            "tokens. A window is local if its length stays the same when the chunk grows.",
+            "With any weights, two levels reach at most 1 + K (C^2 - 1) tokens: 766 with 16/3 and 6,139 with 32/6. "
+            "*Held at 2 levels*: the same net without the levels that training never has.",
             "A gradient measures how far small changes reach, but not what a net would lose without a token.",
         ),
         cells=cells,
@@ -77,7 +77,7 @@ def receptive_field(scale: Scale = "small") -> Experiment:
 def fields(root: Path, cells: Sequence[Cell], scale: Scale) -> list[NetField]:
     """Return the receptive fields of the nets in a folder.
 
-    Nets that have more levels on longer chunks are also measured with as many levels as for the shortest chunks.
+    A net that has more levels on longer chunks is measured twice: as it is, and with the levels of the shortest chunks.
     """
     lengths, nets = LENGTHS[scale], []
     for cell in cells:

@@ -1,4 +1,4 @@
-"""Figures 3 and 4a of Chi et al. (2023): states and gradients inside trained RegularGPTs."""
+"""Figures 3 and 4a of Chi et al. (2023): states and gradients inside trained nets of RegularGPT."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ OURS = "ours, preset fast"
 
 
 class Net(NamedTuple):
-    """A trained net, its row and column in the experiment, and its analysis."""
+    """The row and column of a trained net in the experiment, its run, and its analysis."""
 
     row: str
     column: str
@@ -26,22 +26,23 @@ class Net(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """The nets of the page."""
+    """The results of the study: the nets of the page."""
 
     nets: tuple[Net, ...]
 
 
 _HEADLINE = (
-    "One seed at D=64 cannot show whether the paper's nets form the clusters of Figure 3 and the gradients of Figure "
-    "4a.\n"
-    "{cells[*][the code's | GPT-2's][solved]} nets with the paper's layers (the code's or GPT-2's) answer every string "
-    "correctly at 41-500. The clusters and gradients below belong to nets that learned their tasks in part."
+    "The page shows the states of trained RegularGPTs, and how far their gradients reach. With one seed and width 64, "
+    "it cannot show whether the paper's nets have the clusters of Figure 3 and the gradients of Figure 4a.\n"
+    "Among the nets with the paper's layers (the code's or GPT-2's), {cells[*][the code's | GPT-2's][solved]} make no "
+    "error at lengths 41-500. So their clusters and gradients below belong to nets that did not learn their tasks "
+    "completely."
 )
 
 
 @EXPERIMENTS.register("regular-gpt/inside")
 def inside(scale: Scale = "small") -> Experiment:
-    """Figures 3 and 4a: cluster the states of trained nets and measure how far their gradients reach."""
+    """Figures 3 and 4a: cluster the states of trained RegularGPTs, and measure how far their gradients reach."""
     experiment = ours(scale).select(columns="C=2")
     cells = [
         cell._replace(specs=cell.specs[:1], column=OURS) for cell in experiment.cells if cell.row in ROWS
@@ -61,21 +62,22 @@ def inside(scale: Scale = "small") -> Experiment:
         title="Inside RegularGPT: Figures 3 and 4a",
         headline=_HEADLINE,
         about=(
-            "Chi et al. (2023) show the states of a net (Figure 3) and how far its gradients reach (Figure 4a); this "
-            "page has both for nets of two tasks.\n"
-            "Each picture has a check: do clusters of states match the elements of the task's monoid, and does the "
-            "answer change with a symbol?"
+            "Chi et al. (2023) show the states of a net (Figure 3), and how far its gradients reach (Figure 4a). This "
+            "page shows both for nets on two tasks.\n"
+            "Each picture comes with a check: do clusters of states match the elements of the task's transition "
+            "monoid, and does the answer change if a symbol is replaced?"
         ),
         notes=(
-            "*Ours*: the first seed of two tasks of `regular-gpt/ours`. Other nets have the paper's layers and "
-            "recipe, without noise and without inserted pads.",
+            "*Ours*: the nets of `regular-gpt/ours` with seed 0 on two tasks. The other nets have the paper's layers "
+            "and recipe, without noise and without inserted pads.",
             "If the monoid is a group, every position affects the answer equally, but gradients need not show this. "
-            "`lengthwise analyze RUN` makes an interactive page of this kind for any RegularGPT of thickness 1.",
-            "Preset `fast` puts noise on states and compares the states of a string with and without pads "
+            "`lengthwise analyze RUN` makes an interactive page of this kind for any RegularGPT with one layer for "
+            "each level.",
+            "Preset `fast` adds noise to states, and compares the states of a string with and without pads "
             "(consistency). Both encourage clusters, so our own nets are not evidence that clusters emerge by "
-            "themselves. Nets with the paper's layers have neither.",
-            "Nets with the paper's layers: preset `chi2023`, D=64, 5,000 steps at 3e-4, seed 0 (runs of "
-            "`regular-gpt/variants`).",
+            "themselves. Nets with the paper's layers are trained without both.",
+            "Nets with the paper's layers: preset `chi2023`, width 64, 5,000 steps at learning rate 3e-4, seed 0 "
+            "(runs of `regular-gpt/variants`).",
         ),
         cells=cells,
         plan=experiment.plan,
@@ -85,7 +87,7 @@ def inside(scale: Scale = "small") -> Experiment:
 
 
 def _published_layers(scale: Scale) -> list[Cell]:
-    """Return cells for the published code's layer and GPT-2's layer, at the middle of the paper's three rates."""
+    """Return cells for the published code's layer and GPT-2's layer, with the second of the paper's learning rates."""
     cells = []
     for language in LANGUAGES:
         for variant in ("code", "paper"):

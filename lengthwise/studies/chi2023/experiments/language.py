@@ -1,4 +1,4 @@
-"""Language modeling beyond the training length: RegularGPT and transformers, as in Table 3 of Chi et al. (2023)."""
+"""Perplexity of RegularGPT and transformers beyond their training length: Table 3 of Chi et al. (2023)."""
 
 from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale, Scoring
 from lengthwise.runs.spec import Settings
@@ -21,7 +21,7 @@ PAPER_LENGTHS = (512, 1_024, 2_048, 4_096, 8_192)
 
 
 def _transformer(name: str, positions: str, published: str = "") -> TextColumn:
-    """Return a column for six of GPT-2's layers with this position encoding."""
+    """Return a column for a transformer with six of GPT-2's layers and this position encoding."""
     settings = {**AS_GPT2, "d_model": 192, "num_heads": 6, "num_layers": 6, "positions": positions}
     return TextColumn(name, "transformer", settings, published)
 
@@ -53,7 +53,7 @@ ENCODINGS = {"KERPLE": "kerple-log", "T5": "t5", "ALiBi": "alibi"}
 
 
 def _like(name: str) -> str:
-    """Return an entry of the paper with its C and K, for a column of ours that has another C or K."""
+    """Return an entry of the paper after its C and K, for a column of ours with other values of C or K."""
     return f"{name}: {PUBLISHED[name]}"
 
 
@@ -77,17 +77,18 @@ COMPARED = (
 
 
 _HEADLINE = (
-    "RegularGPT's perplexity rises at the first length with a third level, which training never has: 512 tokens with "
-    "C=16, and 2,048 with C=32.\n"
-    "With C=16 and C=32 it rises from {cells[*][16/3][256]} to {cells[*][16/3][512]} and from {cells[*][32/6][1,024]} "
-    "to {cells[*][32/6][2,048]}. With the paper's depth it rises from {cells[*][16/3, depth of the input][256]} to "
-    "{cells[*][16/3, depth of the input][512]} and from {cells[*][32/3, depth of the input][1,024]} to {cells[*][32/3, "
-    "depth of the input][2,048]}. Held at two levels, C=16 has {cells[*][16/3, at most 2 levels][256]} and "
-    "{cells[*][16/3, at most 2 levels][512]}. At the training length K=6 has {cells[*][32/6][128]} and K=3 "
-    "{cells[*][32/3][128]} after 2,000 steps.\n"
-    "From the training length to 16 times that length, ALiBi goes from {cells[*][ALiBi][128]} to "
-    "{cells[*][ALiBi][2,048]}, T5 from {cells[*][T5][128]} to {cells[*][T5][2,048]}, and KERPLE from "
-    "{cells[*][KERPLE][128]} to {cells[*][KERPLE][2,048]}."
+    "The perplexity of RegularGPT as a language model rises at the first length at which its tree has a third level: "
+    "at 512 tokens with chunk size C=16, and at 2,048 tokens with C=32. In training, the tree never has a third "
+    "level.\n"
+    "With C=16, perplexity rises from {cells[*][16/3][256]} to {cells[*][16/3][512]}, and with C=32 from "
+    "{cells[*][32/6][1,024]} to {cells[*][32/6][2,048]}. With the paper's depth, it rises from {cells[*][16/3, depth "
+    "of the input][256]} to {cells[*][16/3, depth of the input][512]}, and from {cells[*][32/3, depth of the "
+    "input][1,024]} to {cells[*][32/3, depth of the input][2,048]}. With at most two levels, C=16 has {cells[*][16/3, "
+    "at most 2 levels][256]} and {cells[*][16/3, at most 2 levels][512]}. At the training length, C=32 has "
+    "{cells[*][32/6][128]} with K=6 layers for each level, and {cells[*][32/3][128]} with K=3.\n"
+    "From the training length to 16 times this length, the perplexity of a transformer with ALiBi changes from "
+    "{cells[*][ALiBi][128]} to {cells[*][ALiBi][2,048]}, with T5 from {cells[*][T5][128]} to {cells[*][T5][2,048]}, "
+    "and with KERPLE from {cells[*][KERPLE][128]} to {cells[*][KERPLE][2,048]}."
 )
 
 
@@ -101,28 +102,29 @@ def table_3(scale: Scale = "small") -> Experiment:
         title="RegularGPT: Table 3 of Chi et al., language, at a small size",
         headline=headline_of(task, _HEADLINE),
         about=(
-            f"Language models of 1.7 to 3.1 million parameters are trained on windows of {TRAINED_AT} tokens and "
-            "measured on longer chunks."
+            f"The language models have 1.7 to 3.1 million parameters. They are trained for {STEPS:,} steps on windows "
+            f"of {TRAINED_AT} tokens, and measured on longer chunks."
         ),
         notes=(
-            f"Perplexities are for the last tokens of {plan.num_chunks:,} chunks of up to "
-            f"{max(plan.chunk_lengths):,} tokens. *C/K* is RegularGPT with chunk size C and "
-            "thickness K. The other nets are transformers of six layers with the named position encoding.",
+            f"Perplexities are for the last tokens of {plan.num_chunks:,} chunks of up to {max(plan.chunk_lengths):,} "
+            "tokens. *C/K* is RegularGPT with chunk size C and thickness K, the number of layers for each level of "
+            "its tree. The other nets are transformers with six layers and the position encoding in their name.",
             f"The text: {about_text(task)}",
-            f"Ours: D=192, 6 heads, byte-level BPE of {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 windows, one seed. "
-            "The paper: D=768, 12 heads, 512 tokens, 50,000 steps of 32 windows of OpenWebText2, three seeds. "
-            "Perplexities of different texts and tokenizers cannot be compared, but their changes with the length can.",
-            "*paper*: the paper's perplexities at 512, 1,024, 2,048, 4,096 and 8,192 tokens, 1 to 16 times its "
-            "training length. If the paper's C and K differ from ours, they are printed before the numbers. The chunks "
-            "of the two columns are comparable in length. With the paper's C=32 and our C=16, two levels cover twice "
-            "the training length. With the paper's C=64 and our C=32, they cover 8 times the training length. With the "
-            "paper's C=256 and our C=64, a training string has two chunks. The paper's 128/12 never needs a third "
-            "level in its table, and our 32/6 needs one at 2,048.",
+            f"Our nets: width 192, 6 heads, byte-level BPE with {VOCAB_SIZE:,} tokens, {STEPS:,} steps of 16 windows, "
+            "one seed. The paper's nets: width 768, 12 heads, windows of 512 tokens, 50,000 steps of 32 windows of "
+            "OpenWebText2, three seeds. Perplexities of different texts and tokenizers cannot be compared, but their "
+            "changes with the length can.",
+            "*paper*: the paper's perplexities at 512, 1,024, 2,048, 4,096 and 8,192 tokens, which are 1 to 16 times "
+            "its training length. If the paper's C and K differ from ours, they are printed before the numbers. "
+            "Relative to the training length, our chunks and the paper's cover similar lengths. With the paper's C=32 "
+            "and our C=16, two levels cover twice the training length. With the paper's C=64 and our C=32, they cover "
+            "8 times the training length. With the paper's C=256 and our C=64, a training string has two chunks. The "
+            "paper's 128/12 needs no third level at any of these lengths, and our 32/6 needs one at 2,048.",
             "The first length with a third level is 512 for C=16 and 2,048 for C=32; C=64 has no such length. *At "
             "most 2 levels* leaves the third level out.",
-            "*Depth of the input*, as in the paper: answers at all positions are read after both levels. In the other "
-            "columns of RegularGPT, answers at the first C positions are read after one level. So training reads "
-            "answers after one level and after two.",
+            "*Depth of the input*: answers at all positions are read after both levels, as in the paper. In the other "
+            "columns of RegularGPT, answers at the first C positions are read after one level. So in training, some "
+            "answers are read after one level and some after two.",
             "Weight decay applies to all parameters, including the norms and biases that nanoGPT leaves out.",
         ),
         cells=text_cells(scale, task, COLUMNS, steps=STEPS),
@@ -133,10 +135,10 @@ def table_3(scale: Scale = "small") -> Experiment:
 
 
 def papers_needs(num_nets: int) -> str:
-    """Return a sentence about the cost of nets of the paper's size."""
+    """Return a text about the cost of training this number of nets of the paper's size."""
     return (
-        f"These are {num_nets} nets, each of which reads 0.82 billion tokens in about 0.6 (K=12: 1.0) times 10^18 "
-        "operations. Each takes months of a CPU core, or one to two hours of a GPU such as the H200 with bfloat16. "
+        f"This trains {num_nets} nets. Each net reads 0.82 billion tokens, in about 0.6 x 10^18 operations (K=12: 1.0 "
+        "x 10^18). This takes months on a CPU core, or one to two hours on a GPU such as the H200 with bfloat16. "
         "Memory must hold all numbers of a training step; its logits alone are 0.8 billion numbers. The nets need a "
         "text of a few GB (the paper: OpenWebText2)."
     )
@@ -153,19 +155,19 @@ def _at_the_papers_size() -> Experiment:
     return Experiment(
         title="RegularGPT: Table 3 of Chi et al., language",
         about=(
-            "Language models of 81 and 123 million parameters are trained on windows of 512 tokens and measured on "
+            "Language models with 81 or 123 million parameters are trained on windows of 512 tokens, and measured on "
             "longer chunks."
         ),
         notes=(
             f"Perplexities are for the last tokens of {plan.num_chunks:,} chunks of up to {max(PAPER_LENGTHS):,} "
-            "tokens. Columns C/K: RegularGPT with that chunk size and thickness. The other columns are transformers "
-            "of twelve layers.",
+            "tokens. *C/K* is RegularGPT with chunk size C and thickness K. The other columns are transformers with "
+            "twelve layers.",
             f"The text: {about_text(task)}",
-            "Preset `chi2023-language`: D=768, 12 heads, 50,000 steps of 32 windows, three seeds. Settings that the "
-            "paper does not name are nanoGPT's. The byte-level BPE has as many tokens as GPT-2's, but is learned from "
-            "the given text. Perplexities can be compared with the paper's only on its text, OpenWebText2, at the same "
-            "lengths.",
-            "The first length with a third level, which training never has: 2,048 for C=32, 8,192 for C=64.",
+            "Preset `chi2023-language`: width 768, 12 heads, 50,000 steps of 32 windows, three seeds. Settings that "
+            "the paper does not state are nanoGPT's. The byte-level BPE has as many tokens as GPT-2's, but is learned "
+            "from the given text. Perplexities can be compared with the paper's only on its text, OpenWebText2, at "
+            "the same lengths.",
+            "The first length with a third level, which training never has, is 2,048 for C=32 and 8,192 for C=64.",
             "Weight decay applies to all parameters, including the norms and biases that nanoGPT leaves out.",
         ),
         cells=preset_cells(task, columns, "chi2023-language", seeds=(0, 1, 2)),

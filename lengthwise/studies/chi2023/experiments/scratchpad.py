@@ -30,9 +30,9 @@ ROWS: Mapping[str, Settings] = MappingProxyType(
         "Cycle Navigation": {"name": "cycle-navigation"},
     }
 )
-"""The task of each row, as its name and fields.
+"""The name and fields of the task of each row.
 
-Answers to the prefixes of a sample have the same distribution as answers to samples.
+In these tasks, a prefix of a random string has the distribution of a random string.
 """
 
 WINDOW = 2
@@ -50,11 +50,11 @@ TRAINED_TO = 40
 LENGTHS = (20, 40, 60, 100, 200, 500)
 NUM_STRINGS = 64
 MAX_READ_AGAIN = 100
-"""The longest strings, in symbols, for nets that read everything again for each answer, which takes long."""
+"""The length limit, in symbols, for nets that read the whole string again for each answer, because this takes long."""
 
 
 class Size(NamedTuple):
-    """The size of the study: lengths, number of strings, and the largest length for nets that read everything again."""
+    """The size of the study: lengths, number of strings, and the length limit for nets that read everything again."""
 
     lengths: tuple[int, ...] = LENGTHS
     num_strings: int = NUM_STRINGS
@@ -62,7 +62,11 @@ class Size(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """All windows of a net that reads only the last symbols: their number, smallest logit margin and shortest error."""
+    """The windows of a net whose answer depends only on the last symbols.
+
+    The fields contain the number of these symbols, the number of windows, the smallest logit margin, and a shortest
+    string with a wrong answer (None if every answer is right).
+    """
 
     receptive_field: int
     num_windows: int
@@ -71,9 +75,9 @@ class Windows(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A net's accuracy by length with its own intermediate answers and, for a scratchpad, with the right ones.
+    """The accuracy of a net by length, with its own intermediate answers (`own`) and with the right ones (`told`).
 
-    `windows` is None unless the net has a bounded receptive field.
+    `told` is empty for nets without a scratchpad. `windows` is None unless the net has a bounded receptive field.
     """
 
     row: str
@@ -84,10 +88,10 @@ class Measured(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """CPU seconds for a batch of strings.
+    """The CPU seconds of three nets for a batch of strings, and the number of levels of RegularGPT.
 
-    `window` and `read_again` are for nets with their own intermediate answers, which read one window or everything
-    again for each answer.
+    Two nets have a scratchpad with their own intermediate answers. For each answer, they read one window again
+    (`window`), or the whole string (`read_again`).
     """
 
     length: int
@@ -98,7 +102,7 @@ class Cost(NamedTuple):
 
 
 class Remedies(NamedTuple):
-    """The results of the study; `chance` maps row and length to the chance level."""
+    """The results of the study. `chance` contains the chance level by row and length."""
 
     size: Size
     nets: tuple[Measured, ...]
@@ -107,17 +111,18 @@ class Remedies(NamedTuple):
 
 
 _HEADLINE = (
-    "With a scratchpad and a recency bias (ALiBi or a window), {cells[*][scratchpad, ALiBi | scratchpad, "
-    "window][solved]} nets are right on every string, after training on 40 symbols.\n"
-    "With the bias alone the means on parity are at most {highest[Parity][ALiBi | window][mean]}, and with the "
-    "scratchpad alone {cells[Parity][scratchpad][mean]}, after 300 steps. So few steps do not show that a scratchpad "
-    "alone fails."
+    "Transformers with a scratchpad and a recency bias (ALiBi or a window) are trained on 40 symbols, and "
+    "{cells[*][scratchpad, ALiBi | scratchpad, window][solved]} nets make no error on random strings of 41-100 "
+    "symbols.\n"
+    "After 300 steps, mean accuracies on parity are at most {highest[Parity][ALiBi | window][mean]} with a recency "
+    "bias alone, and {cells[Parity][scratchpad][mean]} with a scratchpad alone. So few steps do not show that a "
+    "scratchpad alone fails."
 )
 
 
 @EXPERIMENTS.register("regular-gpt/scratchpad")
 def scratchpad(scale: Scale = "small") -> Experiment:
-    """Test scratchpads and recency biases, alone and together, with the net's own intermediate answers."""
+    """Test scratchpads and recency biases of transformers, alone and together, on parity and cycle navigation."""
     smoke = scale == "smoke"
     size = Size((2, 4, 8), 8, 4) if smoke else Size()
     cells = list(_cells(ScaledSpecs(scale, seeds=(0, 1, 2), model="transformer")))
@@ -127,23 +132,25 @@ def scratchpad(scale: Scale = "small") -> Experiment:
         title="Scratchpads and recency biases",
         headline=_HEADLINE,
         about=(
-            "Section 2.2 of Chi et al. (2023) names this remedy for transformers: they write their intermediate "
-            "answers down and attend to the last few symbols.\n"
-            "In this table, the strings contain the right intermediate answers. The section *With the net's own "
+            "Section 2.2 of Chi et al. (2023) describes this remedy for transformers: they write their intermediate "
+            "answers into a scratchpad, and attend mostly to the last symbols.\n"
+            "In the first table, the strings contain the right intermediate answers. The section *With the net's own "
             "answers* has results for the net's own intermediate answers."
         ),
         notes=(
-            "The nets are transformers of 2 layers (D=64), trained for 300 steps with every prefix of 40 symbols "
-            "supervised. They have three seeds, and nothing is selected. With a scratchpad, answers come one after "
-            "another.",
-            "*Sinusoids* is a transformer with sinusoidal positions. Beyond the trained lengths it reads positions "
+            "The nets are transformers with 2 layers and width 64. They are trained for 300 steps on strings of 40 "
+            "symbols, and the answers to all prefixes are supervised. There are three seeds, and nothing is selected. "
+            "With a scratchpad, a net gives its answers one after another.",
+            "*Sinusoids* is a transformer with sinusoidal positions. Beyond the training length, it reads positions "
             "that it has never seen. *None* has no positions. *ALiBi* and *window* are recency biases: ALiBi's "
             f"slopes, and attention to the last {WINDOW} positions only.",
-            "Strings of *scratchpad* are s_1 =q_1 s_2 =q_2 ... s_T, with 2T - 1 symbols. Lengths in this table count "
-            "all of these symbols: 81-199 are 41-100 symbols of the task.",
-            "All columns have the same labels, 40 answers for each of 16 strings a step. The preset is `recurrent`, "
-            "with other steps, another batch, a rate of 0.002 and 50 steps of warm-up. Nets without a scratchpad need "
-            "more steps: here they do not even fit the trained lengths (see `regular-gpt/table-1`).",
+            "A string of *scratchpad* is s_1 =q_1 s_2 =q_2 ... s_T, where q_t is the answer after symbol s_t. It has "
+            "2T - 1 symbols, and the first table counts all of them: its lengths 81-199 are 41-100 symbols of the "
+            "task.",
+            "All columns have the same labels in training: 40 answers for each of 16 strings in a step. The preset is "
+            "`recurrent`, with other steps, another batch, a learning rate of 0.002 and 50 steps of warm-up. Nets "
+            "without a scratchpad need more steps: here they do not even fit the training length (see "
+            "`regular-gpt/table-1`).",
         ),
         cells=cells,
         plan=EvaluationPlan(
@@ -204,7 +211,7 @@ def _measured(cell: Cell, spec: RunSpec, model: SequenceModel, size: Size) -> Me
 
 
 def _accuracies(model: SequenceModel, task: RegularTask, names: Mapping[int, int], size: Size) -> dict[int, float]:
-    """Return the accuracy at each length, under the name of the length."""
+    """Return the accuracy at each length in `names`, with the name of this length as key."""
     curve = length_curve(model, task, names, num_strings=size.num_strings, protocol="one-pass")
     return {names[point.length]: point.accuracy for point in curve.points}
 
@@ -217,7 +224,7 @@ def _windows(net: SequenceModel, task: RegularTask) -> Windows:
 
 
 def _cost(length: int, size: Size) -> Cost:
-    """Time untrained nets, because times do not depend on weights."""
+    """Return the CPU seconds of untrained nets, because times do not depend on weights."""
     parity = _task("Parity")
     task = Scratchpad(base=parity)
     strings = torch.randint(2, (size.num_strings, length), generator=generator_for(0, "cost", length))

@@ -24,18 +24,18 @@ POINTS = 100
 
 @STUDY_PAGES.register("regular-gpt/receptive-field")
 def text_field_page(nets: Sequence[NetField], stem: str) -> StudyPage:
-    """Return the number of tokens with half, 90 % and 99 % of the gradient, by net and length, and the chart."""
+    """Return the page: the numbers of tokens with 50, 90 and 99 % of the gradient, by net and length, and a chart."""
     header = ["net", "tokens", *(f"with {100 * share:g} %" for share in SHARES), f"in the last {TRAINED_AT - 1}"]
     lines = [_line(net.column, field) for net in nets for field in net.fields]
     sections = [
         f"## How far gradients reach\n\n![Share of the gradient by distance]({stem}.svg)",
         markdown_table(header, lines),
         (
-            "*With 50 %*: how many of the newest tokens hold more than half of the gradient, averaged over chunks. Its "
-            "95 % interval is Student's, for other chunks. If every token were equally important, 50, 90 and 99 % of "
-            f"the tokens would hold 50, 90 and 99 % of the gradient. *In the last {TRAINED_AT - 1}*: the share of the "
-            f"gradient in the newest {TRAINED_AT - 1} tokens, the number of tokens before the predicted token of a "
-            "training window (dashed line in the chart)."
+            "*With 50 %*: the smallest number of newest tokens that hold more than half of the gradient, averaged over "
+            "chunks, with Student's 95 % interval for other chunks. If every token were equally important, 50, 90 and "
+            f"99 % of the tokens would hold 50, 90 and 99 % of the gradient. *In the last {TRAINED_AT - 1}*: the share "
+            f"of the gradient in the newest {TRAINED_AT - 1} tokens. This is the number of tokens before the predicted "
+            "token of a training window (dashed line in the chart)."
         ),
     ]
     return StudyPage(sections, {f"{stem}.svg": text_field_chart(nets).to_dict()})

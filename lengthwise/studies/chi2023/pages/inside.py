@@ -26,14 +26,16 @@ HEADER = (
 
 @STUDY_PAGES.register("regular-gpt/inside")
 def inside_page(inside: Inside, stem: str) -> StudyPage:
-    """Return a table of all nets and a section for each: four pictures for our layer and two for other layers."""
+    """Return the page: a table of all nets, and a section for each net with four pictures (ours) or two (others)."""
     sections = [
         "## All nets",
         markdown_table(HEADER, map(_line, inside.nets)),
         (
-            "The clusters of a level count as the elements if, at some distance, all states of each element are in one "
-            "cluster, and no cluster has states of two elements. *Changed*: how often the net's answer changed when "
-            "one symbol was replaced. *Should change*: how often the right answer changed."
+            "*Levels whose clusters are elements*: a level counts if, at some distance, all states of each element of "
+            "the monoid are in one cluster, and no cluster has states of two elements. *Symbols with 99 % of "
+            "gradient*: the number of last symbols that hold more than 99 % of the gradient, averaged over strings. "
+            "*Changed*: how often the net's answer changed when one symbol was replaced. *Should change*: how often "
+            "the right answer changed."
         ),
     ]
     pictures: dict[str, Chart] = {}

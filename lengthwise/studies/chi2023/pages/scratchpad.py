@@ -1,4 +1,4 @@
-"""The page about scratchpads and recency biases: accuracy with own answers, windows of a net, and the cost."""
+"""The page about scratchpads and recency biases: accuracy with the net's own answers, windows of a net, and costs."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -14,7 +14,11 @@ from lengthwise.studies.chi2023.experiments.scratchpad import TRAINED_TO, WINDOW
 
 @STUDY_PAGES.register("regular-gpt/scratchpad")
 def scratchpad_page(study: Remedies, stem: str) -> StudyPage:
-    """Return the sections: own answers with the chart, right answers, windows and costs."""
+    """Return the page: four sections and a chart.
+
+    Two sections show accuracy, with the net's own and with the right intermediate answers. The other sections show the
+    windows of nets, and costs.
+    """
     lengths = study.size.lengths
     file = f"{stem}.svg"
     sections = [
@@ -22,10 +26,10 @@ def scratchpad_page(study: Remedies, stem: str) -> StudyPage:
         f"![Accuracy against length]({file})",
         _accuracies(study, own=True),
         (
-            f"Entries: accuracy, averaged over nets and (after the slash) the lowest, on {study.size.num_strings} "
-            "strings of each length, the same for all nets. Lengths count the symbols of the task. Intermediate "
-            "answers are the net's own. Some lengths are left out (-), because nets that read everything again for "
-            "each answer take too long."
+            "An entry has the mean accuracy over nets and, after the slash, the lowest accuracy. Each length has "
+            f"{study.size.num_strings} strings, the same for all nets. Lengths count the symbols of the task. "
+            "Intermediate answers are the net's own. Some lengths are left out (-), because some nets read the whole "
+            "string again for each answer, which takes too long."
         ),
         "## With the right intermediate answers",
         _accuracies(study, own=False),
@@ -36,10 +40,11 @@ def scratchpad_page(study: Remedies, stem: str) -> StudyPage:
         "## What it costs",
         markdown_table(["symbols", "window", "everything", "RegularGPT", "passes", "levels"], map(_cost, study.costs)),
         f"Entries are CPU seconds for the final answers to {study.size.num_strings} strings on one core: the smallest "
-        f"time of three calls. *Window*: a net that sees a window of {WINDOW} in both layers, and reads only that "
-        "window again for each of its answers. *Everything*: a net that reads everything again for each answer (up to "
-        "the lengths at which nets are measured). *Passes* follow one another (2T symbols, two at a time), whereas "
-        "RegularGPT has log2 T *levels* (rounded up).",
+        f"time of three calls. *Window*: a net with a scratchpad and a window of {WINDOW} in both layers, which reads "
+        "only this window again for each of its answers. *Everything*: a net with a scratchpad that reads the whole "
+        "string again for each answer (up to the lengths at which nets are measured). *Passes*: the number of passes "
+        "of these nets, one after another; each pass reads two of the 2T symbols. *Levels*: the number of levels of "
+        "RegularGPT, log2 T (rounded up).",
     ]
     return StudyPage(sections, {file: _chart(study, lengths).to_dict()})
 
@@ -63,11 +68,12 @@ def _entry(parts: Sequence[Mapping[int, float]], length: int) -> str:
 def _about_windows(nets: Sequence[Measured]) -> str:
     field = next(net.windows.receptive_field for net in nets if net.windows is not None)
     return (
-        f"With a window of {WINDOW}, L = 2 layers see the last L (w - 1) + 1 = {field} symbols, and an answer depends "
-        "on nothing else. Strings with the same end get the same answer, and a larger window only moves the limit. The "
-        "same holds for the scratchpad with a window, but its last symbols contain an answer about all earlier "
-        "symbols. Either net is a finite machine, whose states are the windows. Each window was run once, and the "
-        "machine was compared with the task's at all lengths."
+        f"With a window of w = {WINDOW} symbols, L = 2 layers see the last L (w - 1) + 1 = {field} symbols, and an "
+        "answer depends on nothing else. Strings that end with the same symbols get the same answer, and a larger "
+        "window only moves the limit. The same holds for the scratchpad with a window, but there the last symbols "
+        "contain an answer about all earlier symbols. Each of these nets is a finite machine, whose states are the "
+        "windows. The net computed each window once, and the machine was compared with the task's machine at all "
+        "lengths."
     )
 
 
@@ -90,8 +96,9 @@ def _windows(nets: Sequence[Measured]) -> str:
         )
     header = ["task", "net", "windows", "right at every length", "shortest strings answered wrongly", "least margin"]
     about = (
-        "*Least margin*: the smallest difference between the largest logit and the next, over all windows and nets. "
-        "The float32 logits of a window differ between batches only by rounding, and these differences are far smaller."
+        "*Least margin*: the smallest difference between the largest and the second largest logit, over all windows "
+        "and nets. The float32 logits of a window differ between batches only by rounding, and these differences are "
+        "far smaller than the margin."
     )
     return f"{markdown_table(header, lines)}\n\n{about}"
 
@@ -103,7 +110,7 @@ def _cost(cost: Cost) -> list[str]:
 
 
 def _chart(study: Remedies, lengths: Sequence[int]) -> alt.HConcatChart:
-    """Draw a panel for each task: accuracy with own answers, averaged over nets, and chance."""
+    """Draw a panel for each task: mean accuracy over nets with their own answers, and chance, against the length."""
     columns = list(dict.fromkeys(net.column for net in study.nets))
     panels = []
     for row, chance in study.chance.items():
