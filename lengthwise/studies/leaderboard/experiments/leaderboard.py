@@ -1,4 +1,4 @@
-"""Every model on every regular task by one protocol: accuracies after training on short strings, and certificates."""
+"""Every model on every regular task by one protocol: training on short strings, accuracies and certificates."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -26,7 +26,7 @@ RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)
 """The learning rates to choose from; each model has one rate for all tasks."""
 
 MEAN_LENGTH = 20
-"""The mean length of a training string, in symbols. Lengths are mostly short at first and long in the end."""
+"""The mean length of a training string, in symbols. Lengths are mostly short at first, and mostly long at the end."""
 
 LAST = "last answer"
 SUPERVISIONS: Mapping[str, str] = {LAST: "last", "all prefixes": "prefix"}
@@ -35,7 +35,7 @@ SUPERVISIONS: Mapping[str, str] = {LAST: "last", "all prefixes": "prefix"}
 class Entrant(NamedTuple):
     """A column: a model with its settings, and the learning rate that `leaderboard/rates` chose for it.
 
-    A model that learns by its likelihood (`LIKELIHOOD`) has no rate.
+    A model that is trained by maximum likelihood (`LIKELIHOOD`) has no learning rate.
     """
 
     column: str
@@ -81,29 +81,30 @@ LIKELIHOOD: Mapping[str, tuple[str, Settings]] = {
     "prefix": ("likelihood", {"steps": 500}),
     "last": ("likelihood-last", {"steps": 880, "batch_size": 128, "optimizer": {"prior": 0.4}}),
 }
-"""The preset of a model without a rate, by supervision, with changes that keep it within the shared budget in symbols.
+"""The preset of a model without a learning rate, by supervision.
 
-Last answers come from strings of at most 20 symbols.
+The changes to the preset keep the model within the shared budget of symbols. With last answers, strings have at most 20
+symbols.
 """
 
 LIKELIHOOD_NOTE = (
-    "The finite machine by likelihood takes Baum-Welch steps, which have no rate. With all prefixes it reads "
-    f"{LIKELIHOOD['prefix'][1]['steps']} batches of {BATCH_SIZE} strings of 39 and 40 symbols. With last answers it "
-    f"reads {LIKELIHOOD['last'][1]['steps']} batches of {LIKELIHOOD['last'][1]['batch_size']} strings, whose lengths "
-    "grow from 1 to at most 20 symbols as it learns. Neither exceeds the budget."
+    "*Finite machine, likelihood* is trained by Baum-Welch steps, which have no learning rate. With all prefixes, it "
+    f"reads {LIKELIHOOD['prefix'][1]['steps']} batches of {BATCH_SIZE} strings of 39 and 40 symbols. With last "
+    f"answers, it reads {LIKELIHOOD['last'][1]['steps']} batches of {LIKELIHOOD['last'][1]['batch_size']} strings, "
+    "whose lengths grow from 1 to at most 20 symbols as it learns. Both stay within the budget."
 )
 
 EVERY = 9
 """The distance between measured lengths, in symbols."""
 
 LENGTHS_NOTE = (
-    "If strings of every length exist, strings of 41, 50, 59, ... symbols are measured. All these lengths leave a "
-    "remainder of 2 when divided by 3. So a net that counts only the 1s of Tomita 6 modulo 3, and no 0s, is right at "
-    "all of these lengths."
+    "If strings of every length exist, the measured lengths are 41, 50, 59, ... All these lengths leave a remainder of "
+    "2 when divided by 3. So on Tomita 6, a net that counts only the 1s modulo 3, and not the 0s, is right at all of "
+    "these lengths."
 )
 
 NUM_RANDOM = 10
-"""The number of random languages; they have as many states as in `linear-rnn/random-languages`."""
+"""The number of random languages. They have as many states as the languages in `linear-rnn/random-languages`."""
 
 ROWS = (
     *LANGUAGES,
@@ -120,14 +121,14 @@ ROWS = (
 )
 
 HELD_OUT = Language("Sum(5)", "sum", {"modulus": 5})
-"""The task on which learning rates are chosen; it is not part of the leaderboard."""
+"""The task on which learning rates are chosen. It is not part of the leaderboard."""
 
 _ABOUT_RUNS = (
     f"{STEPS:,} steps of AdamW. Each step draws {BATCH_SIZE} new strings of one length between 1 and 40. Short lengths "
-    "are drawn more often at first, and long lengths toward the end. In all, training reads about "
-    f"{STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million symbols. The rate follows a cosine schedule after 200 steps "
-    "of warm-up, without weight decay or augmentation. Models have width 64 and one layer (transformers: two), unless "
-    "their names state other sizes"
+    "are drawn more often at first, and long lengths toward the end. Over all steps, a net reads about "
+    f"{STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} million symbols. The learning rate follows a cosine schedule after "
+    "200 steps of warm-up, and there is no weight decay and no augmentation. Models have width 64 and one layer "
+    "(transformers: two), unless their names state other sizes"
 )
 
 
@@ -153,26 +154,29 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     return Experiment(
         title="Leaderboard: regular tasks by one protocol",
         about=(
-            "Every model learns every task twice: once from the answer to the whole string, and once from the answers "
-            "to all prefixes.\n"
-            "Three seeds, final weights: nothing is selected, and no setting depends on the task.\n"
+            "Every model is trained twice on every task: once on the answer to the whole string, and once on the "
+            "answers to all prefixes.\n"
+            "Each cell has three seeds, and final weights are measured. Nothing is selected, and no setting depends on "
+            "the task.\n"
             "The page also counts certificates, and shows the lengths of strings that nets answer wrongly."
         ),
         notes=(
-            f"Budget, the same for all: {_ABOUT_RUNS}.",
+            f"Budget, the same for all models: {_ABOUT_RUNS}.",
             (
-                f"Learning rate: each model has one rate for all tasks, chosen by `leaderboard/rates`. Among {rates}, "
-                f"this rate has the lowest final training loss on {HELD_OUT.row}, a task that is not in the table."
+                "Learning rate: each model has one learning rate for all tasks, chosen by `leaderboard/rates`. Among "
+                f"{rates}, this rate has the lowest final training loss on {HELD_OUT.row}, a task that is not in the "
+                "table."
             )
             + (
-                f" The rate of {' and of '.join(at_end)} is at an end of this list, so another rate may be better."
+                f" The learning rate of *{'* and of *'.join(at_end)}* is at an end of this list, so another one may be "
+                "better."
                 if at_end
                 else ""
             ),
-            f"Some models do not fit {HELD_OUT.row} at any rate, such as Mamba, mLSTM and DeltaNet with one "
-            "reflection. Their rate has the lowest of several high losses.",
-            "For the published numbers, these models were trained on 200 to 4,000 times as many symbols. Many are the "
-            "best of several checkpoints, rates or seeds.",
+            f"Some models, such as Mamba, mLSTM and DeltaNet with one reflection, do not fit {HELD_OUT.row} at any of "
+            "these learning rates. Their rate has the lowest of several high losses.",
+            "The papers trained these models on 200 to 4,000 times as many symbols. Many published numbers are the "
+            "best of several checkpoints, learning rates or seeds.",
             f"Published definitions of modular arithmetic differ. In row *{ARITHMETIC}*, products come before sums, "
             "and lengths are odd (Delétang et al., Fan et al.). The other rows have a + in front (Chi et al.), an = at "
             "the end (Grazzi et al., PD-SSM, SLiCE), or evaluation from left to right (Butoi et al., LDRU).",
@@ -183,7 +187,8 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
                 if others
                 else []
             ),
-            "D_n and Tomita n draw near misses, and are measured at lengths at which both answers occur.",
+            "On D_n and Tomita n, most strings outside the language are near misses. These tasks are measured at "
+            "lengths at which both answers occur.",
             LENGTHS_NOTE,
             "Nets are measured in float32, as they were trained. RNNs have ReLU, so their states may grow without "
             "bound. If "
@@ -203,7 +208,7 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
 
 @EXPERIMENTS.register("leaderboard")
 def leaderboard(scale: Scale = "small") -> Experiment:
-    """Compare all models by one protocol: regular tasks, last answers and all prefixes, three seeds, certificates."""
+    """Compare all models on regular tasks by one protocol, trained on last answers and on answers to all prefixes."""
     return leaderboard_of(ENTRANTS, scale)
 
 
@@ -212,10 +217,10 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     return Experiment(
         title="Learning rates of the leaderboard",
         about=(
-            f"Each model has the learning rate with the lowest loss at the end of training on {HELD_OUT.row}; no "
-            "measurement beyond the training lengths is used.\n"
-            f"The rates are tried in this order: {', '.join(f'{rate:g}' for rate in RATES)}. Each net is trained on "
-            "the answers to all prefixes, with one seed."
+            "For the leaderboard, each model gets the learning rate with the lowest loss at the end of training on "
+            f"{HELD_OUT.row}. Measurements beyond the training lengths are not used.\n"
+            f"The learning rates are tried in this order: {', '.join(f'{rate:g}' for rate in RATES)}. Each net is "
+            "trained on the answers to all prefixes, with one seed."
         ),
         notes=(f"As in `leaderboard`: {_ABOUT_RUNS}.",),
         cells=[
@@ -237,7 +242,7 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
 
 @EXPERIMENTS.register("leaderboard/rates")
 def leaderboard_rates(scale: Scale = "small") -> Experiment:
-    """Choose the learning rate of each model of the leaderboard, on a task outside the leaderboard."""
+    """Choose the learning rate of each model of the leaderboard, on a task that is not part of it."""
     return rates_of([entrant for entrant in ENTRANTS if entrant.rate is not None], scale)
 
 
@@ -249,7 +254,7 @@ def specs_of(
     seeds: Sequence[int],
     lengths: str = "mostly-balanced",
 ) -> tuple[RunSpec, ...]:
-    """Return the specs of a cell, with the training budget that all cells share."""
+    """Return the specs of a cell, with the budget of training that all cells share."""
     if entrant.rate is None:
         preset, changes = LIKELIHOOD[supervision]
         settings: Settings = {"task": language.fields, "model": entrant.settings, "train": changes}

@@ -1,25 +1,29 @@
-"""Published entries for the leaderboard's models and tasks, with their protocols."""
+"""Published entries for models and tasks of the leaderboard, with their protocols."""
 
 from collections.abc import Iterator, Mapping
 
 from lengthwise.experiment import Printed
 from lengthwise.studies.languages import LANGUAGES
 
-_CHI = "Chi et al.: best / mean over 3 seeds and several learning rates. Trained at up to 40 symbols, tested at 41-500."
+_CHI = (
+    "Chi et al.: best / mean over 3 seeds and several learning rates. Strings have up to 40 symbols in training, and "
+    "41-500 in the test."
+)
 _CHI_RECOGNITION = (
-    "Chi et al.: best / mean over 3 seeds and several learning rates. Trained at up to 50 symbols, tested at 51-100. "
-    "The test includes odd lengths, and negative strings are uniform."
+    "Chi et al.: best / mean over 3 seeds and several learning rates. Strings have up to 50 symbols in training, and "
+    "51-100 in the test. The test includes odd lengths, and strings outside the language are uniform."
 )
 _GRAZZI = (
-    "Grazzi et al.: best (median) of 3 seeds, on a scale where 1 is right and 0 is chance. Trained at 3-40 symbols, "
-    "tested at 40-256."
+    "Grazzi et al.: best (median) of 3 seeds, on a scale where 1 is right and 0 is chance. Strings have 3-40 symbols "
+    "in training, and 40-256 in the test."
 )
 _PERCENT = (
-    "PD-SSM's paper: percent; mean (standard deviation) of 5 seeds. Nets have two layers of width 128 or 512. The "
-    "checkpoint was chosen by its accuracy on the test strings. Trained at 3-40 symbols, tested at 40-256."
+    "The paper on PD-SSM: mean (standard deviation) of 5 seeds, in percent. Nets have two layers of width 128 or 512. "
+    "The checkpoint was chosen by its accuracy on the test strings. Strings have 3-40 symbols in training, and 40-256 "
+    "in the test."
 )
 _WINDOWS = {_CHI_RECOGNITION: (51, 100), _GRAZZI: (41, 256), _PERCENT: (41, 256)}
-"""The first and last length of protocols that do not include all of our lengths, in symbols."""
+"""The first and last length of each protocol that does not include all of our lengths, in symbols."""
 
 _CITATIONS = {
     _CHI: "chi2023transformer",
@@ -27,7 +31,7 @@ _CITATIONS = {
     _GRAZZI: "grazzi2025unlocking",
     _PERCENT: "terzic2025structured",
 }
-"""The keys of the papers' BibTeX entries by protocol."""
+"""The BibTeX key of the paper of each protocol."""
 
 ARITHMETIC = "Modular Arithmetic"
 LEADING_PLUS = "Arithmetic, leading +"
@@ -88,17 +92,17 @@ paper on SLiCE (blocks of four, rank four), with entries from the table in the p
 """
 
 NOTES = (
-    "The Transformer of Chi et al. reads in both directions and has five layers and relative positions. The paper on "
-    "LDRU reports 100 % on 18 of 21 languages up to 500 symbols, trained at up to 40. Its arithmetic is evaluated from "
-    "left to right. On the other three languages LDRU needed longer training strings.",
-    "DeltaNet, Mamba and xLSTM have one layer and no short convolution here (setting `conv`). The published models "
-    "have two or three layers, and most have a convolution of width 4. Published DeltaNet and sLSTM also have a "
+    "The Transformer of Chi et al. reads in both directions, and has five layers and relative positions. The paper on "
+    "LDRU reports 100 % on 18 of 21 languages up to 500 symbols, for nets that are trained on up to 40 symbols. Its "
+    "arithmetic is evaluated from left to right. On the other three languages, LDRU needed longer training strings.",
+    "Here, DeltaNet, Mamba and xLSTM have one layer and no short convolution (setting `conv`). The published models "
+    "have two or three layers, and most have a convolution of width 4. The published DeltaNet and sLSTM also have a "
     "feed-forward layer after each of these layers.",
-    "Linear CDEs are BD-SLiCE (blocks of four) and DPLR-SLiCE (rank four) in the paper on SLiCE. Ours of low rank has "
-    "the transitions of the paper's equation, I + (sum_i u_i (D_i + U_i V_i^T)) / 40. The published code has I + "
-    "(sum_i u_i D_i) / 40 + (sum_i u_i U_i) (sum_j u_j V_j)^T / 40^2, and the published numbers come from it. That "
-    "form is setting `structure` `low-rank-product`; it was not measured.",
-    "Published numbers are not shown for nets that we did not run: gated DeltaNet and gated DeltaProduct, complex "
-    "diagonal recurrences, and nets with four Householder matrices on groups. Numbers for group tasks with other "
-    "generators are not shown either.",
+    "*Linear CDE* is BD-SLiCE (blocks of four) in the paper on SLiCE, and *linear CDE, low rank* is DPLR-SLiCE (rank "
+    "four). Our net of low rank has the transitions of the paper's equation, I + (sum_i u_i (D_i + U_i V_i^T)) / 40. "
+    "The published numbers come from the published code, which has I + (sum_i u_i D_i) / 40 + (sum_i u_i U_i) (sum_j "
+    "u_j V_j)^T / 40^2. This form is setting `structure` `low-rank-product`; it was not measured.",
+    "Published numbers of nets that we did not run are not shown. These nets are gated DeltaNet and gated "
+    "DeltaProduct, complex diagonal recurrences, and nets with four Householder matrices on groups. Numbers for group "
+    "tasks with other generators are not shown either.",
 )

@@ -1,4 +1,4 @@
-"""State tracking: word problems of 46 groups, over their generators and over all their elements."""
+"""State tracking: word problems of 46 groups. Symbols are the generators of a group, or all of its elements."""
 
 from collections.abc import Mapping
 
@@ -21,19 +21,19 @@ from lengthwise.tasks.base import make_task
 from lengthwise.tasks.regular.word_problem import WordProblem
 
 ALPHABETS: Mapping[str, str] = {"generators": "over generators", "elements": "over every element"}
-"""How parts of the page name the alphabets of a word problem."""
+"""The name of each alphabet of a word problem in the headings of the page."""
 
 MAX_ALPHABET = 120
-"""The largest order of a group whose elements are all symbols. The finite machine then has 1.7 million numbers."""
+"""The largest order of a group whose elements are all symbols. The finite machine then has 1.7 million parameters."""
 
 MACHINE, MACHINE_STEPS = "finite machine", 300
-"""The column of the net that is trained by Baum-Welch steps, and its number of steps."""
+"""The column of the net that is trained by Baum-Welch steps, and the number of these steps."""
 
 BASELINES = ("sLSTM", "Transformer", "DeltaProduct, 2", "PD-SSM", "SD-SSM")
 """The models of the leaderboard that are trained on some of these groups, each with its learning rate there."""
 
 COMPARED = ("S3", "Q8", "S4", "D30", "A4xZ5", "A5", "S5", "GL(3, 2)", "A6")
-"""The groups on which all models are trained, the finite machine with three seeds."""
+"""The groups on which all models are trained. The finite machine has three seeds on these groups."""
 
 
 def affine_group(prime: int, factor: int) -> Settings:
@@ -60,12 +60,12 @@ UNSOLVABLE: Mapping[str, Settings] = {
     **{name: {"group": name} for name in _NAMED_UNSOLVABLE},
     **UNSOLVABLE_LINEAR,
 }
-"""The groups that are not solvable: the settings of each group's word problem, under the group's name."""
+"""The settings of the word problem of each group that is not solvable, by the name of the group."""
 
 PUBLISHED: Mapping[tuple[str, str], str] = {("A5", "PD-SSM"): "100"}
 _PROTOCOL = (
-    "The paper on PD-SSM: percent. The net has one layer, and two of the group's elements are symbols. Trained at up "
-    "to 40 symbols, tested at 40-256. All other settings differ from ours."
+    "The paper on PD-SSM: in percent. The net has one layer, and two of the group's elements are symbols. Strings have "
+    "up to 40 symbols in training, and 40-256 in the test. All other settings differ from ours."
 )
 
 
@@ -84,34 +84,36 @@ def state_tracking(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="State tracking: word problems of groups",
         headline=(
-            "{cells[*][finite machine][level proved]} finite machines are proved right at every length, and "
-            "{cells[*][not finite machine][level proved]} other nets."
+            "Nets are trained on word problems of groups: {cells[*][finite machine][level proved]} finite machines, "
+            "and {cells[*][not finite machine][level proved]} other nets, are proved right at every length."
         ),
         about=(
-            f"The answer is the product of all symbols so far, in {len(groups)} groups of 2 to 360 elements; "
-            f"{len(UNSOLVABLE)} of these groups are not solvable.\n"
-            f"All models are trained on strings of up to 40 symbols with the answers to all prefixes; {len(COMPARED)} "
-            "groups have all six, over their generators."
+            "Symbols are elements of a group, and the answer is the product of all symbols so far. There are "
+            f"{len(groups)} groups of 2 to 360 elements, and {len(UNSOLVABLE)} of these groups are not solvable.\n"
+            "All models are trained on strings of up to 40 symbols with the answers to all prefixes. On the generators "
+            f"of {len(COMPARED)} groups, all six models are trained; elsewhere only the finite machine."
         ),
         notes=(
-            "The finite machine is a `block-linear-rnn` with as many states as the group has elements. It takes "
-            f"{MACHINE_STEPS} Baum-Welch steps (preset `likelihood`) on 64 strings of 39 and 40 symbols, which is "
+            "The finite machine is a `block-linear-rnn` with as many states as the group has elements. It is trained "
+            f"for {MACHINE_STEPS} Baum-Welch steps (preset `likelihood`) on 64 strings of 39 and 40 symbols, which is "
             f"{MACHINE_STEPS * 64 * 39.5 / 1e6:.1f} million symbols.",
             f"The other models have the settings, the learning rates and the schedule of the `leaderboard`: {STEPS:,} "
             f"steps on {BATCH_SIZE} strings of 1 to 40 symbols, about {STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} "
             "million symbols. Published nets have more layers, and read more than 100 times as many symbols.",
-            f"On these {len(COMPARED)} groups the finite machine has three seeds. All other cells have one seed. "
-            "Weights are final, and nothing is selected.",
+            "In the parts *nine groups*, the finite machine has three seeds. All other cells have one seed. Final "
+            "weights are measured, and nothing is selected.",
             "The generators of Z60 are 0 and 1, so a string of 40 symbols reaches no element above 40. Elements that "
-            "training does not show are not learned.",
-            "Refuted finite machines on other groups had one attempt with exactly as many states as elements. On A6 "
-            "and GL(3, 2), `within-a-minute/tasks` has more states and further attempts, and all nets are proved.",
-            f"Every element is a symbol in the groups of at most {MAX_ALPHABET} elements.",
-            "The paper on PD-SSM has a table over some elements of A_5 and S_5 as symbols, from last answers alone. "
-            "PD-SSM has 100 % with 2 to 12 elements of A_5 and with 4 and 8 of S_5, and 1.07 % with 32 of S_5. Gated "
-            "DeltaProduct has 97.9 % with 2 and 60.5 % with 12 elements of A_5, and 57.4 % with 8 of S_5.",
-            "F20 and F21 are the maps x -> ax + b modulo 5, and modulo 7 where a is 1, 2 or 4. Dn has 2n elements, and "
-            "Qn has n (dicyclic groups; Q8 is the quaternion group).",
+            "do not occur in training are not learned.",
+            "Finite machines that are refuted on other groups had one attempt, with exactly as many states as the "
+            "group has elements. On A6 and GL(3, 2), `within-a-minute/tasks` has more states and further attempts, "
+            "and all nets are proved.",
+            f"In the parts *over every element*, groups have at most {MAX_ALPHABET} elements.",
+            "The paper on PD-SSM has a table in which some elements of A_5 and S_5 are symbols, and training uses "
+            "last answers alone. PD-SSM has 100 % with 2 to 12 elements of A_5 and with 4 and 8 elements of S_5, and "
+            "1.07 % with 32 elements of S_5. Gated DeltaProduct has 97.9 % with 2 and 60.5 % with 12 elements of A_5, "
+            "and 57.4 % with 8 elements of S_5.",
+            "F20 is the group of maps x -> ax + b modulo 5, and F21 the group of such maps modulo 7 with a = 1, 2 or "
+            "4. Dn has 2n elements, and Qn has n elements (dicyclic groups; Q8 is the quaternion group).",
         ),
         cells=[
             cell
@@ -127,7 +129,7 @@ def state_tracking(scale: Scale = "small") -> Experiment:
 
 
 def _cells(alphabet: str, row: str, fields: Settings, scale: Scale) -> list[Cell]:
-    """Return the cells of a group over one of its alphabets; an empty list if the alphabet is too large."""
+    """Return the cells of a group with one of its alphabets, or an empty list if the alphabet is too large."""
     task = make_task("word-problem", **fields)
     assert isinstance(task, WordProblem)
     if alphabet == "elements":
