@@ -42,7 +42,7 @@ def test_published_numbers_are_of_cells_that_exist() -> None:
     assert len(columns) == len(ENTRANTS)
 
 
-TESTED = {None: "tested at 41-500", (51, 100): "tested at 51-100", (41, 256): "tested at 40-256"}
+TESTED = {None: "41-500 in the test", (51, 100): "51-100 in the test", (41, 256): "40-256 in the test"}
 """What a protocol says of its lengths, by those of ours that it has."""
 
 
@@ -61,7 +61,7 @@ def test_numbers_of_different_protocols_are_told_apart() -> None:
                 assert printed.protocol.startswith(others) == (row == "Arithmetic, = at the end")
     of_parity = PUBLISHED["Parity", "DeltaNet [-1, 1]"]
     assert [printed.window for printed in of_parity] == [(41, 256)] * 2
-    assert all("Trained at 3-40 symbols, tested at 40-256" in printed.protocol for printed in of_parity)
+    assert all("3-40 symbols in training, and 40-256 in the test" in printed.protocol for printed in of_parity)
 
 
 @pytest.mark.parametrize("name", ["leaderboard", "transformers/positions"])

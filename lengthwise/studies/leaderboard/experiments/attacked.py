@@ -1,4 +1,4 @@
-"""Attacks on the transformers that made no error on random strings: how many of them err on others."""
+"""Attacks on transformers that made no error on random strings: how many of them err on other strings."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,18 +42,21 @@ SEEDS: Mapping[str, Mapping[str, tuple[int, ...]]] = MappingProxyType(
         "Tomita 4": {"xl": (0, 1, 2)},
     }
 )
-"""Seeds by task and encoding of the nets of `transformers/positions` without an error at 41-500 in its records."""
+"""The seeds of the nets that made no error at lengths 41-500 in the records of `transformers/positions`.
+
+The keys are the task and the position encoding.
+"""
 
 SMOKE_SECONDS = 0.3
 """The budget of an attack at scale `smoke`, in CPU seconds."""
 
 
 class AttackedNet(NamedTuple):
-    """A net, by its task, position encoding and seed, the attack on it, and its certificate's level and reason.
+    """The task, position encoding and seed of a net, the result of its attack, and a summary of its certificate.
 
-    `bound` is the number of symbols up to which the net is right, at level bounded. `counterexample_length` is the
-    number of symbols of the certificate's counterexample, at level refuted. `certify` also reads random and structured
-    strings that are longer than the attack's strings.
+    At level bounded, `bound` is the number of symbols up to which the net is right. At level refuted,
+    `counterexample_length` is the number of symbols of the certificate's counterexample. `certify` also tries random
+    and structured strings that are longer than the strings of the attack. `reason` says why the level is not higher.
     """
 
     row: str
@@ -79,7 +82,7 @@ class Attacked(NamedTuple):
 
 @EXPERIMENTS.register("transformers/attacked")
 def attacked(scale: Scale = "small") -> Experiment:
-    """Attack the transformers of `transformers/positions` that made no error at 41-500, after training them again."""
+    """Train the transformers of `transformers/positions` that made no error at 41-500 again, and attack them."""
     experiment = positions(scale)
     cells = []
     for cell in experiment.cells:
@@ -119,14 +122,15 @@ def attacked(scale: Scale = "small") -> Experiment:
         about=(
             "The transformers of `transformers/positions` that made no error on random strings of 41 to 500 symbols "
             "are attacked with strings that random samples hardly ever contain.\n"
-            f"An attack takes {seconds:g} CPU seconds a net, and its strings have at most {DEFAULT_LENGTH} symbols.\n"
+            f"An attack takes {seconds:g} CPU seconds for each net, and tries strings of at most {DEFAULT_LENGTH} "
+            "symbols.\n"
             "The nets were trained on strings of at most 40 symbols."
         ),
         notes=(
-            "The records of `transformers/positions` show which nets made no error. Their weights were not recorded, "
-            "so they are trained again from the same specifications.",
-            "A net that withstands an attack is not proved to be right. The last table contains the reason of its "
-            "certificate against a higher level.",
+            "The records of `transformers/positions` show which nets made no error. The weights of these nets were "
+            "not recorded, so the nets are trained again from the same specifications.",
+            "A net that withstands an attack is not proved to be right. The table *Nets without a wrong string* "
+            "contains the reason why the certificate of such a net has no higher level.",
         ),
         cells=cells,
         # The other strings of the plan were measured for the page `transformers/positions`.

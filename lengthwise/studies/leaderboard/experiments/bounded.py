@@ -1,4 +1,4 @@
-"""Transformers of one and two layers that are proved right up to a length, or refuted."""
+"""Transformers with one or two layers that are proved right up to a length, or refuted."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs, with_certificates
@@ -10,7 +10,7 @@ _OCCURRENCES: dict[str, tuple[str, Settings]] = {
     "only c": ("regex", {"pattern": "c*", "alphabet": "abc"}),
     "all symbols equal": ("regex", {"pattern": "a*|b*"}),
 }
-"""Languages that one layer can recognize: the last symbol looks for symbols that occur anywhere."""
+"""Languages that one layer can recognize: the last position looks for symbols that occur anywhere in the string."""
 
 _ORDERS: dict[str, tuple[str, Settings]] = {
     "ab occurs": ("regex", {"pattern": "[ab]*ab[ab]*"}),
@@ -26,12 +26,12 @@ _ORDERS: dict[str, tuple[str, Settings]] = {
 _POSITIONS = ("none", "alibi", "t5")
 
 _OTHER_POSITIONS = ("kerple-log", "kerple-power", "fire", "rotary", "xl")
-"""The other encodings that have bounds, which are trained on Tomita 1 alone."""
+"""The other encodings for which bounds are implemented. They are trained on Tomita 1 alone."""
 
 
 @EXPERIMENTS.register("transformers/proved")
 def proved(scale: Scale = "small") -> Experiment:
-    """Train transformers of one and two layers by preset `bounded`, and certify each net."""
+    """Train transformers with one or two layers by preset `bounded`, and certify each net."""
     one, three, five = (ScaledSpecs(scale, seeds=range(count), model="transformer") for count in (1, 3, 5))
     learned = ("Tomita 1", "ab occurs")
     rows = [
@@ -46,24 +46,26 @@ def proved(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Transformers, proved right up to a length",
         headline=(
-            "{cells[*, 1 layer, *][*][level bounded]} nets of one layer and {cells[*, 2 layers, *][*][level bounded]} "
-            "of two layers are right on every string up to a length, and {cells[*][*][level refuted]} nets are refuted."
+            "Small transformers are proved right on every string up to a length: {cells[*, 1 layer, *][*][level "
+            "bounded]} nets with one layer and {cells[*, 2 layers, *][*][level bounded]} with two layers. "
+            "{cells[*][*][level refuted]} nets are refuted by a string with a wrong answer."
         ),
         about=(
-            "Each net is trained on strings of at most 40 symbols and certified: *bounded* names the length up to "
-            "which it is right on every string, *refuted* a string with a wrong answer.\n"
-            "Transformers of width 16 with one head, one or two layers, without positions or with ALiBi's or T5's. "
-            "On Tomita 1, also five other encodings.\n"
-            "Preset `bounded`, final weights, and no setting differs between tasks. Rows of languages that a net can "
-            "learn have five seeds (one layer) or three (two layers, and the other encodings). All other rows have one."
+            "The nets are trained with preset `bounded` on strings of at most 40 symbols, and their final weights are "
+            "certified. A certificate of level *bounded* contains the length up to which the net is right on every "
+            "string.\n"
+            "The nets have width 16, one head, and one or two layers. They have no position encoding, ALiBi or T5; on "
+            "Tomita 1, there are five more encodings.\n"
+            "No setting differs between tasks. Rows of languages that a net can learn have five seeds (one layer) or "
+            "three (two layers, and the five more encodings). All other rows have one seed."
         ),
         notes=(
-            "Training gives up if the loss does not fall for 400 steps, so nets that cannot learn a task end early. "
-            "Without positions, the answer of one layer depends on the last symbol and the number of each symbol "
-            "alone, so it cannot learn a language that depends on the order of symbols.",
-            "Optimizer, rates, noise and lengths were chosen by trials on Tomita 1, *no c*, *all symbols equal* and "
-            "*ab occurs*, with seed 0.",
-            "A bound is at most 4,096 symbols, because longer strings are not tried.",
+            "Training stops if the loss does not fall for 400 steps, so nets that cannot learn a task end early. "
+            "Without positions, the answer of one layer depends only on the last symbol and on the number of each "
+            "symbol. So such a net cannot learn a language that depends on the order of symbols.",
+            "Optimizer, learning rates, noise and lengths were chosen by trials on Tomita 1, *no c*, *all symbols "
+            "equal* and *ab occurs*, with seed 0.",
+            "A bound is at most 4,096 symbols, because certification does not try longer strings.",
         ),
         cells=[
             Cell(

@@ -1,4 +1,4 @@
-"""The page about attacks on transformers: how many err, on strings of which family, and each net's string."""
+"""The page about attacks on transformers: how many nets err, on strings of which family, and each net's string."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -13,7 +13,7 @@ from lengthwise.studies.leaderboard.experiments.attacked import Attacked, Attack
 
 @STUDY_PAGES.register("transformers/attacked")
 def attacked_page(study: Attacked, stem: str) -> StudyPage:
-    """Return the number of nets that err by task, the number by family, and a line for each net."""
+    """Return the page: the number of nets that err, by task and by family of strings, and a line for each net."""
     attacked = [net for net in study.nets if net.attack.is_refuted]
     wrong = [net for net in study.nets if net.errs]
     by_task = [_summary(row, [net for net in study.nets if net.row == row]) for row in _rows(study.nets)]
@@ -28,14 +28,16 @@ def attacked_page(study: Attacked, stem: str) -> StudyPage:
             "## Families that found the shortest string",
             markdown_table(["family", "nets"], by_family),
             "## Every net",
-            "*In `certify`*: the number of symbols of the string that `certify` found. It also reads random and "
-            "structured strings that are longer than the attack's strings.",
+            "*String*: a shortest string with a wrong answer that the attack found. *In `certify`*: the number of "
+            "symbols of the string with a wrong answer that `certify` found. The command `certify` also tries random "
+            "and structured strings that are longer than the strings of the attack.",
             markdown_table(header, [_line(net) for net in study.nets]),
             *_without_error([net for net in study.nets if not net.errs]),
         ],
         {},
         headline=(
-            f"{len(wrong)} of {len(study.nets)} transformers that made no error on random strings err on other strings."
+            f"{len(wrong)} of {len(study.nets)} transformers that made no error on random strings give a wrong answer "
+            "to another string."
         ),
     )
 

@@ -12,12 +12,12 @@ _TASKS: dict[str, tuple[str, Settings]] = {
     "D_3": ("bounded-dyck", {"depth": 3}),
     "Tomita 3": ("tomita", {"index": 3}),
 }
-"""The names and settings of the tasks. The slowest task begins first."""
+"""The names and settings of the tasks. The task with the longest training begins first."""
 
 
 @EXPERIMENTS.register("demo")
 def demo(scale: Scale = "small") -> Experiment:
-    """Train six tasks, one seed, until their nets are proved, and measure them up to length 100,000."""
+    """Train nets on six tasks until they are proved, and measure them up to length 100,000; one seed."""
     specs = ScaledSpecs(scale, seeds=(0,), model="block-linear-rnn", goal="proved")
     plan = EvaluationPlan(dense_strings=64)
     return Experiment(

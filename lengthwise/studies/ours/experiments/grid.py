@@ -1,4 +1,4 @@
-"""Dynamic programming by grid recurrences, trained on short strings."""
+"""Dynamic programming by grid recurrences that are trained on short strings."""
 
 from typing import NamedTuple
 
@@ -10,11 +10,11 @@ BUDGET = 300.0
 """The CPU seconds after which no further attempt begins."""
 
 MAX_LETTERS = 100
-"""The longest measured string, in letters; training uses up to 12."""
+"""The longest measured string, in letters. Training strings have up to 12 letters."""
 
 
 class _Problem(NamedTuple):
-    """A row: the task, its fields, the classes of messages, and published accuracies of looped transformers."""
+    """A row: the task, its fields, the number of classes of messages, and published entries of looped transformers."""
 
     row: str
     task: str
@@ -41,28 +41,29 @@ def _cell(scale: Scale, problem: _Problem) -> Cell:
 
 @EXPERIMENTS.register("grid/dynamic-programming")
 def dynamic_programming(scale: Scale = "small") -> Experiment:
-    """Train grid recurrences on longest common subsequence and Levenshtein distance, with certificates."""
+    """Train grid recurrences on the longest common subsequence and the Levenshtein distance, and certify them."""
     long = () if scale == "smoke" else ((20, 1_000), (40, 1_000), (60, 1_000), (MAX_LETTERS, 200))
     return Experiment(
         title="Dynamic programming, learned from final answers and proved",
         about=(
-            "One cell rule for the table of two strings is learned from final answers, until the net is *proved* right "
-            "at every length.\n"
-            "Training uses strings of up to 12 letters (Levenshtein: 14) of an alphabet of 4; preset `growing-grid`, "
-            "three seeds."
+            "Dynamic programming fills a table of two strings cell by cell. A grid recurrence learns the rule for one "
+            "cell from final answers, until it is *proved* right at every length.\n"
+            "Training uses strings of up to 12 letters (Levenshtein: 14) from an alphabet of 4, with preset "
+            "`growing-grid` and three seeds."
         ),
         notes=(
             "An attempt ends without a certificate if its loss stays high, or if the finite rule makes an error on a "
             "training string. If a certificate is below *proved*, another attempt follows. Such a restart uses more "
-            "information than the training strings contain. No attempt begins after 300 CPU seconds. *steps* counts "
-            "all attempts of a run, and *CPU s* includes their certificates.",
-            "*paper*: Xu and Sato (2024), Table 1, timestep encoding, by number of loops. Their looped transformers "
-            "are trained for 781,250 steps, and measured, on strings of 60 letters of an alphabet of 26. They have no "
-            "built-in table. The grid recurrence has the table built in, and learns only the rule of its cells. Their "
-            "edit distance has costs of 2 for an omitted or inserted letter, 3 for a replaced letter, and 1 at the "
-            "border. Here all costs are 1. LCS: the second string is up to 3 letters shorter.",
-            "Selection: sizes, rate and steps were chosen by whether training succeeded, also on these seeds. LCS has "
-            "4 classes of messages because one of two nets with 8 classes was not proved.",
+            "information than the training strings contain. No attempt begins after 300 CPU seconds. Column *steps* "
+            "counts the steps of all attempts of a run, and *CPU s* includes their certificates.",
+            "*paper*: Xu and Sato (2024), Table 1, with timestep encoding, by number of loops. Their looped "
+            "transformers are trained for 781,250 steps on strings of 60 letters from an alphabet of 26, and measured "
+            "on such strings. Looped transformers have no built-in table. The grid recurrence has the table built in, "
+            "and learns only the rule of its cells. The paper's edit distance has costs of 2 for an omitted or "
+            "inserted letter, 3 for a replaced letter, and 1 at the border. Here all costs are 1. In *LCS*, the "
+            "longest common subsequence, the second string is up to 3 letters shorter.",
+            "Selection: sizes, learning rate and steps were chosen by whether training succeeded, also on these "
+            "seeds. LCS has 4 classes of messages, because one of two nets with 8 classes was not proved.",
         ),
         cells=[_cell(scale, problem) for problem in _PROBLEMS],
         plan=EvaluationPlan(

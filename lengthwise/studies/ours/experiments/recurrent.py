@@ -1,4 +1,4 @@
-"""Ordinary recurrent networks that are trained to be provable."""
+"""Ordinary recurrent networks that are trained so that they can be proved right."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSpecs, with_certificates
@@ -14,20 +14,22 @@ _TASKS = {
 
 @EXPERIMENTS.register("recurrent/proved")
 def proved(scale: Scale = "small") -> Experiment:
-    """Train Elman networks by preset `contracting`, three seeds, with their certificates."""
+    """Train Elman networks on thirteen regular tasks by preset `contracting`, and certify them."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2), model="rnn")
     plan = EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 256)))
     return Experiment(
         title="Elman networks, proved right at every length",
         about=(
-            "Elman networks with torch's own cell are proved right at every length on some of these tasks; the table "
-            "of certificates shows which ones.\n"
-            "Preset `contracting`, three seeds, final weights; no seed, step or setting is selected for a task. A "
-            "certificate of level *proved* is about the float32 net itself."
+            "Elman networks with torch's own cell are trained on regular tasks, and proved right at every length on "
+            "some of them; the table of certificates shows which ones.\n"
+            "The nets are trained with preset `contracting` and three seeds, and their final weights are certified. No "
+            "seed, step or setting is selected for a task. A certificate of level *proved* is about the float32 net "
+            "itself."
         ),
         notes=(
-            "Training: 4,000 steps on the answers to all prefixes of strings of at most 40 symbols, with 32 units. "
-            "From step 1,200 on, a penalty limits how much an interval of states grows when the net reads a symbol.",
+            "The nets have 32 units, and are trained for 4,000 steps on the answers to all prefixes of strings of at "
+            "most 40 symbols. From step 1,200 on, a penalty limits how much an interval of states grows when the net "
+            "reads a symbol.",
         ),
         cells=[
             Cell(row, "", specs(task, {"task": fields}, preset="contracting")) for row, (task, fields) in _TASKS.items()
@@ -38,21 +40,22 @@ def proved(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("recurrent/bounded")
 def bounded(scale: Scale = "small") -> Experiment:
-    """Train recurrences of reflections on parity, five seeds, and prove them right up to some length."""
+    """Train recurrences of reflections on parity, and prove them right up to a length; five seeds."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4), model="block-linear-rnn")
     plan = EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 256)))
     return Experiment(
         title="Recurrences of reflections, proved right up to a length",
         about=(
-            "Recurrences of reflections preserve distances, so rounding errors add up; a certificate of level "
-            "*bounded* names the length up to which rounding cannot change an answer.\n"
-            "Each symbol has one 4 x 4 matrix, the identity or a reflection. Preset `reflecting`, five seeds, final "
-            "weights."
+            "Linear RNNs whose matrices are reflections are trained on parity, and proved right up to a length. "
+            "Reflections preserve distances, so rounding errors add up. A certificate of level *bounded* contains the "
+            "length up to which rounding cannot change an answer.\n"
+            "Each symbol has one 4 x 4 matrix, the identity or a reflection. The nets are trained with preset "
+            "`reflecting` and five seeds, and their final weights are certified."
         ),
         notes=(
-            "Training: 2,000 steps on the answers to all prefixes of strings of at most 40 symbols. If both symbols "
-            "are reflections, each pair of symbols turns the state a little, because two planes are never quite at "
-            "right angles.",
+            "The nets are trained for 2,000 steps on the answers to all prefixes of strings of at most 40 symbols. If "
+            "the matrices of both symbols are reflections, each pair of symbols turns the state a little, because the "
+            "two planes of reflection are never exactly at right angles.",
         ),
         cells=[Cell("Parity", "", specs("parity", {}, preset="reflecting"))],
         plan=with_certificates(plan, scale),
