@@ -1,4 +1,4 @@
-"""The contract of a benchmark, and the reader of published tables."""
+"""The contract of a benchmark, and a function that reads published tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,17 +23,17 @@ MakeExperiment = Callable[[Sequence[Entrant], Scale], Experiment]
 
 
 class Benchmark(NamedTuple):
-    """A protocol by which models are measured.
+    """A protocol for training and measuring models.
 
     - `title`, `source`, `bibtex`: the name of the benchmark, a reference to its paper, and BibTeX entries.
     - `protocol`: sentences about the published protocol, and about the differences of ours.
-    - `experiment`: the name in `EXPERIMENTS` of the experiment with our own models, under which results are recorded.
+    - `experiment`: the name of the experiment with our own models, under which results are recorded.
     - `entrants`: our own models.
     - `make`: a function that returns the experiment of any models. Its rows are the tasks, its columns the models.
     - `published`: published entries for rows of the experiment. Their models need not be among ours.
     - `published_part`: the part of the experiment, if it has several, that the published protocol belongs to.
     - `score`: the score of a cell, which is the `"mean"` over its runs or the `"best"` run.
-    - `rates`: a function that returns the search for the models' learning rates; None if the protocol sets the rates.
+    - `rates`: a function that returns the search for learning rates of models; None if the protocol sets them.
     """
 
     title: str
@@ -52,11 +52,11 @@ class Benchmark(NamedTuple):
 BENCHMARKS: Registry[Callable[[], Benchmark]] = Registry("benchmark", "lengthwise.studies.benchmarks.experiments")
 
 COLUMNS = ("finite machine, likelihood", "RegularGPT", "block-diagonal", "LSTM", "Transformer")
-"""The models of the leaderboard that are our entrants in other benchmarks, with their learning rates there."""
+"""The columns of the leaderboard whose models, with their learning rates, are our entrants in other benchmarks."""
 
 
 def entrants_of(columns: Sequence[str] = COLUMNS) -> tuple[Entrant, ...]:
-    """Return the models of the leaderboard that have these columns there, in this order."""
+    """Return the models of these columns of the leaderboard, in this order."""
     by_column = {entrant.column: entrant for entrant in ENTRANTS}
     return tuple(by_column[column] for column in columns)
 
@@ -65,8 +65,7 @@ class _Table(Description):
     """The keys of a file with a published table.
 
     `window` contains the first and the last tested length, in symbols. `citation` is the key of the paper's BibTeX
-    entry. Each model has one entry for each row; an empty
-    entry means that no number was published.
+    entry. Each model has one entry for each row. An empty entry means that no number was published.
     """
 
     source: Annotated[str, Field(min_length=1)]
@@ -105,12 +104,15 @@ def read_published(path: Path) -> Published:
 
 
 def published_table(name: str) -> Published:
-    """Return the published table in a file of this package."""
+    """Return a published table of this package, by the name of its file without the suffix."""
     return read_published(_PUBLISHED / f"{name}.toml")
 
 
 def references(*keys: str) -> str:
-    """Return the BibTeX entries of papers in the package's list; an unknown key is a KeyError.
+    """Return the BibTeX entries of papers in the package's list.
+
+    Raises:
+        KeyError: the list has no entry with one of the keys.
 
     Example:
         >>> print(references("merrill2024illusion").splitlines()[1])
@@ -131,9 +133,9 @@ def protocol_specs(
 ) -> tuple[RunSpec, ...]:
     """Return the runs of a model on a task: AdamW at the model's learning rate, with the protocol's settings `train`.
 
-    Unless `train` differs, all legal lengths are equally frequent. A model without a rate learns by its likelihood,
-    with the leaderboard's number of steps and lengths, which `likelihood` may change. `train` contains the steps of the
-    scale, and `supervision`.
+    `train` contains the steps of the scale and `supervision`. Unless `train` sets other lengths, all legal lengths are
+    equally frequent. A model without a learning rate is trained by maximum likelihood, with the number of steps and the
+    lengths of the leaderboard, which `likelihood` may change.
     """
     model: Settings = {"task": language.fields, "model": entrant.settings}
     # `ScaledSpecs` rejects scale `paper`, whose steps `train` already contains.

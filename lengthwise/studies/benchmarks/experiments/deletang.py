@@ -42,8 +42,8 @@ STEPS = {"smoke": (1_000, 64), "small": (1_000, 64), "paper": (1_000_000, 128)}
 """The seeds, the learning rates, and the number of steps with the batch size, at each scale."""
 
 _CLAIMED = (
-    "Delétang et al.: percent; the best of 10 seeds and 3 learning rates. Trained at up to 40 symbols, tested at "
-    "41-500."
+    "Delétang et al.: the best of 10 seeds and 3 learning rates, in percent. Strings have up to 40 symbols in "
+    "training, and 41-500 in the test."
 )
 
 _CITATION = "deletang2023neural"
@@ -55,15 +55,15 @@ PUBLISHED: Published = {
 }
 
 PROTOCOL = (
-    "Published: a million steps of 128 strings with lengths uniform in 1-40; the mean over the lengths 41-500, of the "
-    "best of 30 runs (10 seeds, 3 learning rates). Transformers read in both directions. Published "
-    "entries are shown for five tasks only.",
-    f"Ours: also the best run. At scale `small`, {len(SEEDS['small'])} seeds, the rates "
+    "The published protocol: nets are trained for a million steps of 128 strings, with lengths uniform in 1-40. The "
+    "score is the mean accuracy over lengths 41-500 of the best of 30 runs (10 seeds, 3 learning rates). Transformers "
+    "read in both directions. Published entries are shown for five tasks only.",
+    f"Our protocol also scores the best run. Scale `small` has {len(SEEDS['small'])} seeds, the learning rates "
     f"{', '.join(f'{rate:g}' for rate in RATES['small'])}, and {STEPS['small'][0]:,} steps of {STEPS['small'][1]} "
-    "strings. At scale `paper`, the published number of seeds and steps; the rates are ours. Models are causal, and "
-    "every ninth length is measured.",
-    "The finite machine by likelihood has no rate, so it has one run per seed, with its own lengths and steps.",
-    "The score of a string with several answers is the accuracy of one of them, drawn uniformly.",
+    "strings. Scale `paper` has the published number of seeds and steps, with our learning rates. Models are causal, "
+    "and every ninth length is measured.",
+    "*Finite machine, likelihood* has no learning rate, so it has one run for each seed, with other lengths and steps.",
+    "If a string has several answers, one of them is drawn uniformly and scored.",
 )
 
 
@@ -72,7 +72,10 @@ def deletang_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment
     plan = EvaluationPlan(dense_every=EVERY, dense_strings=64, long=((40, 256),), structured=(), certificate=True)
     return Experiment(
         title="Benchmark: fifteen tasks of the Chomsky hierarchy",
-        about="Four tasks are regular, four are deterministic context-free, and seven are context-sensitive.",
+        about=(
+            "Nets are trained on the fifteen tasks of Delétang et al. (2023): four are regular, four are deterministic "
+            "context-free, and seven are context-sensitive."
+        ),
         notes=PROTOCOL,
         cells=[
             Cell(row, entrant.column, _specs(entrant, row, scale), printed=PUBLISHED.get((row, entrant.column), ()))

@@ -15,21 +15,25 @@ ROWS = tuple(Language(problem, "flare", {"problem": problem}) for problem in PRO
 STEPS, BATCH_SIZE = 4_000, 64
 
 PROTOCOL = (
-    "Published: 10,000 strings of 0-40 symbols, half of them in the language. About half of the others are edits of a "
-    "string in the language. The test has 5,010 strings of 0-500 symbols. Nets have five layers and about 64,000 "
-    "weights, with ten draws of learning rate and batch size, and up to three losses. The score for inductive bias is "
-    "the mean test accuracy over ten runs, for the best loss. No published entries are "
-    "shown, because the tables of the paper were not available.",
-    "Ours: only the loss of recognition, at the last symbol. New strings of 1-40 symbols are drawn for each of "
-    f"{STEPS:,} steps of {BATCH_SIZE} strings, and the strings outside the language are our near misses. Tests have "
-    "1-500 symbols. Each model has three seeds and final weights. Models have the sizes and learning rates of the "
-    "leaderboard.",
-    "Our nets do not answer the empty string. In the published test it is about one string in 500.",
+    "The published protocol: the training set has 10,000 strings of 0-40 symbols, half of them in the language. About "
+    "half of the other strings are edits of a string in the language. The test has 5,010 strings of 0-500 symbols. "
+    "Nets have five layers and about 64,000 weights, with ten draws of learning rate and batch size, and up to three "
+    "losses. The score for inductive bias is the mean test accuracy over ten runs, for the best loss. No published "
+    "entries are shown, because the tables of the paper were not available.",
+    "Our protocol has only the loss of recognition, at the last symbol. New strings of 1-40 symbols are drawn for "
+    f"each of {STEPS:,} steps of {BATCH_SIZE} strings, and most strings outside the language are near misses. Test "
+    "strings have 1-500 symbols. Each model has three seeds, and final weights are measured. Models have the sizes "
+    "and learning rates of the leaderboard.",
+    "Our nets do not answer the empty string. In the published test, about one string in 500 is empty.",
 )
 
 
 def flare_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
-    """Return the experiment of these models; scale `paper` is rejected."""
+    """Return the experiment of these models.
+
+    Raises:
+        ValueError: the scale is `paper`.
+    """
     check_is_not_paper(scale, "the paper's nets train on one fixed set until a validation set stops them")
     train: Settings = {
         "steps": STEPS,
@@ -39,7 +43,10 @@ def flare_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     plan = EvaluationPlan(dense=(1, 500), dense_strings=10, long=((10_000, 16),), certificate=True)
     return Experiment(
         title="Benchmark: the regular languages of FLaRe",
-        about="Each net learns which strings of up to 40 symbols are in a language, and is tested at up to 500.",
+        about=(
+            "Nets are trained to recognize regular languages on strings of up to 40 symbols, and tested on up to 500 "
+            "symbols."
+        ),
         notes=PROTOCOL,
         cells=[
             Cell(language.row, entrant.column, protocol_specs(entrant, language, train, SEEDS, scale))

@@ -13,9 +13,9 @@ def leaderboard() -> Benchmark:
         source="The package's own protocol; published entries are from Chi et al., Grazzi et al. and Terzić et al.",
         bibtex=references("chi2023transformer", "grazzi2025unlocking", "terzic2025structured"),
         protocol=(
-            f"{study.STEPS:,} steps of {study.BATCH_SIZE} strings of 1 to 40 symbols, short ones first; measured at "
-            "41-500 symbols. The mean over three seeds, final weights. Published entries have other budgets, and most "
-            "are the best of several checkpoints, rates or seeds.",
+            f"{study.STEPS:,} steps of {study.BATCH_SIZE} strings of 1 to 40 symbols, with short lengths first, and "
+            "measurements at 41-500 symbols. Scores are means over three seeds, for final weights. Published entries "
+            "have other budgets, and most are the best of several checkpoints, learning rates or seeds.",
         ),
         experiment="leaderboard",
         entrants=study.ENTRANTS,

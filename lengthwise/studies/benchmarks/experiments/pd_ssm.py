@@ -1,4 +1,4 @@
-"""The four tasks of the paper on PD-SSM, whose protocol is from the paper on SLiCE."""
+"""The four tasks of the paper on PD-SSM, with a protocol that comes from the paper on SLiCE."""
 
 from collections.abc import Sequence
 
@@ -31,13 +31,14 @@ STEPS = {"small": (4_000, 64), "smoke": (4_000, 64), "paper": (100_001, 256)}
 PUBLISHED = published_table("pd_ssm")
 
 PROTOCOL = (
-    "Published: trained on final answers at 3-40 symbols with all lengths equally frequent, tested at 40-256; the mean "
-    "over 5 seeds. The published runs take 100,001 steps of 256 strings, and the best of several checkpoints, chosen "
-    "by its accuracy at 40-256 symbols.",
-    "Ours: the same lengths, answers and number of seeds, but final weights, not weights chosen by a test. At "
-    f"scale `small`, runs take {STEPS['small'][0]:,} steps of {STEPS['small'][1]} strings, and at scale `paper` the "
-    "published number. Models have the sizes and learning rates of the leaderboard.",
-    "The finite machine by likelihood has its own lengths, 1 to 20 symbols, and 880 steps of 128 strings.",
+    "The published protocol: nets are trained on final answers of strings of 3-40 symbols, with all lengths equally "
+    "frequent, and tested at 40-256 symbols. Scores are means over 5 seeds. A run is trained for 100,001 steps of 256 "
+    "strings. The best of several checkpoints is chosen by its accuracy at 40-256 symbols.",
+    "Our protocol has the same lengths, answers and number of seeds. But it measures final weights, not weights that "
+    f"a test has chosen. At scale `small`, runs are trained for {STEPS['small'][0]:,} steps of {STEPS['small'][1]} "
+    "strings, and at scale `paper` for the published number. Models have the sizes and learning rates of the "
+    "leaderboard.",
+    "*Finite machine, likelihood* is trained on other lengths, 1 to 20 symbols, for 880 steps of 128 strings.",
 )
 
 
@@ -53,7 +54,10 @@ def pd_ssm_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     plan = EvaluationPlan(dense=(41, 256), dense_strings=64, long=((10_000, 16),), certificate=True)
     return Experiment(
         title="Benchmark: the four tasks of the paper on PD-SSM",
-        about="Each net learns from final answers at up to 40 symbols, and is tested at up to 256.",
+        about=(
+            "Nets are trained on cycle navigation, even pairs, arithmetic and parity, on final answers of strings of "
+            "up to 40 symbols, and tested on up to 256 symbols."
+        ),
         notes=PROTOCOL,
         cells=[
             Cell(

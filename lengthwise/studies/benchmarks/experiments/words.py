@@ -13,7 +13,7 @@ GROUPS = ("A5", "A4xZ5", "Z60")
 """The groups of the paper, each of 60 elements: not solvable, solvable, and commutative."""
 
 LENGTHS = {"smoke": (2, 20), "small": (2, 5, 10, 15, 20), "paper": tuple(range(2, 21))}
-"""The lengths k at each scale, in symbols. The source has all lengths of scale `paper`."""
+"""The lengths k at each scale, in symbols. Scale `paper` has the lengths of the source."""
 
 STEPS, BATCH_SIZE = 4_000, 64
 
@@ -21,12 +21,14 @@ DEPTHS = (1, 2, 4)
 """The numbers of layers of the transformers."""
 
 PROTOCOL = (
-    "Published: for each length k = 2 ... 20, a net is trained and validated on strings of k elements, with the "
-    "answers to all prefixes; 80 % of the strings are for training. The question is how many layers it takes for an "
-    "accuracy of 0.99 on validation strings. The paper answers this in figures, so no published numbers are shown.",
-    f"Ours: strings of k elements are drawn again for each of {STEPS:,} steps of {BATCH_SIZE} strings, so for "
-    "k = 2, training shows most strings of the test. The score is the mean accuracy over all prefixes of up to k "
-    "symbols, final weights, three seeds. Scale `small` has five lengths, and scale `paper` all 19, with equal steps.",
+    "The published protocol: for each length k = 2 ... 20, a net is trained and validated on strings of k elements, "
+    "with the answers to all prefixes. Training uses 80 % of the strings. The question is how many layers a net needs "
+    "for an accuracy of 0.99 on validation strings. The paper answers this in figures, so no published numbers are "
+    "shown.",
+    f"Our protocol draws new strings of k elements for each of {STEPS:,} steps of {BATCH_SIZE} strings. So for k = 2, "
+    "most strings of the test occur in training. The score is the mean accuracy over all prefixes of up to k symbols, "
+    "for final weights and three seeds. Scale `small` has five lengths, and scale `paper` has all 19, with equal "
+    "steps.",
     "A certificate is about strings of every length, not only of k symbols.",
 )
 
@@ -37,7 +39,10 @@ def words_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     smoke_plan = SMOKE_PLAN.model_copy(update={"dense": plan.dense, "certificate": True})
     return Experiment(
         title="Benchmark: word problems over all elements of a group",
-        about="The answer is the product of all symbols so far, in three groups of 60 elements.",
+        about=(
+            "Nets are trained on word problems of three groups of 60 elements: each symbol is an element, and the "
+            "answer is the product of all symbols so far."
+        ),
         notes=PROTOCOL,
         cells=[
             Cell(

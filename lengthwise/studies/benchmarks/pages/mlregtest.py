@@ -11,15 +11,16 @@ from lengthwise.studies.benchmarks.experiments.mlregtest import TESTS, LearnedLa
 
 @STUDY_PAGES.register("bench/mlregtest")
 def mlregtest_page(study: LearnedLanguages, stem: str) -> StudyPage:
-    """Return a line for each number of training strings, then for each class, and all languages."""
+    """Return the page: a line for each number of training strings, then for each class, and all languages."""
     results = study.results
     by_size = {size: [one for one in results if one.size == size] for size in {one.size: None for one in results}}
     classes = {(one.language_class, one.size): None for one in results}
     header = ["languages", *TESTS, "machine is right", "confirmed", "proved", "mean CPU s"]
     sections = [
         markdown_table(["strings", *header], [[f"{size:,}", *_line(part)] for size, part in by_size.items()]),
-        "*machine is right* counts machines that decide every nonempty string as the language does. *confirmed* counts "
-        "machines that held-out training strings confirm. *proved* counts nets that are proved to be their machine.",
+        "*Machine is right* counts learned machines that accept exactly the nonempty strings of the language. "
+        "*Confirmed* counts machines that held-out training strings confirm. *Proved* counts nets that are proved to "
+        "answer every string like their machine.",
         "## Classes",
         markdown_table(
             ["class", "strings", *header],
@@ -29,12 +30,12 @@ def mlregtest_page(study: LearnedLanguages, stem: str) -> StudyPage:
             ],
         ),
         "## Protocol",
-        "Languages are drawn from all 16 classes. Training and test sets are drawn from their automata by the protocol "
-        "of MLRegTest (van der Poel et al., JMLR 25(283), 2024). Strings have 20-29 symbols in Train, TestSR and "
-        "TestSA, and 31-50 in TestLR and TestLA. Half of them are in the language. TestSA and TestLA have pairs that "
-        "differ by one symbol. `lengthwise.tasks.given.mlregtest_sampler` describes the differences. Dev is not used. "
-        f"No further attempt begins after {study.budget:g} CPU seconds. No averages of the paper's nets are "
-        "shown, because they were not available.",
+        "Languages are drawn from all 16 classes. Training and test sets are drawn from their automata by the "
+        "protocol of MLRegTest (van der Poel et al., JMLR 25(283), 2024). Strings have 20-29 symbols in Train, TestSR "
+        "and TestSA, and 31-50 in TestLR and TestLA. Half of them are in the language. TestSA and TestLA have pairs "
+        "of strings that differ by one symbol. `lengthwise.tasks.given.mlregtest_sampler` describes the differences "
+        f"from this protocol. The set Dev is not used. No further attempt begins after {study.budget:g} CPU seconds. "
+        "No averages of the paper's nets are shown, because they were not available.",
         folded("Every language", [markdown_table(_DETAILS, [_detail(one) for one in results])]),
     ]
     return StudyPage(sections, {})
