@@ -1,6 +1,6 @@
 """Machines learned from examples: how often `learn` finds the right machine, with and without wrong labels.
 
-This study has no recorded runs, because `learn` searches among small nets.
+This study has no recorded runs, because `learn` trains its own small nets.
 """
 
 import time
@@ -28,7 +28,7 @@ CLASSES = ("no", "yes")
 
 
 class Size(NamedTuple):
-    """The size of the study: languages, examples and shares of wrong labels; `budget` is in CPU seconds a language."""
+    """The size of the study: languages, examples, shares of wrong labels, and CPU seconds for each language."""
 
     languages: int = 20
     tomita: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7)
@@ -44,8 +44,9 @@ SMOKE_SIZE = Size(languages=1, tomita=(), examples=200, longest=10, wrong=(0.05,
 class Recovery(NamedTuple):
     """The result for one language: whether `learn` and RPNI recovered its machine from the same examples.
 
-    Two machines count as the same if they agree on every string that is not empty. `seconds` are CPU seconds,
-    certificate included. RPNI's machine is None if AALpy is not installed.
+    Two machines count as the same if they agree on every nonempty string. `seconds` is the CPU time of `learn`,
+    including the certificate. The results of RPNI, `merged_recovered` and `merged_states`, are None if AALpy is not
+    installed.
     """
 
     name: str
@@ -71,7 +72,7 @@ class Recoveries(NamedTuple):
 def random_machine(num_states: int, seed: int) -> Transducer:
     """Draw a minimal machine of two symbols and two answers, uniformly among machines with this number of states.
 
-    Each answer has more than three in ten of the states.
+    More than three in ten states have each answer.
 
     Example:
         >>> random_machine(5, 0).num_states
@@ -87,7 +88,7 @@ def random_machine(num_states: int, seed: int) -> Transducer:
 
 
 def examples_of(machine: Transducer, size: Size, seed: int, share_wrong: float = 0.0) -> Pairs:
-    """Draw uniform strings of uniform lengths with their labels, and flip a share of the labels."""
+    """Draw uniform strings of uniform lengths with their labels; flip each label with probability `share_wrong`."""
     chance = np.random.default_rng(seed)
     strings = chance.integers(len(machine.symbols), size=(size.examples, size.longest))
     lengths = chance.integers(1, size.longest + 1, size=size.examples)
@@ -99,7 +100,10 @@ def examples_of(machine: Transducer, size: Size, seed: int, share_wrong: float =
 
 
 def examples_of_language(task: RecognitionTask, size: Size, seed: int) -> Pairs:
-    """Draw a recognition task's strings: members, near misses and others, of uniform legal lengths."""
+    """Draw strings of a recognition task, with lengths uniform among legal lengths.
+
+    The task draws strings in the language, near misses and other strings.
+    """
     generator = generator_for(seed, "examples")
     legal = [length for length in range(1, size.longest + 1) if task.is_legal_length(length)]
     lengths = torch.randint(len(legal), (size.examples,), generator=generator)
@@ -112,7 +116,7 @@ def examples_of_language(task: RecognitionTask, size: Size, seed: int) -> Pairs:
 
 
 def recoveries(size: Size) -> Iterator[Recovery]:
-    """Yield a recovery of each language: Tomita's with right labels, random machines with right and wrong labels."""
+    """Yield the result for each of Tomita's languages with right labels, then for each random machine and share."""
     for index in size.tomita:
         task = make_task("tomita", index=index)
         assert isinstance(task, RecognitionTask)
@@ -145,22 +149,22 @@ def _recovery(name: str, machine: Transducer, pairs: Pairs, share_wrong: float, 
 
 
 def same_machine(one: Transducer, other: Transducer) -> bool:
-    """Return True if two machines over the same symbols agree on all strings that are not empty."""
+    """Return True if two machines over the same symbols agree on all nonempty strings."""
     return one.minimize_nonempty().to_json() == other.minimize_nonempty().to_json()
 
 
 @EXPERIMENTS.register("learning/wrong-labels")
 def wrong_labels(scale: Scale = "small") -> Experiment:
-    """Recover machines from examples: Tomita's languages, and random machines with 0 to 10 % of the labels wrong."""
+    """Recover machines from examples: Tomita's languages, and random machines with 0 to 10 % wrong labels."""
     check_is_not_paper(scale)
     size = Size() if scale == "small" else SMOKE_SIZE
     return Experiment(
         title="Machines behind examples, some of them labeled wrongly",
         about=(
-            "The table shows how often `lengthwise learn` finds the machine that labeled the strings, if some labels "
-            "are wrong.\n"
-            "It gets nothing but labeled strings. The baseline is RPNI, which merges states and treats every label as "
-            "right."
+            "The table shows how often `lengthwise learn` finds the machine that labeled the strings, with up to 10 % "
+            "wrong labels.\n"
+            "The command gets only the labeled strings. The baseline is RPNI, which merges states and treats every "
+            "label as right."
         ),
         study=lambda root: Recoveries(size, list(recoveries(size))),
     )

@@ -1,4 +1,4 @@
-"""State merging by description length next to RPNI and EDSM, on random machines and protocols with wrong labels.
+"""State merging by description length, compared with RPNI and EDSM on random machines and protocols.
 
 This study has no recorded runs. The search of `learn` gets all examples. Their labels are the answers of a known
 machine, and some labels are wrong.
@@ -32,15 +32,15 @@ TRACE_LENGTHS = (10, 60)
 SHARE_REJECTED = 0.15
 NUM_FRESH = 2_000
 MAX_TRANSITIONS = 100
-"""The largest number of states times symbols of a random machine, so that each transition has about 30 labels."""
+"""The largest number of transitions (states times symbols) of a random machine, so that each has about 30 labels."""
 
 BASELINES = ("RPNI", "EDSM")
 BASELINE_SECONDS = 5.0
-"""The CPU seconds after which a baseline is stopped; EDSM takes minutes if labels are wrong."""
+"""The CPU seconds after which a baseline is stopped, because EDSM takes minutes if labels are wrong."""
 
 
 class Size(NamedTuple):
-    """The size of the study: machines of each kind, examples and shares of wrong labels; `budget` is in CPU seconds."""
+    """The size of the study: machines of each kind, examples, shares of wrong labels, and CPU seconds of a search."""
 
     machines: int = 60
     protocols: int = 10
@@ -56,7 +56,7 @@ SMOKE_SIZE = Size(machines=1, protocols=0, traced=1, examples=300, traces=30, wr
 
 
 class LearnedBy(NamedTuple):
-    """The machine of a learner: its states (None if stopped), verdict, errors on fresh strings, and CPU seconds."""
+    """The result of a learner: states of its machine (None if stopped), verdict, wrong fresh strings, CPU seconds."""
 
     learner: str
     num_states: int | None
@@ -66,7 +66,7 @@ class LearnedBy(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The machines that all learners found for one target."""
+    """The results of all learners for one target machine and one share of wrong labels."""
 
     kind: Kind
     number: int
@@ -103,7 +103,7 @@ def drawn_machine(seed: int) -> Transducer:
 
 
 def drawn_protocol(seed: int) -> Transducer:
-    """Draw a protocol of 5 to 12 states and 6 to 12 tokens: each state allows 2 to 4 tokens, and others are errors.
+    """Draw a protocol of 5 to 12 states and 6 to 12 tokens. Each state allows 2 to 4 tokens; other tokens are errors.
 
     The answer is yes as long as no token was an error. So if a trace is accepted, all of its prefixes are accepted.
     """
@@ -128,7 +128,7 @@ def drawn_strings(machine: Transducer, count: int, seed: int, longest: int = LON
 
 
 def drawn_traces(protocol: Transducer, count: int, seed: int) -> list[np.ndarray]:
-    """Draw traces of a protocol. A share of the traces has one error, followed by uniform tokens."""
+    """Draw traces of a protocol. In a share of the traces, an error occurs, and uniform tokens follow it."""
     chance = np.random.default_rng([seed, 10])
     table = protocol.semiautomaton.table
     (sink,) = np.flatnonzero(protocol.outputs == 0).tolist()
@@ -160,7 +160,7 @@ def labeled(machine: Transducer, strings: list[np.ndarray], share: float, seed: 
 def outcomes(size: Size, root: Path) -> list[Outcome]:
     """Return the outcome of each machine at each share of wrong labels.
 
-    At full size this takes hours, so each outcome is saved in the folder of runs, and a stopped study goes on there.
+    At full size this takes hours. So each outcome is saved in the folder of runs, and a stopped study continues there.
     """
     saved = root / "state-merging" / f"{hashlib.sha256(repr(size).encode()).hexdigest()[:10]}.json"
     complete = _OUTCOMES.validate_json(saved.read_bytes()) if saved.exists() else []
@@ -193,7 +193,7 @@ def _drawn(kind: Kind, number: int, size: Size) -> tuple[Transducer, list[np.nda
 def _outcome(kind: Kind, number: int, share: float, size: Size) -> Outcome:
     machine, strings, fresh = _drawn(kind, number, size)
     examples = labeled(machine, strings, share, number, prefixes=kind.endswith("each symbol"))
-    # Symbols that no example has are not known to a learner.
+    # A learner does not know symbols that occur in no example.
     known = [machine.symbols.index(symbol) for symbol in examples.symbols]
     target = Transducer(
         Semiautomaton(machine.semiautomaton.table[:, known], examples.symbols), machine.start, machine.outputs
@@ -250,8 +250,8 @@ def _experiment(title: str, scale: Scale, small: Size) -> Experiment:
     return Experiment(
         title=title,
         about=(
-            "The examples are strings labeled by a known machine, with some wrong labels.\n"
-            "RPNI and EDSM (AALpy) get the same examples. They treat every label as right."
+            "The examples are strings that are labeled by a known machine, the target, with some wrong labels.\n"
+            "The baselines RPNI and EDSM (AALpy) get the same examples, and treat every label as right."
         ),
         study=lambda root: Outcomes(size, outcomes(size, root)),
     )
@@ -259,11 +259,11 @@ def _experiment(title: str, scale: Scale, small: Size) -> Experiment:
 
 @EXPERIMENTS.register("learning/state-merging")
 def state_merging(scale: Scale = "small") -> Experiment:
-    """Learn five random machines and two protocols from 3,000 examples, with 0 and with 5 % wrong labels."""
+    """Learn a few random machines and protocols from examples with 0 and 5 % wrong labels, by three learners."""
     return _experiment("State merging by description length, next to RPNI and EDSM", scale, SMALL_SIZE)
 
 
 @EXPERIMENTS.register("learning/state-merging-70")
 def state_merging_70(scale: Scale = "small") -> Experiment:
-    """Learn sixty random machines and ten protocols from 3,000 examples, 0 to 10 % wrong labels: hours on one core."""
+    """Learn 70 random machines and protocols from examples with 0 to 10 % wrong labels; takes hours on one core."""
     return _experiment("State merging on 70 machines, next to RPNI and EDSM", scale, Size())

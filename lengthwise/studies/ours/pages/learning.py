@@ -1,4 +1,4 @@
-"""The page about machines learned from examples: how many are right, next to RPNI."""
+"""The page about machines learned from examples: how many are right, compared with RPNI."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -17,7 +17,7 @@ LEARNERS = ("lengthwise learn", "RPNI")
 
 @STUDY_PAGES.register("learning/wrong-labels")
 def learning_page(study: Recoveries, stem: str) -> StudyPage:
-    """Return a line for Tomita's languages and for each share of wrong labels, then all languages and the chart."""
+    """Return the page: a line for Tomita's languages and each share of wrong labels, all languages, and a chart."""
     size, recoveries = study.size, study.recoveries
     header = ["languages", "wrong labels", "recovered", "proved", "CPU s", "models", "RPNI", "RPNI's states"]
     sections = [
@@ -29,10 +29,11 @@ def learning_page(study: Recoveries, stem: str) -> StudyPage:
                     "recovered",
                     "languages whose machine was recovered: both machines give every nonempty string the same answer",
                 ),
-                ("proved", "nets of these languages that are proved to be that machine at every length"),
-                ("CPU s", "CPU seconds for a language on one core, certificate included: median / maximum"),
-                ("models", "number of trained nets, the median"),
-                ("RPNI", "languages whose machine RPNI (AALpy) recovered from all of these examples"),
+                ("proved", "nets of these languages that are proved to answer like this machine at every length"),
+                ("CPU s", "CPU seconds for a language on one core, including the certificate: median / maximum"),
+                ("models", "the median number of trained nets"),
+                ("RPNI", "languages whose machine RPNI (AALpy) recovered from all examples"),
+                ("RPNI's states", "the number of states of the machine that RPNI found"),
             ]
         ),
         "## Protocol",
@@ -43,7 +44,7 @@ def learning_page(study: Recoveries, stem: str) -> StudyPage:
 
 
 def _groups(recoveries: Sequence[Recovery]) -> list[list[Recovery]]:
-    """Group named languages, then random ones by their share of wrong labels."""
+    """Return the named languages as one group, then a group of random machines for each share of wrong labels."""
     keys = dict.fromkeys((one.name.split()[0], one.share_wrong) for one in recoveries)
     return [[one for one in recoveries if (one.name.split()[0], one.share_wrong) == key] for key in keys]
 
@@ -73,16 +74,17 @@ def _states(group: Sequence[Recovery]) -> str:
 
 def _protocol(size: Size) -> str:
     return (
-        f"Each language has {size.examples:,} strings of 1 to {size.longest} symbols with one label each, or fewer "
-        "strings if short strings occur twice. If copies of a short string have several labels, the most frequent "
-        "label counts. For Tomita's languages, the task draws the strings: strings in the language, near misses and "
-        "other strings. Random machines have two symbols and two answers. Transitions and answers are drawn uniformly "
-        "until all states are needed and at least three in ten states give each answer. The strings are uniform, with "
+        f"For each language, {size.examples:,} strings of 1 to {size.longest} symbols are drawn, with one label each. "
+        "Strings that are drawn more than once count as one example, with the most frequent label. For Tomita's "
+        "languages, the task draws the strings: strings in the language, near misses and other strings. Random "
+        "machines have two symbols and two answers. Transitions and answers are drawn uniformly until the machine is "
+        "minimal, and more than three in ten states give each answer. Strings of random machines are uniform, with "
         "uniform lengths, and each label is wrong with the probability in the table.\n"
         "\n"
         f"The longest {_whole(SHARE_OF_LONGEST)} of the examples and {_whole(SHARE_AT_RANDOM)} of the other examples "
-        f"are held out: training and the search, whose budget is {size.budget:.0f} CPU seconds, never use them. RPNI "
-        "gets all examples. There is one seed, and the recipe was chosen by trials on some of these machines."
+        f"are held out: training and the search never use them. The budget of the search is {size.budget:.0f} CPU "
+        "seconds. RPNI gets all examples. There is one seed, and the recipe was chosen by trials on some of these "
+        "machines."
     )
 
 

@@ -1,4 +1,4 @@
-"""The page about state merging by description length: how many machines are exact, next to RPNI and EDSM."""
+"""The page about state merging by description length: exact machines, compared with RPNI and EDSM."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from lengthwise.studies.ours.experiments.state_merging import (
 @STUDY_PAGES.register("learning/state-merging")
 @STUDY_PAGES.register("learning/state-merging-70")
 def merging_page(study: Outcomes, stem: str) -> StudyPage:
-    """Return a line for each kind of machine, share of wrong labels and learner, then every machine."""
+    """Return the page: a line for each kind of machine, share of wrong labels and learner, then every machine."""
     header = ["examples", "wrong labels", "learner", "exact", "indistinguishable", "shorter", "wrong on fresh", "CPU s"]
     lines = [line for group in _groups(study.outcomes) for line in _lines(group)]
     details = ["target", "wrong labels", "states", "symbols", "learned by", "learned", *BASELINES]
@@ -35,13 +35,13 @@ def merging_page(study: Outcomes, stem: str) -> StudyPage:
                 [
                     (
                         "exact",
-                        "machines that give the right answer to every string whose transitions in the target are all "
-                        "taken by examples. The product of the two machines decides this for all such strings",
+                        "machines that give the right answer to every string that uses only transitions of the target "
+                        "that examples also use. The product of the two machines decides this for all such strings",
                     ),
                     (
                         "indistinguishable",
-                        "other machines that answer every example as the target does, and whose description is not "
-                        "longer: no example favors the target",
+                        "other machines that answer every example like the target, and whose description is not "
+                        "longer. So no example favors the target",
                     ),
                     (
                         "shorter",
@@ -51,8 +51,8 @@ def merging_page(study: Outcomes, stem: str) -> StudyPage:
                     ("wrong on fresh", "wrong answers to 2,000 fresh strings with right labels: median / maximum"),
                     (
                         "CPU s",
-                        "CPU seconds on one core: median / maximum. The time of `learn` is the time of the search, "
-                        "without held-out baselines and certificate",
+                        "CPU seconds on one core: median / maximum. The time of `learn` is the time of its search, "
+                        "without the held-out baselines and the certificate",
                     ),
                 ]
             ),
@@ -66,7 +66,7 @@ def merging_page(study: Outcomes, stem: str) -> StudyPage:
 
 
 def _headline(outcomes: Sequence[Outcome]) -> str:
-    """Return how often each learner finds the target, with at most 5 % wrong labels."""
+    """Return sentences on how often each learner finds the target."""
     verdicts = [Counter(one.learners[number].verdict for one in outcomes) for number in range(1 + len(BASELINES))]
     undecided = verdicts[0]["indistinguishable"] + verdicts[0]["shorter"]
     others = " and ".join(f"{name} in {counts['exact']}" for name, counts in zip(BASELINES, verdicts[1:], strict=True))
@@ -112,21 +112,22 @@ def _percent(share: float) -> str:
 
 def _protocol(size: Size) -> str:
     return (
-        "Random machines have 5 to 30 states and 2 to 12 symbols, both drawn uniformly, with at most "
-        f"{MAX_TRANSITIONS} states times symbols. Larger machines have too few labels for each transition. There are "
-        f"two answers, and at least three in ten states give each answer. There are {size.examples:,} uniform strings "
-        f"of 1 to {LONGEST} symbols with one label each, or {size.traces} such strings with a label for each symbol. "
-        "Fresh strings have up to twice that length.\n"
+        "Random machines have 5 to 30 states and 2 to 12 symbols, both drawn uniformly. The number of states times the "
+        f"number of symbols is at most {MAX_TRANSITIONS}, because larger machines have too few labels for each "
+        "transition. There are two answers, and more than three in ten states give each answer. The examples are "
+        f"{size.examples:,} uniform strings of 1 to {LONGEST} symbols with one label each, or {size.traces} such "
+        "strings with a label for each symbol. Fresh strings have up to twice this length.\n"
         "\n"
-        "Protocols have 5 to 12 states, 6 to 12 tokens, and a state for errors. Each state allows 2 to 4 tokens. There "
-        f"are {size.examples:,} traces of {TRACE_LENGTHS[0]} to {TRACE_LENGTHS[1]} tokens with one label each. In "
-        f"{_percent(SHARE_REJECTED)} of the traces, an error occurs at a uniformly drawn position, and uniformly drawn "
-        "tokens follow it.\n"
+        "Protocols have 5 to 12 states, 6 to 12 tokens, and a state for errors. Each state allows 2 to 4 tokens. The "
+        f"examples are {size.examples:,} traces of {TRACE_LENGTHS[0]} to {TRACE_LENGTHS[1]} tokens with one label "
+        f"each. In {_percent(SHARE_REJECTED)} of the traces, an error occurs at a uniformly drawn position, and "
+        "uniformly drawn tokens follow it.\n"
         "\n"
-        "Each label is wrong with the probability in the table. All examples are given to each learner, and repeated "
-        f"strings once. The budget of the search is {size.budget:.0f} CPU seconds. RPNI and EDSM are stopped after "
-        f"{BASELINE_SECONDS:.0f} CPU seconds; if their machine lacks a transition, it gives the most frequent answer "
-        "from then on. One seed. Settings were chosen by trials on machines of the same distributions."
+        "Each label is wrong with the probability in the table. Each learner gets all examples, and a repeated string "
+        f"only once. The budget of the search is {size.budget:.0f} CPU seconds. RPNI and EDSM are stopped after "
+        f"{BASELINE_SECONDS:.0f} CPU seconds. If their machine lacks a transition, it gives the most frequent answer "
+        "from this symbol on. There is one seed. Settings were chosen by trials on machines from the same "
+        "distributions."
     )
 
 
