@@ -320,17 +320,18 @@ def _page(costs: list[Cost], rate: float, where: dict[str, str]) -> str:
     size = costs[0].size
     parts = [
         "# Speed of language models",
-        "The table compares training steps of RegularGPT with and without a dense mask, and of our transformer and "
-        "nanoGPT's.",
+        "The table compares the CPU times of training steps of language models: RegularGPT with and without a dense "
+        "mask, and our transformer and nanoGPT's.",
         markdown_table(header, rows),
-        f"Entries are CPU times of a training step at T={size.length}, V={size.vocab_size:,}. RegularGPT has "
-        f"C={size.chunk_size} and K={size.thickness}; the same net with a dense mask has torch's attention and a [T, "
-        f"T] mask. Our transformer of {size.thickness} layers is compared with a plain GPT-2 like nanoGPT. Before "
-        "the measurement, each pair's logits and gradients were checked to be equal. There is one torch thread. The "
-        "nets of a pair took turns, and times are minima over their steps. *MB*: memory that a forward and a backward "
-        "pass add to a fresh process. *Share of the bound*: a lower bound on the time of a step, divided by the "
-        "measured time. The lower bound counts the products with weight matrices alone, at the rate of a large "
-        f"product, {rate / 1e9:.0f} GFLOP/s.",
+        f"Entries are CPU times of a training step on windows of T={size.length} tokens with V={size.vocab_size:,} "
+        "different tokens; D is the width, H the number of heads, and B the batch size. RegularGPT has chunk size "
+        f"C={size.chunk_size} and K={size.thickness} layers for each level. *The same, a dense mask*: the same net "
+        f"with torch's attention and a [T, T] mask. Our transformer of {size.thickness} layers is compared with a "
+        "plain GPT-2 like nanoGPT. Before the measurement, each pair's logits and gradients were checked to be equal. "
+        "There is one torch thread. The nets of a pair took turns, and times are minima over their steps. *MB*: "
+        "memory that a forward and a backward pass add to a fresh process. *Share of the bound*: a lower bound on the "
+        "time of a step, divided by the measured time. The lower bound counts the products with weight matrices "
+        f"alone, at the rate of a large product, {rate / 1e9:.0f} GFLOP/s.",
         "```console\npython benchmarks/language_model.py --save\n```",
         "## Aims\n\n" + markdown_table(["aim", "D", "measured", "met"], _aims(costs)),
         "*Recomputed*: activations after attention are not kept for the gradient but computed again (`activations`).",

@@ -176,18 +176,18 @@ def _page(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], floa
     header = ["", *(f"{variant}, CPU ms" for variant in VARIANTS), "timestep / code", "timestep / control"]
     parts = [
         "# Speed of looped transformers",
-        "The table compares training steps of three nets: the looped transformer with timestep encoding, the same "
-        "without it, and the plain loop.",
+        "The table compares the CPU times of training steps of three nets: the looped transformer with timestep "
+        "encoding, the same net without this encoding, and the plain loop.",
         markdown_table(header, rows),
         f"Entries are CPU times of a training step on edit distances with R={NUM_LOOPS} and one torch thread. They are "
         "medians of 15 steps; the variants took turns. *code* is the plain loop: its norm has a gain of its own, and "
         "its activation is a GELU instead of a SiLU. *control* lacks *timestep*'s encoding of the loop's index, and "
         "the parameters that turn it into gains and gates.",
         "```console\npython benchmarks/looped.py --save\n```",
-        "The next table has the memory that one step adds to the peak of a process, for "
-        f"D={MEMORY_SIZE.d_model}, {MEMORY_SIZE.batch_size} pairs of {MEMORY_SIZE.length} letters, and segments of ten "
-        "loops. *Gives back*: with MALLOC_MMAP_THRESHOLD_=65536, so that the peak is the memory in use. *Default*: the "
-        "heap as glibc keeps it, with holes.",
+        "The next table has the memory that one step adds to the peak memory of a process, for "
+        f"D={MEMORY_SIZE.d_model}, {MEMORY_SIZE.batch_size} pairs of {MEMORY_SIZE.length} letters, and segments of "
+        "ten loops. *Gives back*: freed memory returns to the system (MALLOC_MMAP_THRESHOLD_=65536), so the peak is "
+        "the memory in use. *Default*: glibc's heap, which keeps holes.",
         markdown_table(["allocator", "R=5, kept, MB", "R=100, recomputed, MB"], memory),
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], aims),
         provenance(where),

@@ -171,10 +171,10 @@ def page(measurements: list[Measurement], where: dict[str, str]) -> str:
         "A `MachineModel`, which answers by table look-up, reads at least "
         f"{minimum / 1e6:,.0f} million symbols a second for the final answer.",
         markdown_table(header, map(cells, measurements)),
-        "*Tree machine*: it merges level by level like RegularGPT with C=2, with the elements of the task's monoid as "
-        "prototypes (A_5: 60). *Transducer*: it has the states of the task's machine (A_5: 60). *x definition*: the "
-        "speed-up over the short definitions in NumPy. *x net*: the speed-up over an untrained RegularGPT of default "
-        "size. Both speed-ups are measured on a 64th of the symbols.",
+        "*Tree machine*: a machine that merges level by level like RegularGPT with C=2; its prototypes are the "
+        "elements of the task's monoid (A_5: 60). *Transducer*: a machine with the states of the task's machine (A_5: "
+        "60). *x definition*: how many times faster than the short definitions in NumPy. *x net*: how many times "
+        "faster than an untrained RegularGPT of default size. Both numbers are measured on a 64th of the symbols.",
         "```console\npython benchmarks/machine_model.py --save\n```",
         "Times are CPU time on one core with one torch thread, for the fastest of five calls in one process. Before "
         f"the measurement, all answers were checked against the definitions'. Final answers read {MAXIMUM:,} symbols. "

@@ -172,8 +172,9 @@ def save(measurements: Sequence[Measurement]) -> list[Path]:
         "# Speed of recurrences of other papers\n",
         *_headline(ratios),
         markdown_table(["model", *(f"T = {length}" for length in lengths)], rows) + "\n",
-        "Entries are CPU milliseconds of a training step, forward and backward, and in brackets the ratio to torch's "
-        f"GRU: batch {first.batch}, D = {first.width}, one thread.\n",
+        "Entries are CPU milliseconds of a training step (forward and backward), with the ratio to torch's GRU in "
+        f"brackets. A batch has {first.batch} strings of T symbols, the width is D = {first.width}, and there is one "
+        "thread.\n",
         f"The alphabet has {NUM_SYMBOLS} symbols. In the lowest layer, some values depend on the current symbol alone. "
         "DeltaNet and Mamba without a convolution, mLSTM, PD-SSM and linear CDEs compute these values once for each "
         "symbol of the alphabet. The GRU and the other models compute them at every position.\n",
@@ -212,13 +213,13 @@ def _next_to_public(
     return "\n\n".join(
         [
             "## Next to public implementations",
-            "The packages come from the Python package index and run on a CPU. A package's layer has the sizes of "
-            "ours, is placed between the same embedding and read-out, and is measured in the same run. Some parameters "
-            "differ, so this compares costs, not answers.",
+            "The packages come from the Python package index and run on a CPU. The layer of a package has the same "
+            "sizes as our layer, and the same embedding and read-out. Both are measured in the same run. Some "
+            "parameters differ, so the table compares costs, not answers.",
             *([public] if rows else []),
             *([f"Not installed, and so not measured: {', '.join(missing)}."] if missing else []),
-            "The aim is to be no slower than such a package. Models without a package should take at most "
-            f"{MAX_RATIO} times as long as torch's GRU. These models miss the aim:\n\n"
+            "The aim is that our models are not slower than such a package. Models without a package should take at "
+            f"most {MAX_RATIO} times as long as torch's GRU. These models miss the aim:\n\n"
             + "\n".join(f"- {missed}" for missed in [*_slower(rows), *above] or ["none"])
             + "\n",
         ]

@@ -133,11 +133,13 @@ def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
     absent = sorted({work.distribution for work in WORKS if not is_installed(work)})
     parts = [
         "# Speed next to other packages",
-        "The table compares CPU times of tasks that other packages also do, at the largest size measured, on one core.",
+        "The table compares the CPU times of this package and of other packages for the same tasks, at the largest "
+        "measured size, on one core.",
         markdown_table(["work", "peer", "size", "theirs, ms", "ours, ms", "theirs / ours", "growth"], rows),
-        "Both packages took turns, in one process with one thread. Their results were compared first. *Theirs / ours*: "
-        "the median ratio over turns, and in brackets the smallest and the largest; above 1, this package is faster. "
-        "*Growth*: the exponent with which time grows with the size, theirs / ours.",
+        "*Ours* is this package, and *theirs* the other package (column *peer*). Both packages took turns, in one "
+        "process with one thread. Their results were compared first. *Theirs / ours*: the median ratio over turns, "
+        "with the smallest and the largest ratio in brackets. Above 1, this package is faster. *Growth*: the exponent "
+        "with which the time grows with the size, for the other package / for this package.",
         *([f"Not installed, so not measured: {', '.join(absent)}."] if absent else []),
         "```console\nmake peers\n```",
         "## Below the aim\n\n" + ("\n".join(missed) or "No row."),

@@ -53,14 +53,16 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         _headline(measurements),
         "## A layer that reads token ids",
         _by_length(measurements, "layer", PUBLISHED),
-        "The layer is the paper's with 5 symbols: two linear maps make A_t and two make v_t. *Tables*: A_t and v_t are "
-        "made once for each symbol. All other forms make them for every position, as the published code does. The "
-        "published code's times on another core are in brackets; its loop indexes a tensor by time, so the cost of its "
-        "gradient is quadratic in the length.",
-        "Times are medians of the CPU time of forward and backward together, all in one run on one core and one "
-        "thread. Before the measurement, states and gradients of all forms were checked to be equal. There are 8 "
-        "blocks of 8 x 8 and a batch of 128, unless noted. *The paper's scan* is our implementation of appendix A.2 of "
-        "Fan et al. (2024), with autograd's gradient, as in its code; *loop, autograd* is our definition.",
+        "The layer is the layer of Fan et al. (2024), with states h_t = A_t h_(t-1) + v_t and 5 symbols: two linear "
+        "maps compute A_t, and two compute v_t. *Tables*: A_t and v_t are computed once for each symbol of the "
+        "alphabet. All other forms compute them for every position, as the published code does. The published code's "
+        "times on another core are in brackets; its loop indexes a tensor by time, so the cost of its gradient is "
+        "quadratic in the length.",
+        "Times are medians of the CPU time of the forward and backward pass together. All times are from one run, on "
+        "one core and one thread. Before the measurement, states and gradients of all forms were checked to be equal. "
+        "There are 8 blocks of 8 x 8 and a batch of 128, unless noted. *The paper's scan* is our implementation of "
+        "appendix A.2 of Fan et al. (2024), with autograd's gradient, as in its code; *loop, autograd* is our "
+        "definition.",
         "```console\npython benchmarks/recurrence.py --save\n```",
         "## The recurrence alone\n\nA_t and v_t are given for every position. Gradients are taken with respect to "
         "both and to the first state.",
@@ -69,11 +71,11 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         "T=40, and its states at T=500. In brackets are the paper's times on a Quadro RTX 8000. They are for an "
         "*instance*, which the paper does not define (and for blocks of 1 x 1, it does not give the length either).",
         _section_4_5(measurements),
-        "The paper's order is reversed here. On the paper's GPU the scan trains faster than the sequential form, and "
-        "reads blocks of 1 x 1 faster. On this core and at this batch each form of the scan takes longer than the "
-        "sequential form. Exceptions are a batch of 1, and blocks of 1 x 1 in small batches (see *The rule*). The "
-        "batch already fills the core's vector units. The paper's claim is about another device, so these numbers do "
-        "not decide it.",
+        "The order of the two forms is the reverse of the paper's. On the paper's GPU, the scan trains faster than "
+        "the sequential form, and reads blocks of 1 x 1 faster. On this core and with this batch size, each form of "
+        "the scan takes longer than the sequential form. Exceptions are a batch of one string, and blocks of 1 x 1 in "
+        "small batches (see *The rule*). The reason is that the batch already fills the core's vector units. The "
+        "paper's claim is about another device, so these numbers do not decide it.",
         "## Cost against the block dimension\n\nThe entries are for the recurrence alone, "
         + _dimension_text(measurements)
         + " Section 3.4 of the paper counts b^3 h log T for h blocks of b x b, so b^2 log T at a fixed width: an "
@@ -87,8 +89,10 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         + "; ".join(f"{form} {megabytes:,.0f} MB" for form, megabytes in memory.items())
         + ".",
         f"## Long strings\n\n![Cost against length](recurrence-speed.svg)\n\nBatch 8. {_slopes(measurements)}",
-        "## The rule\n\n`recurrence` takes the form marked as chosen (`fastest_form`): chunks for strings of at least "
-        "64 symbols if a step is small, otherwise the sequential form.",
+        "## The rule\n\n"
+        "The function `recurrence` uses the form in column *chosen* (`fastest_form`): chunks for strings of at least "
+        "64 symbols if a step is small, otherwise the sequential form. *X fastest*: the time of the chosen form, "
+        "divided by the time of the fastest form.",
         _rule(measurements),
         "With a few symbols, a table multiplies all states by the matrices of all symbols at once, and selects the "
         "results. With many symbols, it gathers the matrices of a step.",
@@ -99,13 +103,15 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
 
 
 def _headline(measurements: Sequence[Any]) -> str:
-    """Section 4.5 of the paper on this core, for its blocks of 8 x 8."""
+    """Return sentences on section 4.5 of the paper, measured on this core with blocks of 8 x 8."""
     times = {(m.what, m.form): m.milliseconds for m in measurements if (m.blocks, m.width) == (8, 8)}
     training, test = (times[what, "the paper's scan"] / times[what, "sequential"] for what in ("training", "test"))
     return (
-        f"On this core, the paper's scan takes {training:.1f} times as long as the sequential form to train at T=40, "
-        f"and {test:.1f} times as long to answer at T=500.\n\n- On the paper's GPU it takes 0.6 and 1.0 times as long. "
-        "This page neither confirms nor refutes section 4.5 of the paper, which is about another device."
+        "The parallel scan of Fan et al. (2024) is compared with a sequential form of the same linear recurrence. On "
+        f"this core, the scan takes {training:.1f} times as long to train on T=40 symbols, and {test:.1f} times as "
+        "long to answer at T=500.\n\n"
+        "- On the paper's GPU, it takes 0.6 and 1.0 times as long. This page neither confirms nor refutes section 4.5 "
+        "of the paper, which is about another device."
     )
 
 

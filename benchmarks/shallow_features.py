@@ -85,16 +85,15 @@ def page(scores: list[Score]) -> str:
     details = [(row, feature, sampling, percent(accuracy)) for row, sampling, feature, accuracy in scores]
     parts = [
         "# What shallow features score on recognition tasks",
-        "A net that has not learned a language can still answer most of its strings by a shallow feature.\n"
-        "\n"
-        "- On the strings of Chi et al. (2023), one simple feature answers almost all strings of five rows of the "
-        "paper's Table 1. In these rows, only a higher score shows that a language was learned.\n"
-        "- On near misses the same features score less, except for three languages. Tomita 1, 2 and 7 are so simple "
-        "that a feature still answers 99 % or more.",
+        "A net that has not learned a language can still answer most of its strings by a shallow feature.\n\n"
+        "- On the strings of Chi et al. (2023), one simple feature is enough to answer almost all strings in five "
+        "rows of the paper's Table 1. In these rows, only a higher score shows that a net has learned the language.\n"
+        "- If most strings outside the language are near misses, the same features score less, except for three "
+        "languages. Tomita 1, 2 and 7 are so simple that one feature is still right on 99 % or more.",
         markdown_table(header, lines),
-        "Entries are the score of the best feature below, and its name. The paper's entries are max / mean over the "
-        "same lengths, 51-100. That table does not contain Tomita 1, 2 and 7. The number of runs decides Tomita 1 and "
-        "2, and nearly decides Tomita 7 (0*1*0*1*).",
+        "Entries are the score of the best feature, and its name; all features are listed below. The paper's entries "
+        "are maximum / mean over the same lengths, 51-100. That table does not contain Tomita 1, 2 and 7. The number "
+        "of runs decides Tomita 1 and 2, and nearly decides Tomita 7 (0*1*0*1*).",
         "```console\npython benchmarks/shallow_features.py --save\n```",
         f"For each length and each value of a feature, the most frequent answer is counted on {NUM_COUNTED:,} strings "
         f"and given to {NUM_COUNTED:,} other strings. A logistic regression is fitted to the same strings. Scores are "

@@ -109,20 +109,25 @@ def _page(
     by_shape = {(m.form, m.width, m.length): m.milliseconds for m in steps if m.what == "training step"}
     parts = [
         "# Speed of RegularGPT",
-        "The tables compare forms of RegularGPT, which have the same values and gradients, in CPU time.",
+        "The tables compare the CPU times of four implementations of RegularGPT, and of two whole training loops.",
         "![Cost of a training step against length](speed.svg)",
         *[_table(what, steps) for what in ("training step", "forward")],
-        "Times are CPU time on one core and one torch thread, everything in one run, for parity with C=2, one layer "
-        "and batch 128. *Training step*: forward, backward and AdamW on final answers. *Preset fast* is a step of the "
-        "training loop as users run it, with data, pads, noise, Muon and the moving average; *bare* leaves out pads "
-        "and noise. *Plain dense mask* is torch's own attention with a full mask, on the string padded to a power of "
-        "two.",
+        "All times are CPU times from one run, on one core and one torch thread. The task is parity. RegularGPT has "
+        "chunk size C=2 and one layer for each level, and a batch has 128 strings. The first four forms compute the "
+        "same values and gradients. *Training step*: forward, backward and AdamW on final answers. *Preset fast* is a "
+        "step of the training loop as users run it, with data, pads, noise, Muon and the moving average; *bare* "
+        "leaves out pads and noise. *Plain dense mask* is torch's own attention with a full mask, on the string "
+        "padded to a power of two.",
         "```console\nmake benchmark\n```",
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(by_shape, evaluations, data)),
         f"Limits in ms and s were set on a core on which the plain dense mask takes {DENSE_MASK_MS} ms at T=40, D=64; "
-        f"this core took {by_shape['plain dense mask', 64, 40]:,.0f}. Data are slow if few edits of a string leave its "
-        "language (Tomita 4: no `000`), because edits are tried again until one does.",
+        f"this core took {by_shape['plain dense mask', 64, 40]:,.0f}. Data are drawn slowly if few edits of a string "
+        "in the language lead out of the language, because edits are then repeated until one does. An example is "
+        "Tomita 4, whose strings do not contain `000`.",
         "\n".join(["## Whole evaluations\n", *(f"- {name}: {value:.2f}" for name, value in evaluations.items())]),
+        "*One-pass*: 512 random strings are read once, and their prefixes count as strings of the other lengths. "
+        "*Independent*: each length has its own strings. Times are in seconds (s). The last item is the largest "
+        "memory of the process up to this point.",
         "\n".join(
             [
                 "## A batch of data, 128 strings of 40 symbols\n",

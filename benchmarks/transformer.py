@@ -203,7 +203,8 @@ def _page(costs: dict[Size, dict[str, tuple[float, float]]], where: dict[str, st
     aim = f"a step of at most {AIM} times that of torch's encoder, T={first.length} (slowest: {slowest})"
     parts = [
         "# Speed of transformers, by position encoding",
-        "The table compares training steps of transformers by position encoding, next to torch's own encoder.",
+        "The table compares the CPU times of training steps of transformers with different position encodings, and of "
+        "torch's own encoder.",
         markdown_table(header, rows),
         f"Entries are CPU times of a training step with {first.num_layers} layers, D={first.d_model}, "
         f"{first.num_heads} heads and one torch thread. They are medians of 15 steps; the nets took turns. *Ratio*: "
@@ -211,8 +212,8 @@ def _page(costs: dict[Size, dict[str, tuple[float, float]]], where: dict[str, st
         "with the same embeddings and read-out as our nets. Before the measurement, our net without positions was "
         "checked to have the same values and gradients as this net.",
         "```console\npython benchmarks/transformer.py --save\n```",
-        "On long strings, biases with learned numbers cost more, because torch computes their gradients from all T² "
-        "scores of every string. ALiBi learns no numbers.",
+        "On long strings, biases with learned parameters cost more, because torch computes their gradients from all "
+        "T² scores of every string. ALiBi has no learned parameters.",
         "## Aims\n\n"
         + markdown_table(["aim", "measured", "met"], [[aim, f"{worst:.2f}", "yes" if worst <= AIM else "no"]]),
         provenance(where),
