@@ -42,7 +42,9 @@ def test_the_headline_of_figure_5_has_correlations_and_the_gap() -> None:
     pairs = [(0.4, 0.3), (0.5, 0.4), (0.6, 0.5), (0.7, 0.6), (0.8, 0.5)]
     points = [TrainTest("4 problems", "timestep", 2 + seed, seed, *pair, 4) for seed, pair in enumerate(pairs)]
     stated = figure_5_page(points, "figure").headline
-    assert re.search(r"have a correlation of 0\.832 for timestep \(95 % interval -0\.\d+ to 0\.9\d, 5 runs\)\.", stated)
+    assert re.search(
+        r"have a correlation of 0\.832 in 5 runs of \*timestep\* \(95 % interval -0\.\d+ to 0\.9\d\)\.", stated
+    )
     assert "accuracy is 10 to 30 points higher" in stated
     assert figure_5_page(POINTS, "figure").headline == "", "too few runs for an interval"
 
@@ -117,8 +119,8 @@ def test_moduli_of_a_net_stand_in_a_line_each() -> None:
     assert "| net | accuracy | modulus | t = 0.5 | t = 1 |" in text
     assert "| timestep, trained | 75.00 % | contextual | 1.000 | 2.000 |" in text
     stated = moduli_page(study, "moduli").headline.replace("\N{NO-BREAK SPACE}", " ")
-    assert "At distance 1, contextual moduli" in stated
-    assert "2.000 (timestep, right on 75.00 % of strings)" in stated
+    assert "embeddings of other symbols change by distance 1" in stated
+    assert "2.000 (timestep, with an accuracy of 75.00 %)" in stated
     (panel,) = moduli_panels(study)
     assert [v["change"] for v in panel.data.values if v["modulus"] == "token"] == [0.25, 0.5]
 

@@ -41,7 +41,10 @@ def test_the_page_counts_wrong_nets_by_family_and_writes_powers() -> None:
     )
     page = attacked_page(Attacked(nets, 5.0), "stem")
     text = "\n".join(page.sections)
-    assert page.headline == "2 of 4 transformers that made no error on random strings err on other strings."
+    assert (
+        page.headline
+        == "2 of 4 transformers that made no error on random strings give a wrong answer to another string."
+    )
     assert "`a^112 b`" in text
     assert "| runs x^n w | 1 of 4 |" in text
     assert "| Even Pairs | 4 | 2 | 1 | 113-113 | 4.0 |" in text

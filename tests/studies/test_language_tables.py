@@ -63,13 +63,13 @@ def test_without_a_text_both_what_is_missing_and_what_runs_take_is_said(name: st
     folders = ["--runs", str(tmp_path / "runs"), "--pages", str(tmp_path / "pages")]
     assert exit_code("reproduce", name, "--scale", "paper", *folders) == 2
     message = " ".join(capsys.readouterr().err.split())
-    assert re.search(r"LENGTHWISE_TEXT: expected .* use scale smoke\. These are \d+ nets.* GPU .* --device", message)
+    assert re.search(r"LENGTHWISE_TEXT: expected .* use scale smoke\. This trains \d+ nets.* GPU .* --device", message)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_is_no_text_is_named(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("LENGTHWISE_TEXT", str(tmp_path))
-    with pytest.raises(ValueError, match=rf"^LENGTHWISE_TEXT: .* got {tmp_path} without train\.txt; name another"):
+    with pytest.raises(ValueError, match=rf"^LENGTHWISE_TEXT: .* got {tmp_path} without train\.txt; give another"):
         EXPERIMENTS["regular-gpt/table-3"]("small")
 
 
