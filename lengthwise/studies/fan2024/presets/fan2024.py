@@ -7,10 +7,10 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, TORCH_ADAM, Preset
 
 @PRESETS.register("fan2024")
 class Fan2024(Preset):
-    """Linear RNNs as in the code of Fan et al. (2024): Adam at a constant rate for 40,000 steps on all prefixes.
+    """Linear RNNs as in the code of Fan et al. (2024): 40,000 steps of Adam at a constant learning rate.
 
-    The rate is the code's rate for sum(5). For equal-ends and arithmetic the code has 2e-4. For arithmetic it also has
-    a weight decay of 1e-4 and three layers.
+    The answers to all prefixes are supervised. The learning rate is the code's rate for sum(5). For equal-ends and
+    arithmetic, the code has 2e-4. For arithmetic, it also has a weight decay of 1e-4 and three layers.
 
     Source: Fan et al., "Advancing regular language reasoning in linear recurrent neural networks" (NAACL 2024), code.
     Differs from the source: the source's baselines come from other code, with settings that it does not give. Here all
