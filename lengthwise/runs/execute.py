@@ -50,8 +50,8 @@ def execute(
     The result of a finished run is returned as is if its plan covers this plan. Otherwise the run is measured again,
     and the new result replaces the old result. A run that another process works on raises a `RunHeld`, a ValueError.
 
-    A run with a goal (`RunSpec.goal`) makes attempts until one of them reaches the goal (`_train_to_goal`). A run that
-    ended because its budget was spent continues if it gets a larger budget.
+    A run with a goal (`RunSpec.goal`) makes attempts until one reaches the goal. A run that has spent its budget
+    continues if it gets a larger budget.
 
     `stop_requested` is called between steps. If it returns True, a checkpoint is saved and `Interrupted` is raised (see
     `lengthwise.runs.signals`). A loss that is not finite raises `Diverged` and leaves the last good checkpoint.

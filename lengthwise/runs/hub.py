@@ -72,8 +72,7 @@ def save_hub(
     write its text to ``certificate.json``.
 
     Raises:
-        ValueError: the folder is a file, or has a configuration of another library; the model cannot be read back,
-            because its class is not registered or its size does not fit the task.
+        ValueError: the folder is a file or has another library's configuration, or the model cannot be read back.
 
     Example:
         >>> import tempfile

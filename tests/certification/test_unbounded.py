@@ -93,6 +93,6 @@ def test_parts_that_nobody_bounded_are_refused(change) -> None:
     assert invariant_enclosures(model, extraction).evidence is not None
     change(model)
     with pytest.raises(
-        ValueError, match=r"model: expected (projections without|only parts that|forward passes without)"
+        ValueError, match=r"model: expected (attention projections without|only parts that|forward passes without)"
     ):
         invariant_enclosures(model, extraction)

@@ -55,7 +55,7 @@ def test_a_page_is_made_of_records_alone_and_says_what_is_missing(pages: Path, c
     assert len(read_records(records)) == 3
 
     assert reproduce(pages, "--runs", str(pages / "none"), "--page-only") == 1
-    assert "- 6 runs: no recorded result: not run yet, or diverged" in page.read_text(), (
+    assert "- 6 runs: no recorded result, because it has not been run yet or has diverged" in page.read_text(), (
         "many runs are counted, not named"
     )
     assert [result.run_id for result in read_records(records)] == [result.run_id for result in results[:3]]

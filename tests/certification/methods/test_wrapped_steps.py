@@ -129,7 +129,7 @@ class Doubled(nn.Linear):
         (nn.GRU(4, 6), Doubled(6, 2), "only parts that have bounds, got Doubled"),
         (nn.GRU(4, 6), nn.Sequential(nn.Linear(6, 2), nn.ReLU()), "a head that ends in an nn.Linear"),
         (nn.GRU(4, 6), nn.Sequential(nn.LayerNorm(6, bias=False), nn.Linear(6, 2)), "LayerNorm of the last axis"),
-        (nn.GRU(4, 6), nn.Sequential(Topmost(6), nn.Linear(6, 2)), "a head of .*, got a Topmost"),
+        (nn.GRU(4, 6), nn.Sequential(Topmost(6), nn.Linear(6, 2)), "a head made of .*, got Topmost"),
     ],
 )
 def test_what_has_no_bounds_is_named(core: nn.Module, head: nn.Module, sentence: str) -> None:
