@@ -12,6 +12,7 @@ from lengthwise.cli.devices import VARIABLE, check_alone, workers_on
 from lengthwise.cli.options import Device, Root, Workers, folder
 from lengthwise.cli.outputs import AsJSON, check_writable, write_object
 from lengthwise.cli.streams import Output
+from lengthwise.display import counted
 from lengthwise.files import check_suffix
 
 if TYPE_CHECKING:
@@ -188,12 +189,24 @@ def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool,
 
 def _on_record(pages: Path, stem: str, runs: Path, console: Output, *, counts: bool) -> "list[RunResult]":
     """Return the results in the records next to a page, or in the package if that file is missing and records count."""
-    from lengthwise.runs.records import read_diverged, read_records, records_file, restore, restore_diverged
+    from lengthwise.runs.records import (
+        measured_otherwise,
+        read_diverged,
+        read_records,
+        records_file,
+        restore,
+        restore_diverged,
+    )
 
     records = records_file(pages, stem) if counts else pages / "records" / f"{stem}.jsonl.gz"
     before = read_records(records) if counts or records.exists() else []
     if counts:
         console.print_line(f"{restore(before, runs)} runs taken from {records}")
+        if count := measured_otherwise(before, runs):
+            console.print_line(
+                f"{counted(count, 'recorded result')} not taken, because {runs} has another result of this run, with "
+                "other measurements; give another folder with --runs to read all records"
+            )
         # Diverged runs have no result, but training them again would only diverge again.
         restore_diverged(read_diverged(records), runs)
     return before

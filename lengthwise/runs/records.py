@@ -165,6 +165,23 @@ def restore(results: Iterable[RunResult], root: Path) -> int:
     return count
 
 
+def measured_otherwise(results: Iterable[RunResult], root: Path) -> int:
+    """Return how many recorded results a folder below `root` replaces with a result that lacks their measurements.
+
+    A page that is made from these folders then counts such a run as one that has not been run yet.
+    """
+    count = 0
+    for result in results:
+        if (spec := _spec_of_today(result)) is None:
+            continue
+        try:
+            own = RunFolder(root / spec.id).read_result()
+        except ValueError:  # a result that cannot be read is measured again
+            continue
+        count += own is not None and not own.plan.reset_unused(spec.task).covers(result.plan.reset_unused(spec.task))
+    return count
+
+
 def _takes(folder: RunFolder, spec: RunSpec, result: RunResult) -> bool:
     """Return whether a recorded result may be written into a folder.
 

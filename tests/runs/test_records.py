@@ -8,7 +8,7 @@ import pytest
 from command import exit_code
 
 from lengthwise.runs.folder import RunFolder
-from lengthwise.runs.records import read_diverged, read_records, restore, write_records
+from lengthwise.runs.records import measured_otherwise, read_diverged, read_records, restore, write_records
 from lengthwise.runs.result import RunStatus
 from lengthwise.runs.spec import spec_from_json
 
@@ -119,6 +119,19 @@ def test_of_results_of_one_run_the_one_of_the_larger_plan_is_restored(pages: Pat
     own.write_result(smaller)
     assert restore([larger], pages / "runs") == 0, "its weights are there"
     assert own.read_result() == smaller
+
+
+def test_records_that_other_measurements_keep_out_are_counted(pages: Path, capsys) -> None:
+    first, *others = read_records(pages / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz")
+    low, high = first.plan.dense
+    other_plan = first.plan.model_copy(update={"dense": (low, high - 1), "long": ((high + 1, 16),)})
+    assert restore([first.model_copy(update={"plan": other_plan})], pages / "shared") == 1
+    assert measured_otherwise([first, *others], pages / "shared") == 1
+    assert measured_otherwise([first, *others], pages / "runs") == 0
+    assert reproduce(pages, "--runs", str(pages / "shared"), "--recorded", "--page-only") == 1
+    assert f"1 recorded result not taken, because {pages / 'shared'} has another" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 @pytest.mark.parametrize(
