@@ -61,9 +61,14 @@ def test_positions_without_heads_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("argument", "value"), [("lr", -1), ("lr", math.nan), ("weight_decay", -0.1), ("momentum", 1.0)]
+    ("argument", "value", "expected"),
+    [
+        ("lr", -1, "a finite number of at least 0"),
+        ("lr", math.nan, "a finite number of at least 0"),
+        ("weight_decay", -0.1, "a finite number of at least 0"),
+        ("momentum", 1.0, "a number of at least 0 and below 1"),
+    ],
 )
-def test_rates_that_muon_cannot_use_are_named(argument: str, value: float) -> None:
-    message = f"^{argument}: expected a finite number of at least 0, got {value}; give one$"
-    with pytest.raises(ValueError, match=message):
+def test_rates_that_muon_cannot_use_are_named(argument: str, value: float, expected: str) -> None:
+    with pytest.raises(ValueError, match=f"^{argument}: expected {expected}, got {value}; give one$"):
         Muon(MATRICES, **{"lr": 0.1, argument: value})

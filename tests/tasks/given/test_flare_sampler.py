@@ -123,7 +123,9 @@ def test_the_published_sizes_are_the_defaults() -> None:
 
 
 def test_languages_without_strings_of_both_labels_are_rejected() -> None:
-    with pytest.raises(ValueError, match="expected strings inside and outside up to length 12, got strings of one"):
+    with pytest.raises(
+        ValueError, match="expected strings inside and outside up to length 12, got only strings of one"
+    ):
         flare_splits(dfa_from_regex("(a|b)*"), splits=[TRAIN])
     with pytest.raises(ValueError, match="expected a language with a string of at most 12 symbols, got one without"):
         flare_splits(dfa_from_regex("a{13}", ("a", "b")), splits=[TRAIN])
