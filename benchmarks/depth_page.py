@@ -46,31 +46,34 @@ def page(costs: Sequence[Any], d_model: int) -> str:
         "## The tree and parallel scans (Figure 2)",
         f"![Routing of RegularGPT and of two parallel scans over {DRAWN} symbols](routing.svg)",
         "Circles are values, and the string is at the bottom. Lines lead to each value from the values that were "
-        f"merged into it. Dark values are needed for the answer at the last of {DRAWN} symbols.",
-        "- With C=2 and a length that is a power of two, the dark merges are the same in all three routings. This "
-        "agrees with section 4 of Chi et al. (2023).\n"
+        f"merged into it. Dark values are needed for the answer after the last of the {DRAWN} symbols.",
+        "- C is the number of values that RegularGPT merges into one. With C=2 and a length that is a power of two, "
+        "the dark merges are the same in all three routings. This agrees with section 4 of Chi et al. (2023).\n"
         "- RegularGPT also merges pads before the start, which are not drawn. Without these pads, the pass that "
         "answers every prefix is the Hillis-Steele scan, at any length.\n"
-        "- The Blelloch scan needs fewer merges in up to twice the steps, and merges values of unequal depth.",
+        "- The Blelloch scan also answers every prefix. It needs fewer merges than the other two ways to do this, but "
+        "up to twice as many steps. It merges values of unequal depth.",
         _merges_table(),
         "Each entry contains the number of steps, and then the number of merges. The package answers all prefixes as "
         "in the first row, and a whole string as in the second row.",
         "## Is it cheaper than a Transformer? (section 3.4)",
-        "If all multiplications of a layer are counted, RegularGPT is cheaper only if its thickness K (the number of "
-        "layers at each level) is smaller than the Transformer's number of layers L. The paper counts only attention: "
-        "it compares T C K log_C T with T² L. It concludes that RegularGPT with thickness K is likely to be cheaper "
-        f"than a Transformer of L layers as long as K < 3L (T=512, C=128: {example.published:.2f}). The table contains "
-        "the ratio K / L at which both cost the same. Above this ratio, RegularGPT costs more.",
+        "Let K be RegularGPT's thickness (the number of layers at each level), and L the Transformer's number of "
+        "layers. If all multiplications of a layer are counted, RegularGPT is cheaper only if K is smaller than L. "
+        "The paper counts only attention, and compares T C K log_C T (RegularGPT) with T² L (Transformer). It "
+        "concludes that RegularGPT is likely to be cheaper as long as K < 3L. For T=512 and C=128, its formula gives "
+        f"K < {example.published:.2f} L. The table contains the ratio K / L at which both models cost the same. Above "
+        "this ratio, RegularGPT costs more.",
         _costs_table(costs),
-        "- *Formula*: T / (C log_C T), which counts only attention.\n"
-        "- *Pairs*: the pairs of a query and a key that the masks allow are counted, with a whole number of levels and "
-        "a causal Transformer.\n"
+        "- *Formula*: the ratio is T / (C log_C T), which counts only attention.\n"
+        "- *Pairs*: the pairs of a query and a key that the masks allow are counted. The number of levels is rounded "
+        "up, and the Transformer is causal.\n"
         f"- *Layers*: all multiplications of a layer of width D={d_model} are counted: 2 D for each pair, and 12 D² "
         "for each position.\n"
-        "- *Measured*: the CPU time of a forward pass over one string is measured on one core. All times are from one "
-        "run, and each is the median of 5. RegularGPT computes attention block by block, which was first compared "
-        "with the masked definition. Both models use torch's attention kernel and the same projections and "
-        "feed-forward block. Attention in blocks computes up to twice as many pairs as the masks allow.",
+        "- *Measured*: the CPU time of a forward pass over one string is measured on one core, of attention alone or "
+        "of whole layers. All times are from one run, and each time is the median of 5 passes. RegularGPT computes "
+        "attention block by block. Before any timing, this attention is compared with the masked definition. Both "
+        "models use torch's attention kernel and the same projections and feed-forward block. Attention in blocks "
+        "computes up to twice as many pairs as the masks allow.",
         f"So K < 3L is a statement about attention alone. At T={example.length}, attention is a small part of the "
         f"cost of a layer of width {d_model}. Windows of {example.chunk_size} symbols need 2 levels, so a pass of "
         f"thickness K costs about as much as 2 K layers. The costs are equal at K / L = {example.layers:.2f} if "
