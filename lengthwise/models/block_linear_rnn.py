@@ -94,8 +94,8 @@ class BlockLinearRNNConfig(ModelConfig):
         check_divides_width("block_dim", self.block_dim, self.d_model)
         if self.block_dim == 1 and self.columns == "rescaled":
             raise ValueError(
-                "block_dim: expected at least 2 with columns 'rescaled', because their mean is subtracted, got 1; "
-                "choose a larger block_dim or columns='clamped'"
+                "block_dim: expected at least 2 with columns 'rescaled', got 1; a column of one number becomes 0 when "
+                "its mean is subtracted, so choose a larger block_dim or columns='clamped'"
             )
         if not self.hidden and (self.columns not in (*HARDENED, "unit") or self.num_layers > 1):
             raise ValueError(

@@ -102,7 +102,7 @@ class AcceptsVectors:
 
 
 class BoundsSteps(ABC):
-    """A recurrent model that can bound a step, given intervals that contain its states.
+    """A recurrent model that can bound its next states, given intervals that contain its states before a step.
 
     Proofs use these bounds, and training can use them to make steps contract.
     """
@@ -125,7 +125,7 @@ class BoundedReceptiveField(ABC):
 
 
 class HoldsParts(ABC):
-    """A model that wraps the modules of a user. The modules may be trained or exchanged after they were wrapped."""
+    """A model that wraps the modules of a user. The modules may be trained or replaced after they were wrapped."""
 
     @abstractmethod
     def check_parts(self) -> None:
@@ -134,18 +134,18 @@ class HoldsParts(ABC):
     def reset_parameters(self, generator: Generator) -> None:
         """Raise a ValueError, because a wrapped net keeps the weights of the user's modules."""
         raise ValueError(
-            "model: expected a model that draws its weights, got a wrapped net; initialize its own modules"
+            "model: expected a model that draws its weights, got a wrapped net; initialize the wrapped modules yourself"
         )
 
 
 class ReadsContinuations(ABC):
-    """A model that reads a string once, and then answers continuations of each of its prefixes."""
+    """A model that reads a string once, and then answers continuations of each prefix of this string."""
 
     @abstractmethod
     def continued_logits(self, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]) -> Float[Tensor, "B P W S Y"]:
-        """Return the logits at each symbol of each tail, appended to each prefix of 1 ... P = T - S symbols.
+        """Append each tail to each prefix of 1 ... P symbols, and return the logits at the symbols of the tail.
 
-        The logits equal the logits of ``forward`` for the prefix followed by the tail, up to rounding
+        P is T - S. The logits equal the logits of ``forward`` for the prefix followed by the tail, up to rounding
         (`lengthwise.evaluation.continuations`).
         """
 
@@ -182,7 +182,7 @@ class HasPenalty(ABC):
 
 
 class Distributions(NamedTuple):
-    """Logits of distributions in one parameter. Reshaped to `shape`, the probabilities sum to 1 along `dim`."""
+    """Logits of the distributions in one parameter. Reshaped to `shape`, the probabilities sum to 1 along `dim`."""
 
     logits: Tensor
     shape: tuple[int, ...]
@@ -190,21 +190,22 @@ class Distributions(NamedTuple):
 
 
 class HoldsDistributions(ABC):
-    """A model that is a hidden Markov model: its state is a distribution, and its tables consist of distributions.
+    """A model that is a hidden Markov model with some settings.
 
-    `lengthwise.training.baum_welch` learns the tables.
+    Its state is then a distribution, and its tables consist of distributions. `lengthwise.training.baum_welch` learns
+    the tables.
     """
 
     @property
     @abstractmethod
     def distributions(self) -> Sequence[Distributions]:
-        """Return all parameters; raise a ValueError if the model's settings do not make it a hidden Markov model."""
+        """Return the distributions of all parameters; raise a ValueError unless this is a hidden Markov model."""
 
     @abstractmethod
     def answer_log_probabilities(
         self, inputs: Int64[Tensor, "B T"], targets: Int64[Tensor, "B T"]
     ) -> Float[Tensor, "B T"]:
-        """Return the log probability of each answer, given all symbols and answers before it.
+        """Return the log probability of each answer, given the symbols up to its position and the answers before it.
 
         Positions without a target have 0. The tables are exp(logits), and the logits have to be normalized. The
         gradients with respect to the logits are then expected counts.

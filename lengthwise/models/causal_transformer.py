@@ -34,7 +34,7 @@ IMPLIED = ("sinusoidal", "learned")
 
 
 class EncodingsOfSize(Sequence[str]):
-    """The names of all encodings whose size is the given setting, also of encodings that are registered later."""
+    """The names of all encodings whose size is the given setting, including encodings that are registered later."""
 
     def __init__(self, setting: Literal["learned_positions", "position_range"]) -> None:
         self.setting = setting

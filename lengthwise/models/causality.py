@@ -22,12 +22,13 @@ LATER, OTHERS = "depends on what follows", "depends on other strings of the batc
 def find_dependence(
     outputs: Outputs, strings: Int64[Tensor, "B T"], num_symbols: int, *, slack: float = 0.0
 ) -> str | None:
-    """Return a clause that names a forbidden dependence of outputs, or None if the tests find none.
+    """Return a clause that states what an output wrongly depends on, or None if the tests find no such dependence.
 
-    The net must be in evaluation mode. A gradient counts as a dependence if it is above `slack` units in the last place
-    of the largest gradient. With slack 0, gradients must be exactly 0. Gradients of masked positions are exactly 0,
-    because a mask multiplies them by 0 without rounding. Convolutions by Fourier transforms mix all positions before
-    they cancel, so they need a positive `slack`.
+    Outputs must not depend on later symbols or on other strings of the batch. The net must be in evaluation mode. A
+    gradient counts as a dependence if it is above `slack` units in the last place of the largest gradient. With slack
+    0, gradients must be exactly 0. Gradients of masked positions are exactly 0, because a mask multiplies them by 0
+    without rounding. Convolutions by Fourier transforms mix all positions before they cancel, so nets with such
+    convolutions need a positive `slack`.
     """
     return _by_gradients(outputs, strings, slack) or _by_changes(outputs, strings, num_symbols)
 

@@ -43,7 +43,7 @@ class CodebookGPTConfig(RegularGPTConfig):
     def _merges_are_one_table(self) -> "CodebookGPTConfig":
         if self.lower_chunk_sizes:
             raise ValueError(
-                f"lower_chunk_sizes: expected no value, because all merges of a codebook-gpt use one table, got "
+                f"lower_chunk_sizes: expected no value for a codebook-gpt, whose merges all use one table, got "
                 f"{self.lower_chunk_sizes}; leave it out, or use a regular-gpt"
             )
         return self
@@ -53,8 +53,8 @@ class CodebookGPTConfig(RegularGPTConfig):
         if self.max_codes**self.chunk_size > MAX_ENTRIES:
             maximum = int(MAX_ENTRIES ** (1 / self.chunk_size))
             raise ValueError(
-                f"max_codes: expected at most {maximum} codes for chunks of {self.chunk_size}, because the table of "
-                f"merges has at most {MAX_ENTRIES:,} entries, got {self.max_codes}; lower max_codes"
+                f"max_codes: expected at most {maximum} codes for chunks of {self.chunk_size}, got {self.max_codes}; "
+                f"lower max_codes, because the table of merges has at most {MAX_ENTRIES:,} entries"
             )
         return self
 

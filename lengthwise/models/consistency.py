@@ -25,8 +25,8 @@ LENGTHS = (1, LENGTH, 41)
 incomplete."""
 
 _SAME = (
-    "expected the logits of forward at the same position, got {}; let all methods return the same logits, which are "
-    "readout of the states"
+    "expected the logits of forward at the same position, got {}; let all methods return the same logits, which "
+    "readout computes from the states"
 )
 _ALONE = (
     "expected an answer that depends only on the prefix, not on what follows or on other strings, got {}; let each "
@@ -44,7 +44,7 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
 
     Training uses `forward`, measurement uses `last`, and streaming uses `step`, so all three must return the same
     logits. The answer to a prefix must not depend on later symbols or on other strings. The parts of a wrapped net are
-    checked again, because they may have been trained or exchanged. Our own models are not checked here, because the
+    checked again, because they may have been trained or replaced. Our own models are not checked here, because the
     package's tests check them.
 
     Raises:
@@ -90,11 +90,12 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
 
 @torch.no_grad()
 def find_fault(outputs: Outputs, net: nn.Module, num_symbols: int, max_length: int | None) -> str | None:
-    """Return a clause that states how the net fails to read forwards, or None if the tests find no fault.
+    """Return a clause that names the first fault that the tests find, or None. The net should be causal.
 
-    Gradients with respect to later symbols must be exactly 0. Changes of later symbols may change outputs only by
-    rounding. A prefix alone and the same prefix of a longer string must agree to 0.1 % of the largest output. `outputs`
-    are hidden states or logits, of at most `max_length` symbols.
+    `outputs` maps strings to hidden states or logits. The net reads at most `max_length` symbols. Two calls with the
+    same strings must give the same outputs. Gradients with respect to later symbols must be exactly 0. If later symbols
+    change, outputs may change only by rounding. The outputs on a prefix must agree to 0.1 % of the largest output,
+    whether the prefix is read alone or in a longer string.
     """
     short, long = (min(length, max_length or length) for length in (LENGTH, LENGTHS[-1]))
     strings = some_strings(NUM_STRINGS, short, num_symbols).to(device_of(net))
@@ -148,8 +149,8 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
     way_out = getattr(model, "fewer_symbols_hint", "")
     if way_out and known > num_symbols:
         raise ValueError(
-            f"model: expected the {num_symbols} symbols of the task, got {known:,}, and the first {num_symbols} need "
-            f"not be the task's; {way_out}"
+            f"model: expected the {num_symbols} symbols of the task, got {known:,} symbols, and the first "
+            f"{num_symbols} need not be the task's; {way_out}"
         )
     # The first and the last id suffice, because a table that is too small fails for the last id.
     ends = torch.tensor([[0], [num_symbols - 1]], device=device_of(model))
@@ -159,20 +160,21 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
     except (ValueError, IndexError) as problem:
         raise ValueError(
             f"model: expected a model that reads the {num_symbols} symbols of the task, got an error ({problem}); make "
-            "it for this task"
+            "the model for this task"
         ) from None
     except Exception as problem:
         raise _error_in(model, "last", problem) from problem
     if (named := classes_of(model)) is not None and named != task.classes:
         raise ValueError(
             f"model: expected a model that answers with the task's sets of symbols ({'; '.join(task.classes)}), got a "
-            f"model with other sets ({'; '.join(named)}); make the model's SetAnswers for this task"
+            f"model with other sets ({'; '.join(named)}); construct the model's layer SetAnswers from this task"
         )
     num_answers = _tensor(model, "last", logits, (2, -1), "logits [B, Y]").shape[1]
     if num_answers != num_classes:
         raise ValueError(
-            f"model: expected a model for the {num_classes} answers of the task, got one for {num_answers}; make it "
-            "for this task" + (" (replace one logit z by two, 0 and z)" if (num_answers, num_classes) == (1, 2) else "")
+            f"model: expected a model for the {num_classes} answers of the task, got one for {num_answers}; make the "
+            "model for this task"
+            + (" (replace one logit z by two, 0 and z)" if (num_answers, num_classes) == (1, 2) else "")
         )
 
 
@@ -184,7 +186,7 @@ def check_reads_vectors(model: SequenceModel, task: Vectors) -> None:
     except (ValueError, IndexError, RuntimeError) as problem:  # torch raises a RuntimeError for another dimension
         raise ValueError(
             f"model: expected a model that reads the vectors of the task, with {task.input_dim} numbers each, got an "
-            f"error ({first_line(problem)}); make it for this task"
+            f"error ({first_line(problem)}); make the model for this task"
         ) from None
 
 
@@ -300,7 +302,7 @@ def _compare(
     limit = TOLERANCE * max(1.0, float(expected.nan_to_num(0.0, 0.0, 0.0).abs().max()))
     if not torch.allclose(logits, expected, rtol=0, atol=limit):
         are_finite = bool(logits.isfinite().all() & expected.isfinite().all())
-        got = "different ones" if are_finite else "some that are not finite"
+        got = "different logits" if are_finite else "logits that are not finite"
         raise ValueError(f"{type(model).__name__}.{method}: {expectation.format(got)}")
 
 
@@ -316,5 +318,6 @@ def _tensor(model: SequenceModel, method: str, given: object, shape: tuple[int, 
         got = f"shape {list(given.shape)}" if not fits else f"{given.dtype}"
     sizes = ["any" if size == -1 else size for size in shape]
     raise ValueError(
-        f"{type(model).__name__}.{method}: expected {what} of shape {sizes}, got {got}; return a tensor of that shape"
+        f"{type(model).__name__}.{method}: expected {what} of shape {sizes}, got {got}; return a floating-point tensor "
+        "of this shape"
     )

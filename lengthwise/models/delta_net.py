@@ -33,8 +33,8 @@ class DeltaNetConfig(StackedConfig):
         d_key = self.d_model // self.num_heads
         if self.householders > d_key:
             raise ValueError(
-                f"householders: expected at most {d_key}, the dimension of a key (d_model / num_heads), because that "
-                f"many give every orthogonal matrix, got {self.householders}; lower householders, or choose fewer heads"
+                f"householders: expected at most {d_key}, the dimension of a key (d_model / num_heads), got "
+                f"{self.householders}; lower householders, or choose fewer heads ({d_key} give every orthogonal matrix)"
             )
         return self
 

@@ -48,11 +48,12 @@ class GridRecurrenceConfig(ModelConfig):
 
 @MODELS.register("grid-recurrence")
 class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel):
-    """A cell passes messages over the grid of two strings. The answer is a number: a sum of numbers along a row.
+    """A cell that passes messages over a grid of two strings. The answer is a number: a sum of numbers along a row.
 
-    The model reads problems with two strings, written as ``a b c | a c <sep>``. Letters before the first ``|`` are the
-    first string, which runs down the grid. Letters after it are the second string, which runs to the right. Other
-    symbols and pads are not letters. After i letters of the first string and j letters of the second, the answer is
+    The grid has a row for each letter of the first string, and a column for each letter of the second. The model reads
+    problems with two strings, written as ``a b c | a c <sep>``. Letters before the first ``|`` are the first string,
+    which runs down the grid. Letters after it are the second string, which runs to the right. Other symbols and pads
+    are not letters. After i letters of the first string and j letters of the second, the answer is
 
         y = c i + sum over j' <= j of r(down message from row i, column j').
 

@@ -21,7 +21,7 @@ from lengthwise.models.token_ids import MAX_STATED_LENGTH, TokenIds, check_token
 from lengthwise.validation import whole_number
 
 TOLERANCE = 1e-3
-"""The largest difference, relative to the logits, between reading a string at once and token by token."""
+"""The largest difference, relative to the logits, between logits of a string read at once and read token by token."""
 
 
 class HuggingFaceConfig(ModelConfig):
@@ -157,7 +157,7 @@ def _checked_length(backbone: nn.Module, ids: TokenIds, max_length: int | None) 
 
 @torch.no_grad()
 def _check_language_head(model: nn.Module, backbone: nn.Module, head: nn.Module) -> None:
-    """Raise a ValueError if a model changes its head's logits, as a cap does; thresholds would then be wrong."""
+    """Raise a ValueError if a model changes its head's logits, for example by a cap; thresholds would then be wrong."""
     tokens = torch.arange(2, device=device_of(model))[None] % _num_tokens(model)
     with eval_mode(model):
         try:
@@ -166,7 +166,7 @@ def _check_language_head(model: nn.Module, backbone: nn.Module, head: nn.Module)
         except Exception as problem:  # models of the library, or of its users, may raise anything
             raise ValueError(
                 f"model: expected a causal language model that returns logits, got a {type(model).__name__} "
-                f"({first_line(problem)}); give a head instead"
+                f"({first_line(problem)}); pass a head that computes logits from hidden states"
             ) from None
     # A cap hardly changes the small logits of two tokens, so the settings are also checked.
     cap = getattr(model.config, "final_logit_softcapping", None)
@@ -213,7 +213,7 @@ def _check_head(backbone: nn.Module, head: nn.Module, hidden: Float[Tensor, "1 1
 
 
 class HuggingFaceModel(HoldsParts, SequenceModel):
-    """A model that reads whole strings, because its cache grows with the string."""
+    """A model of the library that reads whole strings, for example because its cache grows with the string."""
 
     name: ClassVar[str] = "hugging-face"
     fewer_symbols_hint: ClassVar[str] = "give tokens=, the tokens of the symbols, to wrap_hugging_face"
@@ -245,8 +245,8 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
         fault = find_fault(self._hidden_and_logits, self, self.num_symbols, self.max_length)
         if fault is not None:
             raise ValueError(
-                f"model: expected a model that reads forwards, got a {type(self.backbone).__name__}, whose answer to a "
-                f"prefix {fault}; wrap a causal model (some need is_decoder=True) that draws nothing at random"
+                f"model: expected a causal model, got a {type(self.backbone).__name__}, whose answer to a prefix "
+                f"{fault}; wrap a causal model (some need is_decoder=True) that draws nothing at random"
             )
 
     def _hidden_and_logits(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Z"]:
@@ -390,6 +390,7 @@ def _output_embeddings(model: nn.Module) -> nn.Module:
     embeddings = get() if callable(get) else None
     if not isinstance(embeddings, nn.Module):
         raise ValueError(
-            f"answers: expected a causal language model, got a {type(model).__name__}; give a head instead"
+            f"answers: expected a model with output embeddings, got a {type(model).__name__}; pass a head that "
+            "computes logits from hidden states"
         )
     return embeddings

@@ -46,7 +46,8 @@ class LoopedTransformerConfig(CausalTransformerConfig):
       `"converged"`, loops end when no state of the prefix changes by more than `tolerance` times its norm, or after
       `max_loops` loops. Training then uses `"length"`.
     - `time`, for variants with timestep encoding: the number r of the loop (`"index"`), or r / R (`"fraction"`).
-    - `gates`, for these variants and their controls: gates start at 0 (`"closed"`) or at 1 (`"open"`).
+    - `gates`, for variants with timestep encoding and for control variants: gates start at 0 (`"closed"`) or at 1
+      (`"open"`).
     - `injection`: the embedded input is added to the state before every loop (`"input"`), or is only the first state
       (`"none"`).
     - `activations`: the states of all loops are kept for the gradient (`"kept"`), or computed again in segments of
@@ -119,8 +120,8 @@ class LoopedTransformer(CausalTransformer):
       86,976.
     - `"code"`: the plain loop of the published code, without gains and gates.
 
-    At the start of training, a loop has no effect in variants with timestep encoding and their controls, unless `gates`
-    are `"open"`.
+    At the start of training, a loop has no effect in variants with timestep encoding and in control variants, unless
+    `gates` are `"open"`.
 
     The published code has a different layer in each of its experiments. The ending of a variant names the experiment,
     which determines norm and activation:

@@ -10,7 +10,7 @@ from lengthwise.models.stacked_rnn import BoundedStackedRNN, StackedConfig
 
 @MODELS.register("lstm")
 class LSTM(BoundedStackedRNN):
-    """Long short-term memory, a nonlinear recurrence that uses torch's own cell.
+    """Long short-term memory: a nonlinear recurrence. The model uses torch's LSTM cell.
 
     Source: Hochreiter and Schmidhuber, "Long short-term memory" (Neural Computation, 1997).
     Differs from the source: see `LSTMLayer`; embedding, residuals, norms and read-out are as in `StackedRNN`.

@@ -22,11 +22,12 @@ from lengthwise.models.capabilities import AcceptsPads
 
 
 class MachineModel(SequenceModel):
-    """The base of `TreeMachineModel` and `TransducerModel`. The hidden state is the index of a state or class.
+    """The base of `TreeMachineModel` and `TransducerModel`.
 
-    The logit of the machine's answer is 1, and all other logits are 0. All logits are 0 if the machine has no answer
-    (`IGNORE`). `classes` names the answers in the order of their ids, as in a task. The model has no parameters and is
-    stored as JSON, not as weights.
+    The hidden state is the index of the transducer's state or of the tree machine's class. The logit of the machine's
+    answer is 1, and all other logits are 0. All logits are 0 if the machine has no answer (`IGNORE`). `classes` names
+    the answers in the order of their ids, as in a task. The model has no parameters and is stored as JSON, not as
+    weights.
 
     Raises:
         ValueError: the machine has an answer without a name.
@@ -169,7 +170,7 @@ def machine_model_from_json(content: Mapping[str, Any]) -> MachineModel:
     }
     if content["kind"] not in kinds:
         raise ValueError(
-            f"kind: expected one of {', '.join(kinds)}, got {content['kind']!r}; choose the machine's kind"
+            f"kind: expected one of {', '.join(kinds)}, got {content['kind']!r}; use the kind of the machine"
         )
     return as_model(kinds[content["kind"]].from_json(content["machine"]), content["classes"])
 

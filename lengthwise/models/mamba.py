@@ -16,7 +16,7 @@ from lengthwise.ops.selective_scan import Eigenvalues
 class MambaConfig(StackedConfig):
     """The settings of `Mamba`: width D, number of layers, version, state, decays and convolution.
 
-    - `version`: 1 has separate decays for each channel. 2 has one decay for each of `num_heads` heads.
+    - `version`: Mamba (1) has separate decays for each channel, and Mamba-2 (2) has one decay for each head.
     - `d_state`: the size of the state of a channel.
     - `eigenvalues`: decays are in [0, 1] (`"positive"`) or in [-1, 1] (`"signed"`).
     - `conv`: the width of the convolution before the recurrence. 0 means none. The published code has width 4.

@@ -55,8 +55,8 @@ class RegularGPTConfig(ModelConfig):
     def _layers_below_another_see_the_edge(self) -> "RegularGPTConfig":
         if self.left_edge == "cut" and self.thickness == 1:
             raise ValueError(
-                "left_edge: expected 'pads' with thickness=1, because 'cut' gives the same function, got 'cut'; leave "
-                "it out or give a thickness of 2 or more"
+                "left_edge: expected 'pads' with thickness=1, where both values give the same function, got 'cut'; "
+                "leave left_edge out, or set thickness to 2 or more"
             )
         return self
 

@@ -29,8 +29,8 @@ class RegularGPTLMConfig(ModelConfig):
       `"input"`, all positions are answered after the levels of the whole input, so answers depend on the length of the
       input. The answer at the last position is the same with both.
     - `max_levels`: the largest number of levels at any length; None means no limit.
-    - `num_tables`: level l uses table min(l, `num_tables` - 1) of the offsets r. With 1, all levels share one table.
-      With 2, the lowest level has its own table.
+    - `num_tables`: level l uses table min(l, `num_tables` - 1) of the attention biases r. With 1, all levels share one
+      table. With 2, the lowest level has its own table.
     - `activations`: all activations are kept for the gradient (`"kept"`), or the activations after attention are
       computed again (`"recomputed"`). `"recomputed"` takes up to a fifth more time, but less memory.
     """
@@ -148,7 +148,8 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
     def receptive_field(self) -> int | None:
         """Return 1 + K (C^L - 1) if the number of levels has a limit L, else None.
 
-        Each of the K layers of level l reaches (C - 1) C^l positions back. The sum of these over all levels is C^L - 1.
+        Each of the K layers of level l reaches (C - 1) C^l positions back. The sum of (C - 1) C^l over all levels is
+        C^L - 1.
         """
         if self.config.max_levels is None:
             return None

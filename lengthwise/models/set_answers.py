@@ -1,4 +1,4 @@
-"""Answers that are sets: which symbols may come next, from a score of each symbol and a threshold."""
+"""Answers that are sets of the symbols that may come next, computed from symbols' scores and a threshold."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
@@ -31,14 +31,14 @@ class AnswersSets(Protocol):
 
 
 class SetAnswers(nn.Module):
-    """The class logits of a net that scores each symbol by itself: its answer is the set of symbols above a threshold.
+    """A layer for a net that scores each symbol by itself and answers with the set of symbols above a threshold.
 
-    Members of sets are symbols and the end. Member m is in the net's set if its score is above the threshold. The
-    distance of member m is d_m = score_m - above. The logit of a set S is the smallest of d_m for m in S and -d_m for
-    all other m. This logit is positive only for the net's own set. The last class stands for all sets that are never
-    right, and has logit 0. So the largest logit belongs to the net's own set if the task has it, and otherwise to the
-    last class, which is counted as wrong. The margin of a right answer is the smallest distance of a score from the
-    threshold.
+    The layer turns scores into logits of sets. Members of sets are symbols and the end of the string. Member m is in
+    the net's set if its score is above the threshold. The distance of member m is d_m = score_m - above. The logit of a
+    set S is the smallest of d_m for m in S and -d_m for all other m. This logit is positive only for the net's own set.
+    The last class represents all sets that are not the answer to any string, and has logit 0. If the net's own set is a
+    class of the task, its logit is the largest. Otherwise, the last class has the largest logit, and this answer counts
+    as wrong. The margin of a right answer is the smallest distance of a score from the threshold.
 
     If a score equals the threshold, the symbol is not in the set, and logits of 0 could be tied. The logit of the net's
     own set, or of the last class if the task lacks this set, is then the smallest positive normal number.
@@ -47,8 +47,8 @@ class SetAnswers(nn.Module):
         task: a task ``next-symbols`` with ``with_other=True``, which adds the last class.
         score: ``"logit"``, ``"sigmoid"`` of the logit, or ``"softmax"``, the probability among all outputs of the net.
         above: the threshold, in the score's units; for example 0 for ``"logit"`` and 0.5 for ``"sigmoid"``.
-        tokens: the net's output for each symbol and then, with ``with_end``, for the end. By default, output m is the
-            logit of member m, and the net has no other outputs.
+        tokens: the index of the net's output for each symbol and then, with ``with_end``, for the end. By default,
+            output m is the logit of member m, and the net has no other outputs.
 
     Raises:
         ValueError: the task has no sets or no class for other sets, or an argument is out of range; when the module is
@@ -126,8 +126,8 @@ def _check_rule(task: AnswersSets, score: Score, above: float) -> None:
     """Raise a ValueError unless the task has a class for other sets, and the threshold is a value of this score."""
     if not isinstance(task, AnswersSets) or len(task.classes) != len(task.members) + 1:
         raise ValueError(
-            "task: expected a task next-symbols with with_other=True, which has a class for all sets that are "
-            f"never right, got {getattr(task, 'name', type(task).__name__)}; "
+            "task: expected the task next-symbols with with_other=True, which has a class for all sets that are not "
+            f"the answer to any string, got {getattr(task, 'name', type(task).__name__)}; "
             'make_task("next-symbols", base=..., with_end=True, with_other=True) makes one'
         )
     if not isinstance(score, str) or score not in get_args(Score):

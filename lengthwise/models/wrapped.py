@@ -53,11 +53,11 @@ class WrappedConfig(ModelConfig):
 
 
 def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols: int | None = None) -> "WrappedRNN":
-    """Wrap a net of torch's own modules as a recurrent model: ``head(core(embedding(symbols)))``, with shared weights.
+    """Wrap a net of torch's own modules as a recurrent model: ``head(core(embedding(symbols)))``.
 
-    The result can be used like the recurrent models of this package, for example in `certify` and `length_curve`. Its
-    symbols and classes have the ids of the task: row v of the embedding is symbol v, and logit y is class y. The first
-    state is zero.
+    The result shares the weights of the modules. It can be used like the recurrent models of this package, for example
+    in `certify` and `length_curve`. Its symbols and classes have the ids of the task: row v of the embedding is symbol
+    v, and logit y is class y. The first state is zero.
 
     Args:
         embedding: maps ids [B, T] to features [B, T, E], each id by itself, as `nn.Embedding` does.
@@ -140,7 +140,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
 
     @property
     def matches_config(self) -> bool:
-        """Return whether the parts still match the configuration; a user may have exchanged a module."""
+        """Return whether the parts still match the configuration; a user may have replaced a module."""
         return type(self.core) in CORES and describe_parts(self.embedding, self.core, self.readout[1]) == self.config
 
     def check_parts(self) -> None:
@@ -239,8 +239,8 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         core = self.core
         if not isinstance(core, nn.RNNBase) or core.proj_size:
             raise ValueError(
-                "model: expected an nn.RNN, nn.GRU or nn.LSTM without projections, because only these have bounds on "
-                f"steps, got {'a cell' if self.is_cell else f'proj_size={core.proj_size}'}"
+                "model: expected an nn.RNN, nn.GRU or nn.LSTM without projections, got "
+                f"{'a cell' if self.is_cell else f'proj_size={core.proj_size}'}; steps of other cores have no bounds"
             )
         features = Intervals.around(self.embedding(token).to(states.low.dtype))
         size, layers = self.config.hidden_size, self.config.num_layers
@@ -303,7 +303,7 @@ def _check_parts(model: WrappedRNN) -> None:
     """Raise a ValueError unless each part accepts the output of the part before it."""
     if len(dtypes := {weight.dtype for weight in model.parameters()}) > 1:
         got = ", ".join(sorted(map(str, dtypes)))
-        raise ValueError(f"model: expected parts of one kind of numbers, got {got}; call .float() on each part")
+        raise ValueError(f"model: expected parts of one number type, got {got}; call .float() on each part")
     tokens = torch.arange(model.num_symbols, device=device_of(model))
     with eval_mode(model):
         # Each symbol is embedded alone, and with two sets of neighbors, on which its features must not depend.

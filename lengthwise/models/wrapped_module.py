@@ -52,9 +52,9 @@ def wrap_module(
     it: the level is `refuted` or `tested`. For recurrent nets, use `wrap`, which allows proofs.
 
     The logits at a position must answer the prefix that ends there. Tests on a few strings check this now, and again
-    before the net is attacked, certified or trained. Gradients with respect to later symbols must be exactly 0. Up to
-    rounding, changes of later symbols must not change logits, and a prefix must have the same answer alone as inside a
-    longer string.
+    before the net is attacked, certified or trained. Gradients with respect to later symbols must be exactly 0. If
+    later symbols change, logits may change only by rounding. The logits for a prefix must agree to 0.1 % of the largest
+    logit, whether the prefix is read alone or in a longer string.
 
     Args:
         module: maps ids, torch.int64, to logits. A certificate identifies a module by its class and weights, and a
@@ -85,7 +85,7 @@ def wrap_module(
     if (num_classes is None) == (answers is None):
         got = "neither" if answers is None else "both"
         raise ValueError(
-            f"num_classes: expected either num_classes, the number of the task's answers, or answers, a SetAnswers, "
+            f"num_classes: expected either num_classes (the number of the task's answers) or answers (a SetAnswers), "
             f"got {got}; give one of them"
         )
     if answers is not None and not isinstance(answers, SetAnswers):
@@ -119,8 +119,8 @@ def _ids_of(
     if (num_symbols is None) == (tokens is None):
         got = "neither" if tokens is None else "both"
         raise ValueError(
-            f"num_symbols: expected either num_symbols, the number of the task's symbols, or tokens, the token of each "
-            f"symbol, got {got}; give one of them"
+            f"num_symbols: expected either num_symbols (the number of the task's symbols) or tokens (the token of each "
+            f"symbol), got {got}; give one of them"
         )
     if tokens is None:
         tokens = range(whole_number("num_symbols", num_symbols, 1, MAX_CLASSES))
@@ -172,7 +172,7 @@ class WrappedModule(HoldsParts, SequenceModel):
         fault = find_fault(self._outputs, self, self.num_symbols, self.max_length)
         if fault is not None:
             raise ValueError(
-                f"module: expected a net that reads forwards, got {self.config.module}, whose answer to a prefix "
+                f"module: expected a causal net, got {self.config.module}, whose answer to a prefix "
                 f"{fault}; let each position read only itself and earlier positions, and call .eval() on modules with "
                 "dropout"
             )

@@ -39,8 +39,8 @@ class XLSTMConfig(StackedConfig):
         check_divides_width("num_heads", self.num_heads, self.d_model)
         if "s" in self.cells and self.num_heads == self.d_model:
             raise ValueError(
-                f"num_heads: expected less than d_model={self.d_model} for sLSTM cells, because normalized heads of "
-                f"one unit would be constant, got {self.num_heads}; choose fewer heads"
+                f"num_heads: expected less than d_model={self.d_model} for sLSTM cells, got {self.num_heads}; choose "
+                "fewer heads, because a head of one unit is constant after its norm"
             )
         if "m" in self.cells and self.d_model % 2:
             raise ValueError(

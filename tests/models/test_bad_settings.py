@@ -16,14 +16,14 @@ from lengthwise.tasks import make_task
         (
             "codebook-gpt",
             {"lower_chunk_sizes": (3,)},
-            r"lower_chunk_sizes: expected no value, .*, got \(3,\); leave it out, or use a regular",
+            r"lower_chunk_sizes: expected no value for a codebook-gpt, .*, got \(3,\); leave it out, or use a regular",
         ),
         ("codebook-gpt", {"max_codes": 0}, "model.max_codes: expected a number greater than or equal to 1, got 0"),
         ("codebook-gpt", {"quantize_after": 1.0}, "model.quantize_after: expected a number less than 1, got 1.0"),
         (
             "codebook-gpt",
             {"chunk_size": 4},
-            "max_codes: expected at most 23 codes for chunks of 4, because",
+            "max_codes: expected at most 23 codes for chunks of 4, got",
         ),
         ("ldru", {"operator": "grc"}, r"^model\.operator: expected 'mlp', 'gated-sum' or 'linear', got 'grc'"),
         ("ldru", {"d_model": 0}, r"^model\.d_model: expected a number greater than or equal to 1, got 0"),
@@ -85,7 +85,7 @@ from lengthwise.tasks import make_task
         (
             "xlstm",
             {"d_model": 4},
-            "num_heads: expected less than d_model=4 for sLSTM cells, .*, got 4; choose fewer heads",
+            "num_heads: expected less than d_model=4 for sLSTM cells, got 4; choose fewer heads",
         ),
         ("xlstm", {"num_heads": 3}, r"num_heads: expected a divisor of d_model=64, got 3; choose from \[1, 2"),
         (

@@ -85,7 +85,7 @@ class Unread(Own):
 
 
 FAULTS = {
-    Negated: r"Negated\.step: expected the logits of forward at the same position, got different ones",
+    Negated: r"Negated\.step: expected the logits of forward at the same position, got different logits",
     NoNumber: r"NoNumber\.step: expected the logits of forward",
     OnlyLogits: r"OnlyLogits\.step: expected logits \[B, Y\] and the next state \[B, D\], got Tensor; return both",
     Three: r"Three\.step: expected logits \[B, Y\] and the next state \[B, D\], got tuple",

@@ -34,7 +34,7 @@ def test_an_encoder_that_looks_ahead_is_refused() -> None:
     torch.manual_seed(0)
     settings = {"num_attention_heads": 2, "intermediate_size": 16}
     backbone = transformers.BertModel(transformers.BertConfig(**SMALL, **settings))
-    with pytest.raises(ValueError, match="expected a model that reads forwards, got a BertModel"):
+    with pytest.raises(ValueError, match="expected a causal model, got a BertModel"):
         wrap_hugging_face(backbone, nn.Linear(16, 2))
     assert backbone.training
 
@@ -62,7 +62,7 @@ def test_a_model_that_looks_ahead_since_it_was_wrapped_is_refused() -> None:
     model.backbone = encoder(0)
     recipe = make_spec("parity", "gru", {"train": {"steps": 1, "batch_size": 2}}).recipe
     for act in (certify, lambda net, task: train(net, task, recipe)):
-        with pytest.raises(ValueError, match="expected a model that reads forwards, got a BertModel"):
+        with pytest.raises(ValueError, match="expected a causal model, got a BertModel"):
             act(model, make_task("parity"))
 
 
@@ -129,7 +129,7 @@ def test_a_recurrent_model_is_trained_on_whole_strings() -> None:
 
 def test_tokens_have_to_be_named_where_there_are_more_than_symbols() -> None:
     """Else pads and other special tokens, which come first, would be read as the first symbols."""
-    with pytest.raises(ValueError, match=r"got 3, and the first 2 need not be the task's; give tokens="):
+    with pytest.raises(ValueError, match=r"got 3 symbols, and the first 2 need not be the task's; give tokens="):
         certify(wrap_hugging_face(made("mamba"), nn.Linear(16, 2)), make_task("parity"))
 
 
@@ -198,7 +198,11 @@ class WithoutTheCache(transformers.MambaModel):
     [
         (lambda: made("mamba"), {}, "head: expected either head or answers, got neither; give one"),
         (lambda: made("mamba"), {"head": nn.Linear(16, 2), "answers": [0]}, "got both; give one of them"),
-        (lambda: made("mamba"), {"answers": [0, 1]}, "answers: expected a causal language model, got a MambaModel"),
+        (
+            lambda: made("mamba"),
+            {"answers": [0, 1]},
+            "answers: expected a model with output embeddings, got a MambaModel",
+        ),
         (
             lambda: causal("gpt2", 8),
             {"answers": [5, 8]},

@@ -187,7 +187,7 @@ def test_a_language_model_in_files_is_attacked_and_certified(saved: Path, capsys
         ({"answers": [0, 1]}, "expected either answers .* or a table sets .*, got both; give one of them"),
         ({"sets": None}, "expected either answers .* or a table sets .*, got neither; give one of them"),
         ({"sets": {"above": 2, "score": "softmax"}}, "sets: above: expected a probability from 0 to 1"),
-        ({"task": "parity"}, "sets: task: expected a task next-symbols with with_other=True, .* got parity"),
+        ({"task": "parity"}, "sets: task: expected the task next-symbols with with_other=True, .* got parity"),
         ({"task": ""}, "task: expected the task of the net"),
         ({"tokens": [0, 3]}, "tokens: expected tokens of the model, 0 to 2, got 3"),
         ({"tokens": [0, 1, 2]}, "expected the 2 symbols of the task, got 3"),

@@ -100,7 +100,7 @@ def looks_ahead_by_index(ids: Tensor) -> Tensor:
 )
 @pytest.mark.parametrize("begin", [None, 1])
 def test_nets_that_do_not_read_forwards_are_refused(module, clause: str, begin: int | None) -> None:
-    with pytest.raises(ValueError, match=f"module: expected a net that reads forwards, .* {clause}"):
+    with pytest.raises(ValueError, match=f"module: expected a causal net, .* {clause}"):
         wrap_module(module, num_classes=2, num_symbols=2, begin=begin, max_length=40)
 
 
