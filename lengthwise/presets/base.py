@@ -7,11 +7,11 @@ from typing import Any, ClassVar, NamedTuple
 from lengthwise.registry import Registry
 
 Settings = Mapping[str, Any]
-"""Nested settings under their names."""
+"""Settings by name. A value may again be a mapping of settings."""
 
 
 class GoalPreset(NamedTuple):
-    """The changes for training a model until it reaches a goal: changes of `train`, and changes of the model.
+    """The changes if a model is trained until it reaches a goal: changes to `train`, and to the model's settings.
 
     `models` contains the changes to the model's settings for each attempt. After the last entry, attempts begin again
     with the first entry. `sized_by_answers` names settings that count states, each of which gives one answer. Such a
@@ -40,11 +40,11 @@ class GoalPreset(NamedTuple):
 
 
 class Preset:
-    """A named recipe: its changes to the defaults of `Recipe`, and to the defaults of the models that it names.
+    """A named set of changes: to the defaults of `Recipe`, and to the defaults of the models in `models`.
 
     The class is never instantiated: a run's specification merges a preset with the given settings and validates the
-    result. The docstring names the source of its numbers. `goals` contains, for each model, the changes for training
-    until a goal is reached.
+    result. The docstring names the source of its numbers. `goals` contains, for each model, further changes. They
+    apply if the model is trained until it reaches a goal.
     """
 
     name: ClassVar[str]

@@ -45,7 +45,8 @@ class Language(Preset):
     """Language models of a few million parameters: AdamW on windows of 128 tokens, in which every token is predicted.
 
     Source: nanoGPT's optimizer, with which the language models of Chi et al. (2023) are trained: betas 0.9 and 0.95,
-        decay 0.1, gradients clipped at 1, a linear warm-up, and a cosine schedule. Sizes, steps and rate are ours.
+        decay 0.1, gradients clipped at 1, a linear warm-up, and a cosine schedule. We chose the sizes, the number of
+        steps and the learning rate.
     Differs from the source: the cosine covers all steps, including the warm-up, and falls to 0.
     """
 

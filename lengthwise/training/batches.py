@@ -38,7 +38,10 @@ def task_at(task: Task, recipe: Recipe, step: int) -> Task:
 
 
 def check_lengths(task: Task, recipe: Recipe) -> None:
-    """Raise a ValueError unless the recipe allows a balanced length or, with lengths "legal", a legal length."""
+    """Raise a ValueError unless the recipe allows a balanced length or, with lengths "legal", a legal length.
+
+    The task has strings of every legal length. At a balanced length, every class of the task occurs.
+    """
     kind, is_first = "balanced", task.is_balanced_length
     if recipe.lengths == "legal":
         kind, is_first = "legal", task.is_legal_length

@@ -65,7 +65,10 @@ def gathered_tensors(state: TrainingState, folder: Path) -> dict[str, Tensor]:
 
 
 def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
-    """Set `state` to the saved state. A damaged or foreign file raises a ValueError and changes nothing."""
+    """Set `state` to the saved state.
+
+    A damaged file, or a file of another specification, raises a ValueError and changes nothing.
+    """
     # Everything is read and checked before the state changes, so a rejected file leaves the state unchanged.
     tensors, metadata = _read(path, fingerprint, state.model)
     weights = {name: distribute(tensors[f"weights.{name}"], now) for name, now in state.model.state_dict().items()}
@@ -92,7 +95,10 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
 
 
 def read_notes(path: Path, fingerprint: str) -> dict[str, str]:
-    """Return the notes in a checkpoint of this specification. A damaged or foreign file raises a ValueError."""
+    """Return the notes in a checkpoint.
+
+    A damaged file, or a file of another specification, raises a ValueError.
+    """
     _, metadata = _read_own(path, fingerprint)
     return {name.removeprefix(NOTE): text for name, text in metadata.items() if name.startswith(NOTE)}
 

@@ -46,7 +46,7 @@ MIN_CLIP_NORM = 0.01
 """The lower bound of adaptive clipping, so that the rare large gradients of a nearly solved task still count."""
 
 INITIAL_LOSS = 2.0
-"""The first value of a running loss: high, so that one lucky batch does not decide."""
+"""The first value of a running loss. It is high, so that one batch of low loss does not count as success."""
 
 IMPROVEMENT_FACTOR = 0.9
 """The running loss counts as improved if it is below this factor times the best running loss."""

@@ -280,8 +280,8 @@ class Recipe(Description):
             )
         if self.num_examples is not None and self.states:
             raise ValueError(
-                f"num_examples: expected no value with states, because their pieces come from other strings, got "
-                f"{self.num_examples}; leave one of the two out"
+                f"num_examples: expected no value with states, got {self.num_examples}; supervision by states reads "
+                "other strings, so leave one of the two out"
             )
         return self
 

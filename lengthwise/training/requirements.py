@@ -22,7 +22,8 @@ from lengthwise.training.recipe import Recipe, TaskRiseRecipe
 from lengthwise.validation import quoted, validated
 
 MAX_ACTIVATIONS = 1 << 33
-"""The largest estimate of the activations of a step (`check_memory`): 32 GB in float32, as on a large GPU."""
+"""The largest estimated number of activations in a step (`check_memory`). They take 32 GB in float32, as much as a
+large GPU has."""
 
 
 def check_task(task: Task, recipe: Recipe) -> None:
@@ -127,7 +128,7 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
         )
     if recipe.late_consistency and not issubclass(model, AcceptsPads):
         raise ValueError(
-            f"train.late_consistency: expected 0, because {model.name} accepts no pads, got "
+            f"train.late_consistency: expected 0 for {model.name}, which accepts no pads, got "
             f"{recipe.late_consistency:g}; set it to 0"
         )
     if (augmentation.state_noise or augmentation.late_state_noise) and not issubclass(model, AcceptsNoise):
@@ -144,12 +145,12 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
         )
     if recipe.optimizer.counts_outcomes and not issubclass(model, HoldsDistributions):
         raise ValueError(
-            f"train.optimizer.name: expected 'adamw' or 'adam', because {model.name} has no tables of probabilities, "
+            f"train.optimizer.name: expected 'adamw' or 'adam' for {model.name}, which has no tables of probabilities, "
             "got 'baum-welch'; choose 'adamw', or a block-linear-rnn with preset likelihood"
         )
     if recipe.optimizer.name == "muon" and not issubclass(model, HasHiddenMatrices):
         raise ValueError(
-            f"train.optimizer.name: expected 'adamw' or 'adam', because {model.name} names no hidden matrices for "
+            f"train.optimizer.name: expected 'adamw' or 'adam' for {model.name}, which names no hidden matrices for "
             "Muon, got 'muon'; choose 'adamw'"
         )
 
@@ -158,8 +159,9 @@ def check_pieces(model: SequenceModel, recipe: Recipe) -> None:
     """Raise a ValueError if training would merge pieces of strings differently than the model does."""
     if recipe.states and recipe.states.rounds and isinstance(model, TreeModel) and len(model.tree.layers) > 1:
         raise ValueError(
-            f"train.states.rounds: expected 0 for a model with {len(model.tree.layers)} layers in each level, because "
-            f"pieces are merged by one layer, got {recipe.states.rounds}; set it to 0, or the model's thickness to 1"
+            f"train.states.rounds: expected 0 for a model with {len(model.tree.layers)} layers in each level, got "
+            f"{recipe.states.rounds}; supervision by states merges pieces of strings with one layer only, so set "
+            "rounds to 0, or the model's thickness to 1"
         )
 
 

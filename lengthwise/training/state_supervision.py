@@ -53,7 +53,7 @@ class StateHead(nn.Module):
 def nodes_of(
     model: TreeModel, inputs: Int64[Tensor, "B T"], table: Int64[Tensor, "Q V"]
 ) -> tuple[Float[Tensor, "N D"], Int64[Tensor, "N Q"]]:
-    """Return the states of all nodes in trees over these strings, except shared nodes, and the map of each node."""
+    """Return the states and maps of all nodes in trees over these strings, except levels whose nodes share states."""
     levels = maps_of_nodes(inputs, table, model.tree.chunk_size_at)
     states, maps = [], []
 
@@ -64,7 +64,7 @@ def nodes_of(
 
     assert isinstance(model, ShowsNodes), "check_model rejects others"
     (top,) = model.observed(take_in).last_states([inputs])
-    if not states:  # in short trees even the top level shares its states
+    if not states:  # in short trees, even the nodes of the top level share states
         return top, levels[-1][:, -1]
     return torch.cat(states), torch.cat(maps)
 

@@ -118,7 +118,7 @@ def test_alignment_makes_states_copies_of_answers() -> None:
 def test_only_hidden_markov_models_can_be_counted() -> None:
     task, recipe = make_task("parity"), machine_recipe("parity")
     with pytest.raises(
-        ValueError, match=r"train.optimizer.name: expected 'adamw' or 'adam', because lstm has no tables"
+        ValueError, match=r"train.optimizer.name: expected 'adamw' or 'adam' for lstm, which has no tables"
     ):
         TrainingState(make_model("lstm", task), recipe, task)
     with pytest.raises(ValueError, match=r"train.optimizer.name: .* set model.read to 'mixture'"):

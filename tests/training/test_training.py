@@ -37,7 +37,7 @@ from lengthwise.validation import validated
             {},
             "train.augmentation: gru accepts no pads; set padding, leading_padding and late_consistency to 0, as in ",
         ),
-        ({"late_consistency": 1.0}, "train.late_consistency: expected 0, because gru accepts no pads, got 1; set"),
+        ({"late_consistency": 1.0}, "train.late_consistency: expected 0 for gru, which accepts no pads, got 1; set"),
         (
             {"late_consistency": 0.0, "augmentation": {"padding": 0, "leading_padding": 0}},
             "train.augmentation: gru accepts no noise",
