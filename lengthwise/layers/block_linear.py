@@ -62,7 +62,7 @@ class BlockLinearLayer(nn.Module):
         other papers (see `reflections` and `unit_columns`).
 
     Raises:
-        ValueError: a choice is unknown, or `block_dim` does not divide `d_model`.
+        ValueError: `columns`, `input_map` or `first_state` is unknown, or `block_dim` does not divide `d_model`.
     """
 
     temperature: Tensor

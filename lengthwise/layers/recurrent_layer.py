@@ -145,9 +145,10 @@ def unpacked(state: Float[Tensor, "B Z"], *shape: int) -> Tensor:
 class MixtureReadout(nn.Module):
     """A read-out log p(y) with p(y) = sum_s x_s q_s(y), for a distribution x over states.
 
-    Each state s has a distribution q_s = softmax(w_s) over answers. An answer is certain only if nearly all of x lies
-    in states for which it is certain. So a net cannot spread an answer over several entries of x. Training thus makes
-    each entry of x the probability of a state of a machine. Probabilities below 1e-30 count as 1e-30.
+    Each state s has a distribution q_s = softmax(w_s) over answers. An answer is nearly certain only if nearly all of x
+    lies in states that are nearly certain of this answer. So a net cannot spread an answer over several entries of x.
+    Training thus makes each entry of x the probability of a state of a machine. Probabilities below 1e-30 count as
+    1e-30.
 
     Source: Bengio and Frasconi (1995), An Input Output HMM Architecture. This read-out gives the outputs of that model,
         and stochastic columns of `BlockLinearLayer` give its transitions.

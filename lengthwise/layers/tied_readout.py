@@ -1,4 +1,4 @@
-"""A read-out that shares the embedding: the logit of a class is the inner product with its symbol's embedding."""
+"""A read-out that shares the embedding: a class's logit is the inner product of the state and the class's embedding."""
 
 import torch.nn.functional as F
 from jaxtyping import Float

@@ -51,7 +51,7 @@ class TreeAttentionLayer(nn.Module):
         return [module for module in self.modules() if isinstance(module, nn.Linear)]
 
     def reset_shared_parameters(self) -> None:
-        """Set the parameters that all kinds of layers initialize alike: gains of norms to 1, biases and r to 0."""
+        """Set the parameters that start equal in all kinds of layers: gains of norms to 1, biases and r to 0."""
         for module in self.modules():
             if isinstance(module, nn.LayerNorm):
                 module.reset_parameters()

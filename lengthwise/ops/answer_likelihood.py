@@ -6,9 +6,9 @@ if there is one. Let f_0 be the initial distribution. Then
 
     m_t = A[u_t] f_{t-1},   p_t = e_y . m_t  for row e_y of E and answer y = y_t,   f_t = e_y * m_t / p_t.
 
-So p_t is the probability of answer y_t given all symbols and answers before it, and the sum of all log p_t is the log
-likelihood of the answers. At a position without a target, f_t = m_t, and log p_t counts as 0. Because f_t is normalized
-at every step, all numbers stay in the range of floats, on strings of any length.
+So p_t is the probability of answer y_t given the symbols up to u_t and the answers before y_t, and the sum of all log
+p_t is the log likelihood of the answers. At a position without a target, f_t = m_t, and log p_t counts as 0. Because
+f_t is normalized at every step, all numbers stay in the range of floats, on strings of any length.
 
 An answer whose probability is below `MIN_PROBABILITY` is impossible for the model. Its log probability is
 log `MIN_PROBABILITY` with a gradient of 0, and f_t = m_t.

@@ -1,4 +1,4 @@
-"""The one rule that turns logits into answers, for measurement, extraction and proofs alike."""
+"""The rule that turns logits into answers. Measurement, extraction and proofs all use this rule."""
 
 import torch
 from jaxtyping import Float, Int64

@@ -21,7 +21,8 @@ float32, and kernels may then return finite but wrong numbers (LayerNorm returns
 infinite)."""
 
 ULPS = 8
-"""The largest error, in units, that an elementwise function of PyTorch (tanh, erf, exp, rsqrt) is assumed to have."""
+"""The largest relative error, in multiples of `UNIT`, that proofs assume for an elementwise function of PyTorch (tanh,
+erf, exp, rsqrt)."""
 
 
 @dataclass(frozen=True, eq=False)
