@@ -201,7 +201,7 @@ class WithoutTheCache(transformers.MambaModel):
         (
             lambda: made("mamba"),
             {"answers": [0, 1]},
-            "answers: expected a model with output embeddings, got a MambaModel",
+            "answers: expected a model with output embeddings, got a Mamba",
         ),
         (
             lambda: causal("gpt2", 8),

@@ -92,7 +92,7 @@ def test_a_net_for_other_sets_is_refused() -> None:
     assert attack(net, ends, budget=0.1).is_refuted
     sets = task_of("ab(a|b)?")
     with pytest.raises(
-        ValueError, match=r"the task's sets of symbols \(.*\), got a model with other sets \(.*\); make"
+        ValueError, match=r"the task's sets of symbols \(.*\), got a model with other sets \(.*\); construct"
     ):
         attack(net, sets, budget=0.1)
     # The sets of these two languages are equal, so the net's answers fit both.

@@ -242,7 +242,7 @@ def test_an_embedding_with_rows_for_more_than_the_symbols_is_refused() -> None:
     """Its first row is that of a pad, which would be read as the first symbol."""
     net = wrap(nn.Embedding(3, 4, padding_idx=0), nn.GRU(4, 6), nn.Linear(6, 2))
     for measure in (certify, lambda net, task: length_curve(net, task, [5])):
-        with pytest.raises(ValueError, match=r"expected the 2 symbols of the task, got 3, .* leave out"):
+        with pytest.raises(ValueError, match=r"expected the 2 symbols of the task, got 3 symbols, .* leave out"):
             measure(net, make_task("parity"))
 
 

@@ -126,8 +126,8 @@ def test_a_module_that_looks_ahead_since_it_was_wrapped_is_refused() -> None:
         (lambda ids: ids, {}, r"expected logits of shape \[3, 6, 2\].* got torch.int64 \[3, 6\]"),
         (lambda ids: (right(ids),), {}, "expected logits .* got tuple; return a tensor"),
         (Causal(num_positions=9), {}, r"an error for shape \[1, 41\]: IndexError: .*; if it reads only shorter"),
-        (right, {"tokens": [0, 1]}, "num_symbols: expected either num_symbols, .*, got both; give one of them"),
-        (right, {"num_symbols": None}, "num_symbols: expected either num_symbols, .*, got neither; give one of them"),
+        (right, {"tokens": [0, 1]}, "num_symbols: expected either num_symbols .*, got both; give one of them"),
+        (right, {"num_symbols": None}, "num_symbols: expected either num_symbols .*, got neither; give one of them"),
         (right, {"num_symbols": None, "tokens": [0, -1]}, "tokens: expected tokens of the model, .* got -1"),
         (right, {"max_length": 0}, "max_length: expected a whole number from 1 to"),
     ],
@@ -139,6 +139,6 @@ def test_what_does_not_fit_is_named(module, settings, sentence: str) -> None:
 
 
 def test_a_net_of_another_task_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected the 2 symbols of the task, got 5, .*; give num_symbols="):
+    with pytest.raises(ValueError, match=r"expected the 2 symbols of the task, got 5 symbols, .*; give num_symbols="):
         attack(wrap_module(Causal(), num_classes=2, num_symbols=5, max_length=64), PARITY)
     assert isinstance(wrap_module(right, num_classes=2, num_symbols=2).config, ModelConfig)
