@@ -56,8 +56,9 @@ class StepRecord(NamedTuple):
     """The report of one step: steps done, loss, length before padding, norm of the gradient, learning rate of Adam.
 
     The loss is the loss that training minimizes. It contains the loss of the answers, and the losses that the recipe
-    adds: for inconsistent states, for supervision by states (`StatesRecipe`), and for states that do not contract. The
-    learning rate is 0 for Baum-Welch, whose steps have no rate.
+    adds: for states that pads change (`late_consistency`), for supervision by states (`StatesRecipe`), and for growing
+    intervals (`ContractionRecipe`). It also contains the model's own penalty (`HasPenalty`). The learning rate is 0 for
+    Baum-Welch, whose steps have no rate.
     """
 
     step: int

@@ -237,7 +237,7 @@ class Recipe(Description):
     - `late_consistency`: the weight of mean (h(x) - h(x'))^2, which is added to the loss in the second half of
       training. Here h(x) are the states of suffixes x of half of the strings, and x' is x with identity padding. This
       loss needs no labels. If it began at the first step, it could make all states equal, and nothing would be learned.
-    - `states`: trees learn the effect of every piece of a string on the states of the task's machine (`StatesRecipe`).
+    - `states`: tree models learn how each part of a string changes the states of the task's machine (`StatesRecipe`).
     - `contraction`: a penalty makes models contract, if they can bound their steps (`ContractionRecipe`).
     - `pace`: training ends early, in success or failure, depending on its loss (`PaceRecipe`).
     - `ema_decay`: if positive, the final weights are the exponential moving average of the weights.
