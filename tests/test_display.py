@@ -117,7 +117,7 @@ def test_a_certificate_is_a_card() -> None:
     text = text_of(tree)
     assert text.startswith("proved. The model itself, as it rounds")
     assert "<rnn>" in text
-    assert "2 classes, the task's 2" in text
+    assert "2 classes; the task's machine has 2" in text
     assert len(dots(tree)) == 2, "the machine is drawn"
     string = ("a",) * 61 + ("<b>",) * 30
     counterexample = {"string": string, "expected": "even", "got": "odd", "shortest": "as found"}

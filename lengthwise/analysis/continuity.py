@@ -1,11 +1,11 @@
 r"""Lower bounds on three moduli of continuity of a function on sequences.
 
-A modulus bounds how much outputs change if inputs change by at most t. For f from [0, 1]^(T x d), or any other product
-of intervals, to R^(T x Y), and p-norms of outputs:
+A modulus bounds how much outputs change if inputs change by at most t. Let f map [0, 1]^(T x d), or another product of
+intervals, to R^(T x Y). With p-norms of outputs, its moduli are:
 
-    w(t)            = sup ||f(X) - f(X')||_p          over ||X - X'||_2 <= t
-    w_contextual(t) = sup ||f(X)_n - f(X')_n||_p      over the same with X_n = X'_n: only other tokens change
-    w_token(t)      = sup ||f(X)_n - f(X')_n||_p      over the same with X_m = X'_m for all m != n: only token n changes
+    w(t)            = sup ||f(X) - f(X')||_p        over all X, X' with ||X - X'||_2 <= t
+    w_contextual(t) = sup ||f(X)_n - f(X')_n||_p    over those with X_n = X'_n, so only other tokens change
+    w_token(t)      = sup ||f(X)_n - f(X')_n||_p    over those with X_m = X'_m for all m != n, so only token n changes
 
 A search finds pairs of inputs. Each pair gives a lower bound on a modulus.
 """
@@ -36,7 +36,7 @@ LAST_STEP = 0.01
 
 
 class Domain(NamedTuple):
-    """The box of inputs that is searched: each number of an input is between the entries of `low` and `high` for it."""
+    """The box of inputs that is searched: each number of an input is between the corresponding bounds."""
 
     low: Float[Tensor, "T d"]
     high: Float[Tensor, "T d"]
@@ -108,7 +108,7 @@ def continuity_modulus(
     search = _Search(function, kind, domain, p)
     best_pairs: dict[float, _Pairs] = {}
     for distance in sorted(set(distances), reverse=True):
-        # 1e-12: a quotient of 2 that rounds to a little more must give 2 pieces, not 3.
+        # Without the 1e-12, a quotient of 2 that rounds to a little more would give 3 pieces.
         pieces = [search.pieces(pairs, math.ceil(far / distance - 1e-12)) for far, pairs in best_pairs.items()]
         starts = search.random_pairs(num_starts, distance, generator)
         if pieces:

@@ -17,9 +17,9 @@ from lengthwise.tasks.regular.sum import Sum
 class DriftPoint(NamedTuple):
     """The states at one length, compared with the states at the reference length.
 
-    `shifts` are the fractions of strings whose answer is the remainder plus 0, 1, ..., m-1. For each harmonic
-    (`remainder_drift`), `kept` contains its norm relative to the reference. `turns` contains its angle from the
-    reference, in remainders.
+    `shifts` are the fractions of strings whose answer is the right remainder plus 0, 1, ..., m - 1, modulo m. For each
+    harmonic (see `remainder_drift`), `kept` contains its norm divided by its norm at the reference length. `turns`
+    contains the angle between the harmonics at both lengths, in remainders.
     """
 
     length: int
@@ -39,11 +39,11 @@ def remainder_drift(
 ) -> list[DriftPoint]:
     """Compare the harmonics of the remainders' mean states at each length with the harmonics at length `reference`.
 
-    Let c_q(T) be the mean state of the strings of T symbols whose digits add up to q. Harmonic k is ``z_k(T) = (1/m)
-    sum_q exp(-2 pi i k q / m) c_q(T)``. In a net that keeps the sum, no z_k changes with T. If the states shrink at
-    each symbol, ``|z_k|`` falls. If the states turn at each symbol, the angle ``angle(<z_k(reference), z_k(T)>) m / (2
-    pi k)``, in remainders, grows evenly. From half a remainder on, every answer is off by one. The angle of harmonic k
-    is between -m/2 and m/2 before it is divided by k.
+    Let m be the task's modulus, and c_q(T) the mean state of the strings of T symbols whose digits add up to q modulo
+    m. Harmonic k is ``z_k(T) = (1/m) sum_q exp(-2 pi i k q / m) c_q(T)``. In a net that keeps the sum, no z_k changes
+    with T. If the states shrink at each symbol, ``|z_k|`` falls. If the states turn at each symbol, the angle
+    ``angle(<z_k(reference), z_k(T)>) m / (2 pi k)``, in remainders, grows evenly. From half a remainder on, every
+    answer is off by one. The angle of harmonic k is between -m/2 and m/2 before it is divided by k.
 
     Raises:
         ValueError: a length is not positive, or a remainder does not occur because there are too few strings.
@@ -80,7 +80,7 @@ def harmonics(states: Float[Tensor, "B D"], remainders: Int64[Tensor, " B"], mod
         ValueError: a remainder has no state.
 
     Example:
-        >>> turn = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])  # a quarter of a turn a remainder
+        >>> turn = torch.tensor([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])  # a quarter of a turn per remainder
         >>> harmonics(turn, torch.arange(4), 4).norm(dim=1).round(decimals=3).tolist()
         [0.707, 0.0]
     """

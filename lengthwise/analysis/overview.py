@@ -76,7 +76,8 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
     supervised = targets != IGNORE
     if not supervised.any():
         raise ValueError(
-            f"length: expected strings that have an answer, got {NUM_STRINGS} of {length} symbols without one; choose "
+            f"length: expected strings that have an answer, got {NUM_STRINGS} strings of {length} symbols without an "
+            "answer; choose "
             "another length"
         )
     with torch.no_grad():

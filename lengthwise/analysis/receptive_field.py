@@ -41,7 +41,9 @@ def tree_answer(model: RegularGPT) -> Answer:
 def gradient_norms(
     answer: Answer, embedded: Float[Tensor, "B T D"], targets: Int64[Tensor, " B"]
 ) -> Float[Tensor, "B T"]:
-    """Return ``|| d m_b / d e_bt ||`` with the log-odds m of the target y: ``m = z_y - log sum_{k != y} exp z_k``.
+    """Return the norms of the gradients of the target's log-odds with respect to the embedding at each position.
+
+    With logits z and target y, the log-odds are ``m = z_y - log sum_{k != y} exp z_k``.
 
     The loss ``-log p_y`` has the gradient ``-(1 - p_y) dm``, which differs from dm by one factor for each string. This
     factor would cancel in `cumulative_field`, but it may round to 0 if the model is confident.
@@ -91,8 +93,8 @@ def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
     if not usable.all():
         row = int(usable.int().argmin())
         raise ValueError(
-            f"norms: expected a finite gradient somewhere in every string, got a sum of {float(total[row])} in string "
-            f"{row}; compute the gradients in float64, or leave the string out"
+            f"norms: expected a positive, finite sum of gradient norms in every string, got {float(total[row])} in "
+            f"string {row}; compute the gradients in float64, or leave the string out"
         )
     return later / total
 

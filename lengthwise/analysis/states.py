@@ -16,7 +16,7 @@ from lengthwise.tasks.base import RegularTask
 
 
 class BlockStates(NamedTuple):
-    """States of windows in rows; each row has the window's state, its level, and its element in `monoid`.
+    """States of windows, one in each row, with the level of each window and its element in `monoid`.
 
     With C = `chunk_size`, a window of level l has C^l symbols, or fewer symbols after pads. Level 1 is the lowest.
     """
@@ -42,7 +42,7 @@ class BlockStates(NamedTuple):
         return self._keep(self.levels == level)
 
     def subsample(self, max_states: int, generator: torch.Generator) -> "BlockStates":
-        """Draw at most `max_states` rows of each level; each level has about C times as many rows as the next.
+        """Draw at most `max_states` rows of each level. Each level has about C times as many rows as the level above.
 
         Raises:
             ValueError: `max_states` is below 1.

@@ -19,7 +19,10 @@ from lengthwise.text.language import LanguageTask
 
 
 class TextField(NamedTuple):
-    """The fraction of the gradient at each position or later, in chunks of `length` tokens; the last is predicted."""
+    """The fraction of the gradient at each position or later, in chunks of `length` tokens.
+
+    The last token of each chunk is predicted.
+    """
 
     length: int
     cumulative: Float[Tensor, "B T"]

@@ -93,7 +93,7 @@ class CertificateBuilder(NamedTuple):
         """Return a certificate that refutes the model, if the model makes the error that was found in the machine.
 
         The result is None if the machine is right. The level is ``tested`` if the model makes the error in a batch, but
-        not when it reads the string alone (`refuted`).
+        not when it reads the string alone (see method `refuted`).
 
         Raises:
             Unproved: the model does not make the error that was found in the machine, or a class gives a wrong answer

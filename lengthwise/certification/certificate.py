@@ -106,7 +106,7 @@ class Evidence(Part):
 
     requires: ClassVar[Requirement]
     assumes: ClassVar[str]
-    """What a reader must still trust after the numbers are checked, as a sentence."""
+    """The sentence that a user must still trust after the numbers are checked."""
 
     method: str
 
@@ -124,7 +124,7 @@ class Evidence(Part):
         """Raise a ValueError if the numbers do not show a proof by this method."""
 
     def check(self, certificate: "Certificate") -> str:
-        """Check the evidence against its certificate, and return the sentence that a reader must still trust.
+        """Check the evidence against its certificate, and return the sentence that a user must still trust.
 
         Raises:
             ValueError: the method cannot apply to the certificate's model, or the numbers do not show a proof.
@@ -138,7 +138,7 @@ EVIDENCE: Registry[type[Evidence]] = Registry("method of proof", "lengthwise.cer
 
 
 def _as_variant(content: object) -> object:
-    """Return a mapping as an object of the class that is registered under the mapping's `method`."""
+    """Convert a mapping to `Evidence`: the mapping's `method` is the registered name of the class."""
     if not isinstance(content, Mapping):
         return content
     if not isinstance(method := content.get("method"), str):
@@ -151,7 +151,7 @@ class Certificate(Part):
 
     `machine` was extracted from the model: a `TreeMachine` from a tree model, and a `Transducer` from any other model.
     `transducer` is the task's own machine, minimized. The outputs of both machines are indices of `classes`. For tasks
-    over the grid of two strings, both machines are a `GridMachine`, and the classes are the integers from 0.
+    over two strings (`GridTask`), both machines are a `GridMachine`, and the classes are the integers from 0.
     `max_length` is the largest proved length at level ``bounded``.
 
     `weights` is a digest of the model's tensors. `net` is a digest of its settings and its tensors. Recorded
@@ -345,7 +345,7 @@ def certificate_card(certificate: Certificate) -> str:
         pairs.append(("not higher, because", certificate.reason))
     if certificate.machine is not None:
         size, size_of_task = certificate.num_classes
-        pairs.append(("machine", f"{size} classes, the task's {size_of_task}"))
+        pairs.append(("machine", f"{size} classes; the task's machine has {size_of_task}"))
     if certificate.tested:
         pairs.append(("answered correctly", ", ".join(tested.describe() for tested in certificate.tested)))
     if certificate.evidence is not None:

@@ -28,7 +28,7 @@ from lengthwise.tasks.base import MachineTask, Task, check_is_task
 def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     """Certify a model's answers to a task, for every length if possible, and return the certificate.
 
-    Certification has four steps. The machine is extracted from the model alone, without access to the task.
+    Certification has four steps. Step 2 extracts a machine from the model alone, without access to the task.
 
     1. The model answers strings. A wrong answer ends this step and leads to level ``refuted``. First come all strings
        of each length that has at most 4,096 strings. Then come 1,000 strings each of 40, 500 and 10,000 symbols. Some
@@ -44,11 +44,12 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
        shortest string on which they differ, and a wrong answer leads to level ``refuted``. If they agree, the level is
        ``extracted``. If no machine describes the model, the model is attacked with strings that samples hardly ever
        contain (`attacks`).
-    4. The provers that belong to the reader (`methods.base.PROVERS`) try to show that the float32 model itself cannot
-       leave the classes. If one succeeds, the level is ``proved`` for every length, or ``bounded`` up to a length.
-       Provers without a reader follow the task's own machine. They are tried if no machine describes the model.
+    4. The provers that belong to the reader (`methods.base.PROVERS`) try to show that the states of the model itself,
+       as it rounds, cannot leave the classes. If one of them succeeds, the level is ``proved`` for every length, or
+       ``bounded`` up to a length. Provers without a reader follow the task's own machine. They are tried if no machine
+       describes the model.
 
-    Tasks over the grid of two strings have a rule instead of a transducer. Their tested strings are 200 pairs each of
+    Tasks over two strings (`GridTask`) have a rule instead of a transducer. Their tested strings are 200 pairs each of
     strings of 10, 40 and 160 letters. If a step fails, the certificate has a lower level and contains the reason.
     `seed` is the seed of the drawn strings.
 
@@ -113,7 +114,11 @@ def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | No
 
 
 def _graded_alone(builder: CertificateBuilder, outcome: Outcome, reader: Reader[Any] | None) -> Certificate | None:
-    """Return the certificate for the wrong string of a search, which the model reads alone, or None without one."""
+    """Return the certificate for the wrongly answered string of a search, or None if the search found no string.
+
+    The string is shortened, and the model then reads it alone. If this answer is also wrong, the level is ``refuted``,
+    and otherwise ``tested``.
+    """
     if outcome.wrong is None:
         return None
     max_pairs = MAX_PAIRS_READ if reader is None else None
@@ -122,7 +127,7 @@ def _graded_alone(builder: CertificateBuilder, outcome: Outcome, reader: Reader[
 
 
 def _prove_without_reader(builder: CertificateBuilder, reason: str) -> Certificate:
-    """Return a certificate from a method that needs no extracted machine, or one of level ``tested``.
+    """Return a certificate from a method that needs no extracted machine, or a certificate of level ``tested``.
 
     `reason` goes into the certificate if no such method covers the model and the task.
     """

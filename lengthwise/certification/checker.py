@@ -62,7 +62,7 @@ UNIT = 2.0**-24 * 1.01
 
 In any order of summation, a sum of n products is off by at most (1 + u)^(n + 1) - 1 times the sum of their absolute
 values. For n up to `MAX_TERMS` this factor is at most 1.005 (n + 1) u. The rest of the factor 1.01 covers the float64
-rounding of the bounds themselves: n operations of 2^-53 each, 2^29 times smaller.
+rounding of the bounds themselves: each of their n operations is off by 2^-53, which is 2^29 times smaller than u.
 """
 
 MAX_TERMS = 2**16
@@ -81,13 +81,13 @@ MAX_ATTENTION_ERROR = 0.02
 """The largest relative error of attention weights. Below it, products of errors enlarge the bound by less than 5 %."""
 
 MAX_PIECES = 200_000
-"""The largest number of regions into which bounds on attention masses are halved."""
+"""The largest number of regions that arise when bounds on attention masses are halved (see `check_attention`)."""
 
 REGIONS = 512
-"""The number of regions of masses that are bounded at once."""
+"""The largest number of regions of attention masses for which bounds are computed at once."""
 
 MIN_PIECE = 1e-6
-"""A narrower region of masses is not halved again, because rounding alone moves a head's output by more than this."""
+"""Regions of attention masses narrower than this are not halved: rounding alone changes a head's output by more."""
 
 TINY = 1e-25
 """The number that is added to each size before the size is multiplied by `UNIT`.
@@ -100,9 +100,9 @@ LARGEST = 1e15
 """The largest number that has a bound. A sum of `MAX_TERMS` squares of smaller numbers stays in float32's range."""
 
 LOG_OF_ZERO = {"float32": -112.0, "float64": -770.0}
-"""The exp of a smaller number rounds to 0: it is below half of the type's smallest positive number.
+"""For each type, exp(x) rounds to 0 if x is below this number.
 
-That number is 2^-149 in float32, and 2^-1074 in float64.
+Then exp(x) is below half of the type's smallest positive number, which is 2^-149 in float32 and 2^-1074 in float64.
 """
 
 MIN_PROBABILITY = 1e-30
@@ -235,7 +235,7 @@ def parse_transducer(value: Any, num_classes: int) -> Task:
 
 
 class GridTask(NamedTuple):
-    """A rule over the grid of two strings, whose letters belong to the rows and the columns of the grid.
+    """A rule over a grid with one row for each letter of a string, and one column for each letter of another string.
 
     A cell with letters a (row) and b (column) gets class p from above and class q from the left. ``cells[p, q, a, b]``
     contains the classes that it passes downwards and to the right. The borders pass `top` and `left`. The answer is the
@@ -368,7 +368,7 @@ def net_digest(model: Mapping[str, Any], weights: Tensors) -> str:
 
 
 class Setting(NamedTuple):
-    """The values that a setting may have. Certificates omit an optional setting at its default."""
+    """The values that a setting may have. Certificates omit an optional setting that has its default value."""
 
     expected: str
     allows: Callable[[Any], bool]
@@ -387,7 +387,7 @@ def integer(low: int, high: int = MAX_SIZE, *, is_optional: bool = False) -> Set
 
 
 def real(low: float, high: float, *, is_optional: bool = False) -> Setting:
-    """Return a setting that changes only training. It is checked, printed and digested like all other settings."""
+    """Return a setting whose value, within these limits, cannot change a proof. It is still checked and printed."""
     expected = f"a number in {low:g}..{high:g}"
     return Setting(expected, lambda given: type(given) in (int, float) and low <= given <= high, is_optional)
 
@@ -706,7 +706,7 @@ def parse_net(model: Any, weights: Tensors, num_symbols: int, num_classes: int) 
 
 
 class Form(NamedTuple):
-    """Affine forms: all ``center + sum_p d_p slope[p] + e`` with |d_p| <= 1 and |e| <= rest, entry by entry.
+    """Affine forms: the set of all arrays ``center + sum_p d_p slope[p] + e`` with |d_p| <= 1 and |e| <= rest.
 
     All forms of one computation share the inputs d_p, so that equal parts cancel in differences. Shapes are
     center [..., D], slope [P, ..., D], rest [..., D].
@@ -1135,7 +1135,7 @@ def check_tree(net: Net, sets: Tensors, shapes: Shapes) -> int:
 
 
 def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
-    """Check RegularGPT of variant merge: each window of enclosures is merged into the enclosure of its class.
+    """Check the merge variant of RegularGPT: each window of enclosures is merged into the enclosure of its class.
 
     An enclosure is ``center + axes @ (radius * d)`` with |d_i| <= 1. Its axes are orthonormal up to rounding.
     """
@@ -1311,11 +1311,11 @@ def exact_map(weights: Tensors, name: str, columns: Array) -> Array:
 
 
 def check_exact(net: Net, sets: Tensors, task: Task) -> str:
-    """Check RegularGPT of variant bare: float32 computes each merge without an error.
+    """Check the bare variant of RegularGPT: float32 computes each merge without an error.
 
     All keys are 0, so a head's score for a position is the position's bias alone. If one position leads by so much that
     all other exponentials are 0, its weight is 1 and all other weights are 0. The head then returns the value at this
-    position. The other operations are `exact_map` and ReLU.
+    position. All other operations are linear maps, which `exact_map` checks, and ReLU.
     """
     demand(net.settings.get("variant") == "bare", "expected a net of variant 'bare'")
     weights = net.weights
@@ -1391,7 +1391,7 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
 
 
 def readout_numbers(net: Net) -> int:
-    """Return an upper bound on the numbers in the bounds of a read-out for each state: its largest width, squared."""
+    """Return an upper bound on the size of a read-out's bounds for one state: the largest width, squared."""
     widest = max(readout_widths(net))
     return widest * widest
 
@@ -1609,8 +1609,8 @@ def one_hot_positions(net: Net, logits: Form) -> Array:
     is_other = np.arange(size) != largest
     # Softmax subtracts the largest logit. A logit this far behind gives exp(x) = 0, and the largest logit gives
     # exp(0) / 1 = 1. Rounding changes the difference by at most u of itself. The limit is 8 below the number that
-    # float32 needs (float64: 24), so the computed difference still has an exp of 0. At temperature 0, the net takes a
-    # maximum, so a strict lead is enough.
+    # float32 needs, and 24 below the number that float64 needs, so the computed difference still has an exp of 0. At
+    # temperature 0, the net takes a maximum, so a strict lead is enough.
     is_sure = behind < (LOG_OF_ZERO[net.dtype] if temperature else 0)
     demand(
         (is_sure | ~is_other).all() and np.isfinite(high).all(), "rounding may decide where a one-hot vector has its 1"
@@ -1682,7 +1682,7 @@ def check_choices(net: Net, sets: Tensors, task: Task) -> str:
         skipped, stream = (rows_of(form, latest[part]) for form in (features, embedded))
         made = stream.plus(read.plus(skipped.times(between(weights["layers.0.d"]))))
         demand_answers(net, as_intervals(made), answers[part])
-    return f"{num_steps:,} steps, all that rounding allows, from {len(seen):,} pairs of states"
+    return f"all {num_steps:,} steps that rounding allows were followed, from {len(seen):,} pairs of states"
 
 
 def rows_of(form: Form, rows: Any) -> Form:
@@ -1716,7 +1716,8 @@ def softmax_shares(logits: Form) -> Form:
 def drift_and_growth(numbers: Array, norms: Array, points: Array, table: Array) -> tuple[float, float]:
     """Return the largest |A' p - p'| over all steps from p to p', and the largest |A' - A| over all symbols.
 
-    Shapes: numbers [V, N, S + 1] (a direction k and a switch for each block), norms [V, N, 1], points [K, N, S].
+    A, A', p and p' are explained in `check_isometries`. Shapes: numbers [V, N, S + 1] (a direction k and a switch for
+    each block), norms [V, N, 1], points [K, N, S].
     """
     size = points.shape[-1]
     drift = growth = 0.0
@@ -1800,9 +1801,10 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
 
     A head's output at the last position is a mean of the values of all positions, weighted by e^s. In the first layer,
     a value depends on the position's symbol, and a score s on the last symbol, the position's symbol, and their
-    distance. The mass of a symbol is the weight of its positions in this mean. Consider all strings of a block of
-    lengths that end with symbol x in state p of the task's machine. For these strings, the file has a lower and an
-    upper bound on the mass of each symbol in each head. The checker verifies these bounds (`demand_masses`).
+    distance. The mass of a symbol is the weight of its positions in this mean. The file divides the lengths into
+    ranges, called blocks. Consider all strings of a block that end with symbol x in state p of the task's machine. For
+    these strings, the file has a lower and an upper bound on the mass of each symbol in each head. The checker verifies
+    these bounds (`demand_masses`).
 
     So the checker has, for each pair (x, p), a set that contains all results of the layer (`results`). These sets are
     the inputs of the next layer. Its values and scores depend on the pair (x, p) of a position in place of its symbol.
@@ -1900,11 +1902,11 @@ def layer_bounds(sets: Tensors, i: int, num_layers: int, pairs: Array) -> LayerB
 
 
 class Heads(NamedTuple):
-    """Intervals of a layer's scores [K, K, H, T] and inputs [K, M, D], and its values: center [K, H, E], and sides.
+    """Bounds on one layer: intervals of its scores [K, K, H, T] and inputs [K, M, D], and enclosures of its values.
 
     The axes of scores are the kind of the last position, the kind of the key, the head, and the distance between the
     two positions. Without an encoding of positions, T is 1. The inputs of each kind are covered by M pieces. A value is
-    its center plus ``sides @ a`` for a vector a with entries in [-1, 1]; the sides are [K, H, E, E].
+    its `center` [K, H, E] plus ``sides @ a`` for some vector a with entries in [-1, 1]. The sides are [K, H, E, E].
     """
 
     scores: Form
@@ -2004,7 +2006,10 @@ def scores_of(net: Net, i: int, query: Form, key: Form, max_length: int) -> Form
 
 
 def products(query: Form, key: Form, units: int) -> Form:
-    """Return intervals [K, N, H] of the products of queries [K, M, H, E] and keys [N, O, H, E], over all pieces."""
+    """Return intervals [K, N, H] that contain all products of a query [K, M, H, E] and a key [N, O, H, E].
+
+    The M pieces of each query and the O pieces of each key are covered together.
+    """
     num_kinds, num_pieces = query.center.shape[:2]
     num_keys, num_key_pieces = key.center.shape[:2]
     rows = num_keys * num_key_pieces
@@ -2012,7 +2017,8 @@ def products(query: Form, key: Form, units: int) -> Form:
     lowest, highest = [], []
     for kind in range(num_kinds):
         own = of_kind(query, kind, -4).each(lambda a: np.moveaxis(a[..., 0, :, :, :], -2, -3))  # [H, M, E]
-        # (c + v)(c' + v') = c c' + c v' + v (c' + v'), summed over E.
+        # Each number of a query is c + v, and each number of a key is c' + v', with the centers c and c'. Over E, these
+        # terms are summed: (c + v)(c' + v') = c c' + c v' + v (c' + v').
         center, size = (x @ y.swapaxes(1, 2) for x, y in ((own.center, flat.center), (own.size, flat.size)))
         radius = np.abs(own.center) @ flat.radius.swapaxes(1, 2) + own.radius @ flat.size.swapaxes(1, 2)
         sums = between(center - radius, center + radius).rounded(size, units)
@@ -2042,8 +2048,9 @@ def rotated(query: Form, key: Form, max_length: int, units: int) -> Form:
         # A rotated pair consists of two numbers, each of size at most |a| + |b|.
         largest = one.size.sum(-1).max(1)[:, None] * other.size.sum(-1).max(1)
         size = size + 2 * largest[..., None]
-    # A rotated number rounds by three units of |a| + |b|: its cosine or sine, the products, and their sum. Query and
-    # key are rotated, so six units precede the product. Two more cover the angles, which float64 computes to 1e-11.
+    # A rotated number is rounded by three units of |a| + |b|: for its cosine or sine, the products, and their sum. The
+    # query and the key are both rotated, which adds six units to the product. Two more units cover the angles, which
+    # float64 computes to 1e-11.
     return between(low, high).rounded(np.broadcast_to(size, low.shape), units + 8)
 
 
@@ -2080,7 +2087,7 @@ def biases(net: Net, i: int, max_length: int) -> Form:
 
 
 def limited(net: Net, name: str) -> Form:
-    """Return KERPLE's parameter of each head, [H, 1], as the net computes it: x + (limited x - x).
+    """Return KERPLE's parameter x of each head, [H, 1], cut to its limits as in the net: x + (limited x - x).
 
     The lower limit is 0.01. An exponent also has the upper limit 2. Within the limits, the difference is 0. Outside of
     them, the limit, the difference and the sum are rounded.
@@ -2093,9 +2100,10 @@ def limited(net: Net, name: str) -> Form:
 
 
 def fire_biases(net: Net, i: int, distances: Array) -> Form:
-    """Return f(psi(n) / (psi(L) + 1e-6)) for psi(x) = ln(1 + |c x|) and a net f with one layer of ReLUs.
+    """Return FIRE's biases f(psi(n) / (psi(L) + 1e-6)) at distances n.
 
-    The denominator contains L as long as the query's position is at most L, which `check_attention` demands.
+    Here psi(x) = ln(1 + |c x|), and f is a net with one layer of ReLUs. The denominator contains L as long as the
+    query's position is at most L, which `check_attention` demands.
     """
     name = f"read_in.positions.layers.{i}"
     c, limit = (between(np.array([size])) for size in (abs(float(net.weights[f"{name}.c"])), fire_limit(net, i)))
@@ -2127,7 +2135,7 @@ def alibi_slopes(num_heads: int) -> list[float]:
 
 
 def demand_masses(sets: Tensors, heads: Heads, layer: LayerBounds, block: int, first: int, last: int) -> Array:
-    """Demand that the bounds on masses hold for a block of lengths; return which pairs a string of the block ends in.
+    """Demand that the bounds on masses hold for a block of lengths; return the mask of pairs in which its strings end.
 
     The mass of kind v is at most c on a string if the sum over its positions of e^s (1[kind is v] - c) is at most 0. It
     is at least c if the sum of e^s (c - 1[kind is v]) is at most 0. A term depends on a position's kind and its
@@ -2478,7 +2486,7 @@ BOUNDED: dict[str, Callable[[Net, Tensors, Task, int], str]] = {
     "isometries": check_isometries,
     "attention": check_attention,
 }
-"""The methods of level bounded, which have a largest length."""
+"""The methods that reach level bounded. Each method proves the claim up to a largest length."""
 
 METHODS: dict[str, Callable[[Net, Tensors, Any], str]] = {
     "enclosures": check_enclosures,
@@ -2489,7 +2497,7 @@ METHODS: dict[str, Callable[[Net, Tensors, Any], str]] = {
     "choices": check_choices,
     "rules": check_rules,
 }
-"""The methods of level proved."""
+"""The methods that reach level proved."""
 
 
 @np.errstate(all="ignore")  # overflow and NaN are results, which no comparison accepts
@@ -2528,7 +2536,7 @@ def check(certificate: Content, proof: bytes) -> str:
 
 
 def described(description: Content) -> str:
-    """Return the name of a net or a task with all its settings, also empty settings."""
+    """Return the name of a net or a task with all its settings, including empty settings."""
     # A name that is not a plain word could contain line breaks, and imitate the checker's own lines.
     words = {name if re.fullmatch(r"[a-z_]\w*", name) else repr(name): value for name, value in description.items()}
     settings = ", ".join(f"{name}={value!r}" for name, value in words.items() if name != "name")

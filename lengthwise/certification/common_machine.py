@@ -79,7 +79,7 @@ def common_machine(nets: Nets, names: RegularTask, seed: int) -> tuple[Claim, tu
     tables = [_table_of(net, names.symbols) for net in nets]
     for net, table, position in zip(nets, tables, ("first", "second"), strict=True):
         if highest_level(net) == "tested" and table is None:
-            return Claim(reason=f"no method reads or proves a {type(net).__name__}, the {position} net"), None
+            return Claim(reason=f"no reader or prover supports the {position} net, a {type(net).__name__}"), None
     try:
         return _compared_tables(*tables) or _compared(nets, tables, names, seed)
     except ValueError as problem:  # a machine is too large

@@ -40,7 +40,7 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
             return sentences
         extraction = _extraction_of(certificate, model, task)
         if certificate.closure is not None:
-            sentences.append("a machine extracted from the model again answers every string as the transducer does")
+            sentences.append("a machine extracted again from the model answers every nonempty string correctly")
         if certificate.evidence is not None:
             _prove_again(certificate.evidence, model, task, mask_unsupervised(extraction, task.reference))
             sentences.append(f"method {certificate.evidence.method!r} proves the model again")

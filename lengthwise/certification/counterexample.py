@@ -17,7 +17,7 @@ MAX_STRINGS_PER_LENGTH = 4_096
 """All strings of a length are enumerated if their number is at most this number."""
 
 MAX_CANDIDATES = 64
-"""The largest number of prefixes that are tried to shorten a string, and of positions for each size of a window."""
+"""The largest number of prefixes that are tried to shorten a string, and of window positions for each window size."""
 
 MAX_PAIRS_READ = 1 << 31
 """The largest number of pairs of positions in one search, for a model from which no machine can be extracted.
@@ -49,7 +49,7 @@ def grade(model: SequenceModel, task: OracleTask, strings: Int64[Tensor, "B T"])
 
 
 def solved_last(task: OracleTask, strings: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
-    """Return the task's answers to whole strings, in chunks of strings, because `solve` also answers all prefixes."""
+    """Return the task's answers to whole strings, solved in chunks, because `solve` also answers all prefixes."""
     parts = strings.split(max(1, MAX_SYMBOLS_DRAWN // strings.shape[1]))
     return torch.cat([task.solve(part)[:, -1] for part in parts])
 
@@ -113,7 +113,7 @@ def shrunk_error(model: SequenceModel, task: OracleTask, string: String, *, max_
         while reduction.remove_window():
             reduction.cut_to_wrong_prefix()
     except _WorkLimitReached:
-        pass  # the model also answers the shortened string so far wrongly
+        pass  # the string as shortened so far is also answered wrongly
     return reduction.string
 
 

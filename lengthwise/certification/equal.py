@@ -29,7 +29,10 @@ from lengthwise.tasks.base import RegularTask
 from lengthwise.validation import texts_of
 
 MAX_SYMBOLS, MAX_PAIRS = 1_000_000, 1 << 27
-"""The largest numbers of symbols (recurrent nets) and of pairs of positions (other nets) at each length."""
+"""The largest numbers of symbols that recurrent nets read, and of pairs of positions that other nets process.
+
+Both numbers hold for the strings of each length.
+"""
 
 
 class Pair(NamedTuple):
@@ -68,12 +71,13 @@ def equal(
 
     The nets may be of different kinds, and no task is needed. Symbols and answers are matched by their ids.
 
-    1. Both nets answer all short strings. Nets with the same class, settings and weights, bit for bit, are then equal.
+    1. Both nets answer all short strings. If they agree, and have the same class, settings and weights, bit for bit,
+       they are equal.
     2. Both nets answer the strings that `attack` tries, in which words are repeated.
     3. A machine is extracted from the answers or the states of the nets, and both nets are certified for this machine
        (`certify`). If both levels are ``proved``, the float32 nets give the same answer to every string. If the lower
-       level is ``bounded``, this holds up to a length. If it is ``extracted``, both nets followed the machine wherever
-       they were observed, which is not a proof.
+       of the two levels is ``bounded``, this holds up to a length. If it is ``extracted``, both nets followed the
+       machine wherever they were observed, which is not a proof.
     4. Without a proof for all lengths, both nets answer random and structured strings of 40, 500 and 10,000 symbols.
 
     A difference counts only if the nets give different answers when each reads the string alone. Parts of the string
@@ -148,7 +152,10 @@ def _compare(pair: Pair) -> Equality:
 
 
 def _search(pair: Pair, error: tuple[str, ...] | None) -> Outcome:
-    """Return the first difference: on the string that refutes the second net for a common machine, or on samples."""
+    """Return the first difference, on `error` or on samples.
+
+    The second net and a machine of the first net answer the string `error` differently.
+    """
     twins, task = pair.twins, pair.same_task
     if error is not None and len(error) <= (twins.max_length or len(error)):
         string = task.encode(error)
@@ -195,8 +202,8 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
     sets = [named for net in nets if (named := classes_of(net)) is not None]
     if len(set(sets)) > 1:
         raise ValueError(
-            f"other: expected a model that answers with the sets of symbols of net ({'; '.join(sets[0])}), got a model "
-            f"with other sets ({'; '.join(sets[1])}); make the SetAnswers of both for the same task"
+            f"other: expected a model that answers with the same sets of symbols as `net` ({'; '.join(sets[0])}), got "
+            f"a model with other sets ({'; '.join(sets[1])}); use models of one task"
         )
     sizes = [sizes_of(argument, net) for argument, net in zip(("net", "other"), nets, strict=True)]
     counts = [num_symbols for num_symbols, _ in sizes if num_symbols is not None]
@@ -226,6 +233,6 @@ def _numbers(what: str, counts: Sequence[int]) -> tuple[str, ...]:
     """Return "0", "1", ... as names. `counts` contains the number of names for each net; all must be equal."""
     if len(set(counts)) > 1:
         raise ValueError(
-            f"other: expected {counts[0]:,} {what}, as many as net has, got {counts[1]:,}; compare nets of one task"
+            f"other: expected {counts[0]:,} {what}, as many as `net` has, got {counts[1]:,}; compare nets of one task"
         )
     return tuple(map(str, range(max(counts, default=0))))

@@ -9,12 +9,11 @@ from lengthwise.validation import check_kind
 
 
 def machine_model(certificate: Certificate) -> MachineModel:
-    """Return the machine that was extracted from a model, as a model that replaces the first model.
+    """Return the machine that was extracted from a net, as a model that can replace the net.
 
     Raises:
-        ValueError: the certificate's level is below ``extracted``, so its machine, if it has one, is not proved right.
-        Or
-            the certificate has no extracted machine, or the machine reads two strings.
+        ValueError: the certificate's level is below ``extracted``. Or the certificate has no extracted machine, or one
+            that reads two strings.
     """
     _check_level(certificate)
     assert certificate.machine is not None

@@ -71,8 +71,8 @@ class Tested(Part):
 
     Only answers to supervised strings are graded. Testing ends at the first batch with a wrong answer. Then the
     fraction of right answers does not estimate the accuracy, because the wrong answer ended the count. If the strings
-    have more than a million symbols, most answers of a RegularGPT are computed from the roots of its traced trees, and
-    not by the model itself.
+    together have more than a million symbols, most answers of a RegularGPT are computed from the roots of its traced
+    trees, and not by the model itself.
     """
 
     length: Count
@@ -120,7 +120,7 @@ class TraceAgreement(Part):
 
 
 class Closure(Part):
-    """The number of prototypes, the states that represent classes of a model's states, and the distances between them.
+    """The number of prototypes (states of a model that represent classes of states), and distances between states.
 
     `radius`: the largest distance of a computed state from the prototype of its class. `gap`: the smallest distance
     between prototypes of different classes. `num_levels`: the number of levels of a tree, or of symbols, after which no
@@ -166,12 +166,12 @@ class Kernels(Part):
         return (
             f"all {len(self.kernels)} measured functions are as accurate as proofs assume; the one closest to its "
             f"limit, {closest.dtype} {closest.name}, is off by {closest.measured:.3g} units, and "
-            f"{closest.assumed:.3g} are assumed"
+            f"proofs assume {closest.assumed:.3g}"
         )
 
 
 class Laws(Part):
-    """The monoid laws of a tree machine's merges: whether the pad is the identity, and how many cases violate a law."""
+    """The result of testing whether a tree machine's merges are products of a monoid (see `MonoidLaws`)."""
 
     pad_is_identity: bool
     num_decided: Count
@@ -207,7 +207,11 @@ class TransducerFields(TypedDict):
 
 
 MAX_CHUNK = 32
-"""The largest chunk of a tree machine. Arrays have at most 64 axes, and even two classes have 2^32 windows of 32."""
+"""The largest chunk size of a tree machine.
+
+A table has one axis for each part of a chunk, and arrays have at most 64 axes. Even two classes give 2^32 windows of 32
+parts.
+"""
 
 
 @final

@@ -27,7 +27,10 @@ MAX_SHORT = 64
 """If there are at most this number of strings of a length, the model reads all of them, one at a time."""
 
 NUM_LONGEST = 16
-"""The number of longest strings that the model reads with denormal numbers, which is slow."""
+"""The largest number of the longest strings that the model reads without rounding denormal numbers to 0.
+
+Keeping denormal numbers is slow.
+"""
 
 MAX_SYMBOLS_OF_PREFIXES = 4_096
 """The largest total number of symbols in the strings for which the model answers all prefixes at once."""
@@ -90,9 +93,13 @@ def search_samples(model: SequenceModel, task: OracleTask, strings: AllStrings) 
 
 
 def search_alone(model: SequenceModel, task: OracleTask, strings: AllStrings) -> Outcome:
-    """Grade strings that the model reads alone, as users run it: all shortest strings, and about 100 of two lengths.
+    """Grade strings that the model reads alone, as users run it.
 
-    If a reader supports the model, the model also reads up to `NUM_LONGEST` strings of the largest length, all at once.
+    These are all strings of each length that has at most `MAX_SHORT` strings, and about 100 strings of each of the two
+    shortest tested lengths.
+
+    If a reader supports the model, the model also reads up to `NUM_LONGEST` strings of the largest tested length, in
+    one batch.
     """
     with denormals_kept():
         for batch in (*_shortest(model, task), *(traced.subsample for traced in strings[:2])):

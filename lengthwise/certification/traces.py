@@ -44,7 +44,7 @@ MIN_STRINGS_PER_ANSWER = 10
 """The smallest number of strings for each answer. If fewer would be drawn, no samples are replaced."""
 
 MAX_SAMPLER_SIZE = 10**7
-"""The largest number of floats for drawing strings of rare answers: 80 MB.
+"""The largest number of floats that are stored to draw strings with rare answers. They take 80 MB.
 
 A machine of 1,000 states and two symbols reaches this limit at length 10,000 if one of its answers is rare.
 """
@@ -66,7 +66,7 @@ FIRST_BATCH_TRACED = 32
 
 
 def tested_lengths(model: SequenceModel) -> tuple[int, ...]:
-    """Return the tested lengths that the model reads, or else the largest length that it reads."""
+    """Return the tested lengths that the model reads; if it reads none of them, the largest length that it reads."""
     longest = model.max_length
     if longest is None:
         return TESTED_LENGTHS

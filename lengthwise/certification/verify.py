@@ -25,13 +25,13 @@ MIN_STRINGS = 1_000
 """The number of strings of each length that level `extracted` and higher levels require."""
 
 MIN_LENGTHS = (40, 500, 10_000)
-"""The lengths in symbols at which `extracted` and higher levels require strings, up to one symbol more or less."""
+"""The lengths, give or take one symbol, of the strings that level `extracted` and higher levels require."""
 
 MAX_SETTING = 63
 """The largest number of printed characters of a name or a setting, including the dots that replace the rest."""
 
 SHORTEST_CLAIM = "the model answers every shorter string correctly"
-"""The sentence that is taken on trust if a counterexample is said to be a shortest of all strings."""
+"""The claim that is taken on trust if the file states that no shorter string is a counterexample."""
 
 
 class Checked(NamedTuple):
@@ -40,10 +40,10 @@ class Checked(NamedTuple):
     verified: tuple[str, ...]
     taken_on_trust: tuple[str, ...]
     shown_by_model: tuple[str, ...] = ()
-    """The sentences of `taken_on_trust` that a reader who has the model can check without another proof."""
+    """The sentences of `taken_on_trust` that a user who has the model and the task can check without another proof."""
 
     def with_model(self, confirmed: Sequence[str]) -> "Checked":
-        """Return the result for a reader who has the model and has confirmed the sentences `confirmed` on it."""
+        """Return the result after the model was checked: `confirmed` and `shown_by_model` count as verified."""
         sentences = (*confirmed, *self.shown_by_model)
         taken = tuple(sentence for sentence in self.taken_on_trust if sentence not in sentences)
         return Checked((*sentences, *self.verified), taken)
@@ -52,9 +52,10 @@ class Checked(NamedTuple):
 def check(certificate: Certificate, proof: Path | None = None) -> Checked:
     """Verify a certificate's sentences as far as possible without the model.
 
-    The machine is compared with the task's transducer again, for every length. Three things are taken on trust from the
-    file: the transducer belongs to the task, the model follows the machine, and the numbers of the evidence are right.
-    If a proof file is given, `checker` verifies that a net with the weights in the proof file follows the machine.
+    From level ``extracted`` on, a machine that was extracted from the model is compared with the task's machine again,
+    for every length. The result lists the sentences that are taken on trust. For example, the model's states along the
+    tested strings are not computed again. If a proof file is given, `checker` verifies that a net with the weights in
+    this file gives the right answers.
 
     Raises:
         ValueError: a part of the evidence is missing, or does not show the level's claim. The proof file is missing,
@@ -66,14 +67,14 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
     _check_level(certificate)
     kind = "rule" if isinstance(task, GridMachine) else "transducer"
     shown_by_model = [f"the {kind} ({_size(task)}) belongs to task {with_settings(certificate.task)}"]
-    # Sentences are sorted by what supports them, so that a reader sees what remains to be trusted.
+    # Sentences are sorted by what supports them, so that a user sees what remains to be trusted.
     trusted, verified = [*shown_by_model], []
     if certificate.evidence is not None and certificate.evidence.requires.machine is None:
         _check_tested(certificate)
     elif certificate.reaches("extracted"):
         verified += _check_machine(certificate, task)
         nodes = sum(agreement.num_nodes for agreement in certificate.trace_agreement)
-        trusted += [f"the model's states were in the machine's classes at all of {nodes:,} nodes"]
+        trusted += [f"each of the model's {nodes:,} traced states was in the class that the machine predicts"]
     if certificate.evidence is not None:
         trusted += [certificate.evidence.check(certificate)]
     if proof is not None:
@@ -196,18 +197,18 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
         assert isinstance(task, GridMachine), "`first_error` has checked this"
         down, right = paths(machine, task).num_pairs
         return [
-            f"the machine ({_size(machine)}) answers any two strings as the rule does: {down} pairs of a class of the "
-            f"machine and one of the rule can occur on edges downwards, each with equal numbers, and {right} pairs on "
-            "edges to the right"
+            f"the machine ({_size(machine)}) answers any two strings as the rule does: {down} pairs of a machine's "
+            f"class and a rule's class can be passed downwards, and {right} pairs to the right; both classes of each "
+            "pair that a cell passes downwards have the same number"
         ]
     size = machine.num_classes if isinstance(machine, TreeMachine) else machine.num_states
-    return [f"the machine ({size} classes) answers every string of every length as the transducer does"]
+    return [f"the machine ({size} classes) agrees with the transducer on every nonempty string that has an answer"]
 
 
 def _check_tested(certificate: Certificate) -> None:
     if any(tested.num_correct != tested.num_graded for tested in certificate.tested):
         raise ValueError(
-            f"certificate: level {certificate.level} requires no wrong answer, got wrong answers; certify again"
+            f"certificate: level {certificate.level} allows no wrong answer, got wrong answers; certify again"
         )
 
 
@@ -230,8 +231,8 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
         ]
         if sum(traced) < min_strings or any(agreement.num_disagreements for agreement in certificate.trace_agreement):
             raise ValueError(
-                f"certificate: level {certificate.level} requires {min_strings:,} strings of {length:,} symbols with "
-                "every state in its class, got fewer; certify again"
+                f"certificate: level {certificate.level} requires {min_strings:,} strings of {length:,} symbols, and "
+                "every state in its class; got fewer strings or states, or a state in another class; certify again"
             )
         if not sum(answers):
             raise ValueError(
@@ -241,7 +242,10 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
 
 
 def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
-    """Reject a machine that has more classes than prototypes, since each class has at least one prototype."""
+    """Reject a machine with more classes than prototypes, or a map that does not show these prototypes and classes.
+
+    Each class has at least one prototype.
+    """
     closure = certificate.closure
     assert closure is not None  # `_check_observed` has checked this
     num_classes = max(machine.table.shape[:2]) if isinstance(machine, GridMachine) else certificate.num_classes[0]
@@ -263,14 +267,14 @@ def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer |
 
 
 def _num_symbols(letters: int) -> int:
-    """Return the number of symbols of a problem of two strings with this number of letters each."""
+    """Return the number of symbols of a problem that consists of two strings, each with this number of letters."""
     return 2 * letters + 2
 
 
 def _num_nodes(machine: TreeMachine | Transducer | GridMachine, length: int) -> int:
-    """Return the number of states for a string: one for each symbol, merge of its tree, or cell of its grid.
+    """Return the number of a model's states for a string: one for each symbol, merge of a tree, or cell of a grid.
 
-    A grid has two strings of equal lengths.
+    The two strings of a grid have equal length.
     """
     if isinstance(machine, GridMachine):
         return ((length - 2) // 2) ** 2
@@ -290,7 +294,9 @@ def _answer_to(string: tuple[str, ...], task: Transducer | GridMachine) -> int:
         return IGNORE if number is None else number
     ids = {symbol: index for index, symbol in enumerate(task.symbols)}
     if not string or not set(string) <= ids.keys():
-        raise ValueError("certificate: its counterexample is not a string over the task's symbols; certify again")
+        raise ValueError(
+            "certificate: its counterexample is empty, or contains a symbol that the task does not have; certify again"
+        )
     return int(task.run(np.array([[ids[symbol] for symbol in string]]))[0, -1])
 
 
@@ -311,7 +317,10 @@ def _check_refuted(certificate: Certificate, task: Transducer | GridMachine) -> 
         machine = None if certificate.machine is None else machine_from_json(certificate.machine)
         error = None if machine is None else first_error(machine, task)
         if error is None or len(error) != len(counterexample.string):
-            raise ValueError("certificate: its counterexample is not the shortest error of its machine; certify again")
+            raise ValueError(
+                "certificate: its counterexample is recorded as a shortest error of its machine, but a comparison of "
+                "the machine with the task does not confirm this; certify again"
+            )
     string = truncate(spelled(counterexample.string))
     return [
         f"the right answer to the counterexample ({counted(len(counterexample.string), 'symbol')}: {string}) is "
@@ -332,8 +341,8 @@ def _check_proof(certificate: Certificate, path: Path) -> str:
     try:
         proof = read_file(path)
     except FileNotFoundError:
-        raise ValueError(f"{path}: expected a proof, got no such file; write it with the certificate") from None
+        raise ValueError(f"{path}: expected a proof, found no such file; write it with the certificate") from None
     try:
-        return f"{path.name}, with NumPy alone: {checker.check(certificate.model_dump(mode='json'), proof)}"
+        return f"{path.name}, checked with NumPy alone: {checker.check(certificate.model_dump(mode='json'), proof)}"
     except checker.Rejected as problem:
         raise ValueError(f"{path}: {problem}; write it again with the certificate") from None

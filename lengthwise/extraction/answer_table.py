@@ -16,9 +16,8 @@ def machine_of_answers(model: SequenceModel, symbols: tuple[str, ...], max_lengt
     """Return a machine that is built from a model's answers to all strings of at most `max_length` symbols.
 
     Its states are sets of prefixes that no suffix distinguishes. Prefixes and suffixes each have up to about half of
-    `max_length` symbols. The model may answer longer strings differently. The
-    answer to the empty string is not known, so the start can be any state from which all nonempty strings have the
-    right answers.
+    `max_length` symbols. The model may answer longer strings differently. The answer to the empty string is not known,
+    so the start can be any state from which all nonempty strings have the right answers.
 
     Raises:
         NotFinite: a longest prefix differs from all shorter prefixes, so that its next states are not known.
@@ -30,7 +29,7 @@ def machine_of_answers(model: SequenceModel, symbols: tuple[str, ...], max_lengt
         >>> machine_of_answers(net, ("a", "b"), 8).num_states
         4
 
-    Source: the table of observations of Angluin, "Learning regular sets from queries and counterexamples" (1987).
+    Source: the observation table of Angluin, "Learning regular sets from queries and counterexamples" (1987).
     Differs from the source: all prefixes and suffixes of bounded length are used, instead of counterexamples.
     """
     size, suffix_length = len(symbols), max_length // 2

@@ -35,7 +35,10 @@ class Prototypes:
         self._max = maximum
 
     def join(self, states: Float[Tensor, "N D"]) -> Int64[Tensor, " N"]:
-        """Return the class of each state: the nearest prototype with its answer within the radius, or a new class.
+        """Return the class of each state.
+
+        This is the class of the nearest prototype that has the same answer and is within the radius. If no prototype is
+        that near, the state becomes the prototype of a new class.
 
         Raises:
             NotFinite: there are more classes than allowed, or a state or one of its logits is not finite.

@@ -83,7 +83,9 @@ def test_the_window_is_where_the_gradient_is(length: int, reach: int) -> None:
 
 @pytest.mark.parametrize("value", [0.0, torch.inf, torch.nan])
 def test_no_gradient_is_no_field(value: float) -> None:
-    with pytest.raises(ValueError, match=r"norms: expected a finite gradient somewhere in every string.* in string 1;"):
+    with pytest.raises(
+        ValueError, match=r"norms: expected a positive, finite sum of gradient norms in every string.* in string 1;"
+    ):
         cumulative_field(torch.tensor([[1.0, 2.0], [value, value]]))
 
 

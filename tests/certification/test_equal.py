@@ -294,7 +294,7 @@ def test_a_net_that_no_method_describes_stays_undecided() -> None:
     next(other.parameters()).data.mul_(1 + 1e-6)
     result = equal(net, other)
     assert (result.equal, result.level, result.max_length) == (None, "tested", 20)
-    assert "no method reads or proves a Transformer, the first net" in result.reason
+    assert "no reader or prover supports the first net, a Transformer" in result.reason
 
 
 def test_a_logit_that_is_not_finite_is_no_answer() -> None:
@@ -335,9 +335,9 @@ def test_sets_are_compared_by_name() -> None:
     [
         (
             make_model("gru", make_task("regex", pattern="(a|b|c)*a"), d_model=4),
-            "expected 2 symbols, as many as net has, got 3",
+            "expected 2 symbols, as many as `net` has, got 3",
         ),
-        (TransducerModel(PARITY.transducer, ("a", "b", "c")), "other: expected 2 answers, as many as net has, got 3"),
+        (TransducerModel(PARITY.transducer, ("a", "b", "c")), "other: expected 2 answers, as many as `net` has, got 3"),
         (nn.Linear(1, 1), "other: expected a model of this package, got Linear"),
         (
             make_model("gru", PARITY, d_model=4).half(),
@@ -359,7 +359,7 @@ def test_names_never_replace_the_count_of_symbols(symbols: str) -> None:
         equal(*nets, symbols=symbols)
     wider = construct("rnn", make_task("regex", pattern="(a|b|c)*abb")).model
     wider.num_symbols = 2
-    with pytest.raises(ValueError, match=r"^other: expected 2 symbols, as many as net has, got 3"):
+    with pytest.raises(ValueError, match=r"^other: expected 2 symbols, as many as `net` has, got 3"):
         equal(nets[0], wider, symbols="ab")
 
 
@@ -378,7 +378,7 @@ class Raising(Delegating):
 
 def test_errors_of_any_kind_reject_a_symbol() -> None:
     net = make_model("gru", PARITY, d_model=4)
-    with pytest.raises(ValueError, match=r"^other: expected 2 symbols, as many as net has, got 1;"):
+    with pytest.raises(ValueError, match=r"^other: expected 2 symbols, as many as `net` has, got 1;"):
         equal(net, Raising(net, 1))
     message = r"^other: expected a net that reads symbol 0, got RuntimeError: shapes do not match; correct"
     with pytest.raises(ValueError, match=message):

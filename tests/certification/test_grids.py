@@ -44,10 +44,7 @@ def test_a_net_that_is_the_rule_is_proved_verified_and_confirmed(name: str) -> N
     again = Certificate.from_text(certificate.to_text())
     assert again == certificate
     size = len(task.reference.numbers)
-    assert (
-        f"{size} pairs of a class of the machine and one of the rule can occur on edges downwards"
-        in check(again).verified[0]
-    )
+    assert f"{size} pairs of a machine's class and a rule's class can be passed downwards" in check(again).verified[0]
     assert "method 'rules' proves the model again" in confirm(again, model, task)
     sentence = f"{size} classes of messages that go down; the task's rule has {size}"
     assert ("machine", sentence) in list(certificate_lines(certificate))
@@ -64,7 +61,7 @@ def test_every_cell_of_a_grid_is_traced() -> None:
     for index, agreement in enumerate(certificate.trace_agreement):
         agreements = list(certificate.trace_agreement)
         agreements[index] = agreement.model_copy(update={"num_nodes": agreement.num_nodes - 1})
-        with pytest.raises(ValueError, match="with every state in its class, got fewer"):
+        with pytest.raises(ValueError, match="every state in its class; got fewer"):
             check(certificate.model_copy(update={"trace_agreement": tuple(agreements)}))
 
 

@@ -47,7 +47,7 @@ def test_what_was_written_is_checked(folder: Path, capsys) -> None:
     path = folder / "certificate.json"
     code, out, _ = verdict(capsys, "--check", str(path), "--proof")
     assert code == 0
-    assert "verified: certificate.safetensors, with NumPy alone: " in out
+    assert "verified: certificate.safetensors, checked with NumPy alone: " in out
     assert "steps lead from" in out
     named = 'the model is rnn (d_model=5, activation="relu"), and computes the checker\'s formulas'
     assert named in out
@@ -78,7 +78,7 @@ def test_no_file_of_a_proof(copied: Path, capsys) -> None:
     copied.with_name(PROOF).unlink()
     code, _, error = verdict(capsys, "--check", str(copied), "--proof")
     assert code == 2
-    assert f"{PROOF}: expected a proof, got no such file; write it with the certificate" in error
+    assert f"{PROOF}: expected a proof, found no such file; write it with the certificate" in error
 
 
 def test_the_proof_of_another_net(copied: Path, capsys) -> None:
