@@ -74,7 +74,7 @@ def remainder_drift(
 
 
 def harmonics(states: Float[Tensor, "B D"], remainders: Int64[Tensor, " B"], modulus: int) -> Complex[Tensor, "K D"]:
-    """Return ``z_k = (1/m) sum_q exp(-2 pi i k q / m) mean(states of q)`` for k = 1 ... floor(m / 2).
+    """Return the harmonics ``z_k = (1/m) sum_q exp(-2 pi i k q / m) mean(states of q)``, k = 1 ... floor(m / 2).
 
     Raises:
         ValueError: a remainder has no state.

@@ -22,7 +22,7 @@ NUM_STRINGS = 200
 """The number of strings that are analyzed, which is also the largest number of states of each level."""
 
 NUM_FIELD_STRINGS = 64
-"""The number of strings, among the `NUM_STRINGS`, for which gradients and answers after flips are computed."""
+"""The number of strings, among the `NUM_STRINGS`, for which gradients are computed and symbols are replaced."""
 
 NUM_FLIP_DISTANCES = 100
 """The largest number of distances at which symbols are replaced; they range from the last symbol to the first."""

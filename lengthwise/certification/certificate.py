@@ -154,7 +154,7 @@ class Certificate(Part):
     over two strings (`GridTask`), both machines are a `GridMachine`, and the classes are the integers from 0.
     `max_length` is the largest proved length at level ``bounded``.
 
-    `weights` is a digest of the model's tensors. `net` is a digest of its settings and its tensors. Recorded
+    `weights` is a digest of the model's tensors. `net` is a digest of the model's settings and tensors. Recorded
     certificates of format 2 lack `net` and `kernels`; `read` rejects files of that format. `independently_checked` is
     True if the separate checker, which needs only NumPy, accepted the proof (`lengthwise.certification.checker`).
 

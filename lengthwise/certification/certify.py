@@ -81,8 +81,8 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
 def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | None = None) -> Certificate:
     """Return the certificate of a model that is already checked and in evaluation mode.
 
-    If `num_lengths` is given, only this number of the tested lengths is used, the shortest first. A proof does not
-    depend on tested strings, but level ``extracted`` then has less evidence than `certify` requires.
+    If `num_lengths` is given, strings of only this number of tested lengths are read, the shortest lengths first. Level
+    ``extracted`` then has less evidence than `certify` requires. Proofs do not depend on tested strings.
     """
     model, task = builder.model, builder.task
     # All short strings come first, because the first error among them is a shortest error of the model. An error on a
@@ -150,7 +150,7 @@ def _prove_without_reader(builder: CertificateBuilder, reason: str) -> Certifica
 
 
 def _why_ungraded(builder: CertificateBuilder) -> str:
-    """Return the reason against a level above ``tested`` if the task has no answer to any drawn string of a length."""
+    """Return the reason against levels above ``tested`` if, for some length, no drawn string has an answer."""
     lengths = " and ".join(f"{tested.length:,}" for tested in builder.tested if not tested.num_graded)
     return lengths and f"the task has no answer to any of the drawn strings of {lengths} symbols"
 

@@ -131,7 +131,7 @@ def _claim(both: tuple[Description, Description], num_states: int) -> Claim:
 
 
 def _describe(net: SequenceModel, table: Table | None, task: RegularTask, seed: int) -> Description:
-    """Return the level at which a net is certified for a machine. Long strings are read only if they can decide it."""
+    """Return the level at which a net is certified for a machine. Long strings are read only if they can change it."""
     if table is not None:
         error = _first_difference(table, task.transducer)
         return Description("proved", method="a table") if error is None else _refuted(task, error)

@@ -166,7 +166,7 @@ class Kernels(Part):
         return (
             f"all {len(self.kernels)} measured functions are as accurate as proofs assume; the one closest to its "
             f"limit, {closest.dtype} {closest.name}, is off by {closest.measured:.3g} units, and "
-            f"proofs assume {closest.assumed:.3g}"
+            f"proofs allow {closest.assumed:.3g} units"
         )
 
 

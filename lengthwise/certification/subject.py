@@ -209,7 +209,7 @@ def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
 
 
 def _settings_of(part: nn.Module) -> dict[str, object]:
-    """Return a part's plain attributes, which weights do not contain, such as the epsilon of a norm."""
+    """Return a part's attributes that are numbers, texts or tuples. An example is the epsilon of a norm."""
     kinds = (bool, int, float, str, tuple)
     later = {"training", "precision"}  # set after a model is built: by `eval` or `train`, and by a training run
     return {name: value for name, value in vars(part).items() if isinstance(value, kinds) and name not in later}

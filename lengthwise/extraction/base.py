@@ -86,8 +86,8 @@ def extraction_of(
 class TraceCount(NamedTuple):
     """The number of a model's states along strings, and the number of these that are outside the predicted class.
 
-    `max_distance` is the largest distance of a state from the prototype of its class. A state counts as a disagreement
-    if it is not finite, or if no prototype gives the same answer as the state.
+    `max_distance` is the largest distance of a state from the prototype of its class. A state also counts as a
+    disagreement if it is not finite, or if no prototype gives the same answer as the state.
 
     Example:
         >>> TraceCount(1, 40, 0, 0.25) + TraceCount(2, 80, 1, 0.5)

@@ -155,7 +155,7 @@ def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"], known: KnownMer
 
 @torch.no_grad()
 def power_trees(model: TreeModel, num_symbols: int) -> Trees:
-    """Return the trees over powers of words, w^(C^k) for w of C or C^2 symbols, and k up to 60.
+    """Return the trees over powers w^(C^k) of words w of C or C^2 symbols; the longest powers have C^60 symbols.
 
     A power needs only one merge at each level. For each length of words, at most 1,024 words are used, evenly spread
     over all words. If there are too many words to count, the words are drawn at random. These trees show errors that

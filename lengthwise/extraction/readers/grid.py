@@ -1,4 +1,4 @@
-"""The reader of grid recurrences with categorical messages, which training turns into a rule."""
+"""The reader of grid recurrences with categorical messages. Training turns these recurrences into rules."""
 
 import math
 
@@ -25,10 +25,12 @@ def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine
         ValueError: the cell's messages are still distributions, or a number is too large for float32.
     """
     if not cell.is_rule:
-        raise ValueError("its messages are distributions until training ends, at temperature 0; train it to the end")
+        raise ValueError("model: its messages are distributions until training ends; train the net to the end")
     largest = max(float(part.abs().max()) for part in (cell.per_class, cell.per_row))
     if not largest < MAX_NUMBER:
-        raise ValueError(f"its messages have numbers of up to {largest:g}, expected less than {MAX_NUMBER:,}")
+        raise ValueError(
+            f"model: expected numbers of messages below {MAX_NUMBER:,}, got {largest:g}; float32 may round larger numbers"
+        )
     table, top, left = (part.numpy() for part in cell.classes())
     per_class, per_row = (part.numpy() for part in cell.integers())
     down, right = {int(top)}, {int(left)}
@@ -44,7 +46,7 @@ def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine
 
 
 def kept_classes(cell: CategoricalCell, machine: GridMachine) -> tuple[Int64[Tensor, " P"], Int64[Tensor, " Q"]]:
-    """Return the message of the cell that each class of the machine represents: first downwards, then to the right."""
+    """Return the cell's message for each class of the machine: for classes that go down, and to the right."""
     table, top, left = cell.classes()
     down, right = torch.full((len(machine.table),), -1), torch.full((machine.table.shape[1],), -1)
     down[machine.top], right[machine.left] = top, left
