@@ -71,8 +71,7 @@ def equal(
 
     The nets may be of different kinds, and no task is needed. Symbols and answers are matched by their ids.
 
-    1. Both nets answer all short strings. If they agree, and have the same class, settings and weights, bit for bit,
-       they are equal.
+    1. Both nets answer all short strings. If they agree and have the same class, settings and weights, they are equal.
     2. Both nets answer the strings that `attack` tries, in which words are repeated.
     3. A machine is extracted from the answers or the states of the nets, and both nets are certified for this machine
        (`certify`). If both levels are ``proved``, the float32 nets give the same answer to every string. If the lower
