@@ -27,12 +27,12 @@ from lengthwise.ops.intervals import ULPS
 Kind = Literal["LSTM", "GRU", "RNN"]
 CLOSED_BIAS, OPEN_BIAS = -200.0, 200.0
 SMALL_SCALE = 2.0**-12
-"""A number so small that tanh does not change its relative error."""
+"""A scale so small that tanh hardly changes the relative error of an argument of this size."""
 
 UNITS_PER_GATE = 13
 """The number of units of a state for each gate.
 
-It is not a multiple of the number of entries in a CPU's vector, so kernels also process a remainder.
+It is not a multiple of the number of entries in a CPU's vector register, so kernels also process a remainder.
 """
 
 
@@ -70,7 +70,11 @@ GATES: Mapping[Kind, tuple[Gate, ...]] = MappingProxyType(
         "RNN": (Gate("tanh", 0, {}),),
     }
 )
-"""The gates in the order of torch's weights: input, forget, cell and output in LSTM; reset, update and new in GRU."""
+"""The measured functions inside each kind of cell.
+
+Gates are numbered in the order of torch's weights: input, forget, cell and output in an LSTM, and reset, update and new
+in a GRU.
+"""
 
 SHAPES = ((64, 1), (64, 3), (1, 1))
 """The measured pairs of batch size and length. One step, a sequence and a single string have different kernels."""
@@ -125,7 +129,7 @@ def _pass_through(cell: nn.RNNBase, gate: Gate, part: slice) -> None:
 def _results(
     cell: nn.RNNBase, gates: list[Gate], slices: list[slice], numbers: Tensor, length: int
 ) -> Iterator[Tensor]:
-    """Yield each gate's results for these numbers [B, D] at the last step. The inputs of earlier steps open gates."""
+    """Yield each gate's results for these numbers [B, D] at the last step. Earlier inputs open the gates."""
     state = torch.empty_like(numbers)
     for gate, part in zip(gates, slices, strict=True):
         state[:, part] = numbers[:, part] if gate.index is None else gate.state

@@ -54,7 +54,7 @@ def first_grid_error(machine: GridMachine, task: GridMachine) -> GridError | Non
     """Return a problem that the machine and the task answer differently; None proves that they agree on all problems.
 
     Raises:
-        ValueError: neither a problem nor a proof was found.
+        ValueError: neither such a problem nor a proof was found.
     """
     distinguishing = difference(machine, task)
     if distinguishing is None:
@@ -64,10 +64,10 @@ def first_grid_error(machine: GridMachine, task: GridMachine) -> GridError | Non
 
 
 def problems_of(first: Ids, second: Ids) -> Ids:
-    """Return pairs of strings as problems: the letters of both strings, with a bar between them and `SEP` at the end.
+    """Return a problem for each pair of strings: the first string, a bar, the second string, and `SEP`.
 
     Example:
-        >>> problems_of(np.array([[0, 1]]), np.array([[1]]))  # letters are numbered from 2 on in problems
+        >>> problems_of(np.array([[0, 1]]), np.array([[1]]))  # in problems, the ids of letters begin at 2
         array([[2, 3, 1, 3, 0]])
     """
     bar, sep = (np.full((len(first), 1), symbol) for symbol in (BAR, SEP))

@@ -2,9 +2,9 @@
 
 Proofs bound sums for every order of summation. They assume that elementwise functions are off by at most a few units of
 the result (`ops.intervals`, `checker`). The kernel that torch runs depends on the CPU, on settings and on the sizes of
-tensors. So errors are measured on the CPU that makes a proof. They are relative to a size, which is the absolute value
-of the result for most functions. A unit is 2^-23 times this size in float32, and 2^-52 times this size in float64.
-Proofs about nets in float64 still assume only the accuracy of float32.
+tensors. So errors are measured on the CPU that computes a proof. Each error is relative to a size. For most functions,
+this size is the absolute value of the result. A unit is 2^-23 times this size in float32, and 2^-52 times this size in
+float64. Proofs about nets in float64 still assume only the accuracy of float32.
 """
 
 import math
@@ -39,7 +39,10 @@ from lengthwise.ops.intervals import ULPS
 from lengthwise.ops.sinusoids import position_angles
 
 WIDTHS = (2, 3, 4, 5, 8, 16, 17, 31, 32, 64)
-"""The widths at which softmax and norms are measured. Some are smaller than a CPU's vector registers, some larger."""
+"""The widths of the rows for which softmax and norms are measured.
+
+Some rows are shorter than a CPU's vector registers, and some are longer.
+"""
 
 Measurement = Callable[[torch.dtype], Iterator[MeasuredError]]
 
@@ -83,7 +86,7 @@ class KernelReport(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Return a text about the kernels that are off by more than proofs assume, or an empty text."""
+        """Return a text about the kernels whose errors exceed the assumed errors, or an empty text."""
         return "; ".join(kernel.describe() for kernel in self.kernels if not kernel.holds)
 
     def to_json(self) -> dict[str, Any]:
@@ -118,7 +121,7 @@ def _report(num_threads: int, uses_onednn: bool) -> KernelReport:
 
 @torch.no_grad()
 def measure(name: str, dtype: torch.dtype) -> Kernel:
-    """Measure the kernel of that name that torch runs with its current settings."""
+    """Measure the kernel that torch runs for the named function with its current settings."""
     worst = max(measurements()[name](dtype), key=attrgetter("ratio"))
     return Kernel(name, str(dtype).removeprefix("torch."), worst.measured, worst.assumed)
 
@@ -181,12 +184,12 @@ def _result_size(x: Array, result: Array) -> Array:
 
 
 def _gelu_size(x: Array, result: Array) -> Array:
-    """Return the size relative to which a GELU's error is measured. It includes |x|: 1 + erf cancels for x < 0."""
+    """Return the size relative to which a GELU's error is measured. It includes |x|, as 1 + erf cancels for x < 0."""
     return np.abs(x) + np.abs(result)
 
 
 def _log_size(x: Array, result: Array) -> Array:
-    """Return the size relative to which a logarithm's error is measured. It includes 1 for errors of the argument."""
+    """Return the size relative to which a logarithm's error is measured. The term 1 covers errors of the argument."""
     return 1 + np.abs(result)
 
 
@@ -246,10 +249,10 @@ def _wave_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _logits(width: int, dtype: torch.dtype) -> Iterator[Tensor]:
-    """Yield rows of multiples of 2^-8, whose differences are exact: random rows, and rows with one large logit.
+    """Yield random rows of logits, and rows with one large logit.
 
-    In the rows with one large logit, the largest exponential is 1. The other exponentials are so small that adding any
-    one of them to 1 gives 1.
+    All logits are multiples of 2^-8, so their differences are exact. In the rows with one large logit, the largest
+    exponential is 1. The other exponentials are so small that adding any one of them to 1 gives 1.
     """
     drawn = generator()
     for scale in (1.0, 4.0, 30.0):
@@ -269,7 +272,7 @@ def _axes(f: Callable[[Tensor, int], Tensor], rows: Tensor) -> Iterator[Tensor]:
 
 
 def _softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield relative errors of softmax; proofs assume one exponential's error and half a unit for each summand."""
+    """Yield relative errors of softmax; proofs assume an exponential's error plus half a unit for each summand."""
     for width in WIDTHS:
         for logits in _logits(width, dtype):
             exponentials = np.exp(wide(logits) - wide(logits).max(1, keepdims=True))
@@ -279,7 +282,7 @@ def _softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _log_softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors in the units of the bound on a mixture's log-probabilities (`methods.one_hot_states`)."""
+    """Yield errors of log_softmax relative to 1 + |result|; `methods.one_hot_states` assumes the same bound."""
     for width in WIDTHS:
         for logits in _logits(width, dtype):
             centered = wide(logits) - wide(logits).max(1, keepdims=True)
@@ -301,10 +304,11 @@ def _one_hot_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _attention_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield the relative error of the smaller of two attention weights, whose scores differ by 0 to 80.
+    """Yield the relative error of the smaller of two attention weights.
 
-    All other keys have weights of at most e^-200. If the key with the smaller score comes first among many, kernels
-    rescale their running sums when they reach the key with the larger score.
+    The scores of their two keys differ by 0 to 80. All other keys have weights of at most e^-200. If the key with the
+    smaller score comes first among many, kernels rescale their running sums when they reach the key with the larger
+    score.
     """
     for width, count in ((2, 500), (8, 500), (17, 100), (64, 24), (1200, 2)):
         small = -torch.from_numpy(generator().uniform(0, 80, (count, 1))).to(dtype)
@@ -339,7 +343,8 @@ def _rows(width: int, dtype: torch.dtype) -> Iterator[Tensor]:
 def _layer_norm_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
     """Yield errors relative to |result| + max |x| / sqrt(variance + epsilon), with the largest |x| of the row.
 
-    Every bound on a LayerNorm's result allows `ULPS` units of error in x - mean and in the scale, more for wide rows.
+    Every bound on a LayerNorm's result allows `ULPS` units of error in x - mean and in the scale. Bounds for wide rows
+    allow more.
     """
     for width in (*WIDTHS, 100, 256):
         for rows in _rows(width, dtype):

@@ -19,7 +19,7 @@ NUM_POINTS = {torch.float32: 6_000, torch.float64: 600}
 """The number of evenly spaced points. A sweep has about twice this number of points."""
 
 SMALLEST_SIZE = 1e-30
-"""The smallest absolute value of a point other than 0. Every slack covers the errors at smaller numbers."""
+"""The smallest absolute value of a point other than 0. Every bound of a proof covers errors at smaller numbers."""
 
 EXTREMES = (0.0, 1.0, -1.0, 1e3, -1e3, LARGEST, -LARGEST)
 """The numbers that are always among the points."""
@@ -28,7 +28,7 @@ EXTREMES = (0.0, 1.0, -1.0, 1e3, -1e3, LARGEST, -LARGEST)
 class MeasuredError(NamedTuple):
     """The largest error of a kernel at the points of a sweep, and the largest error that proofs assume.
 
-    Both are in units, or absolute differences for kernels that must be exact.
+    Both errors are in units. For kernels that must be exact, both are absolute differences.
     """
 
     measured: float
@@ -53,7 +53,7 @@ def wide(tensor: Tensor) -> Array:
 
 def error(got: Tensor, exact: Array, size: Array) -> float:
     """Return the largest error, in units relative to `size`, as in `Intervals.rounded`; `LARGEST` for NaN."""
-    # `SMALLEST` is in the denominator because bounds add it to each size: they already allow errors of tiny results.
+    # `SMALLEST` is in the denominator because bounds add it to each size, so they already allow errors of tiny results.
     units = np.abs(wide(got) - exact) / (UNITS[got.dtype] * (size + SMALLEST))
     return float(np.nan_to_num(units, nan=LARGEST, posinf=LARGEST).max())
 
@@ -75,9 +75,9 @@ def points(top: float, dtype: torch.dtype) -> Tensor:
 
 
 def layouts(numbers: Tensor) -> Iterator[Tensor]:
-    """Yield the same numbers contiguously, at every second index, and a few at a time.
+    """Yield all numbers contiguously, all numbers at every second index, and the first 153 numbers a few at a time.
 
-    Torch may run another kernel for each of these layouts.
+    Torch may run a different kernel for each of these layouts.
     """
     yield numbers
     yield numbers.repeat_interleave(2)[::2]
@@ -95,7 +95,7 @@ class Products(NamedTuple):
 
     @property
     def assumed(self) -> float:
-        """Return the assumed error of a sum of n products, in any order: n + 2 half units of the sum of sizes."""
+        """Return the error that proofs assume for sums of n products and a bias: (n + 2) / 2 units of `sizes`."""
         return (self.vectors.shape[1] + 2) / 2
 
     def scaled(self, largest: float) -> "Products":
@@ -105,7 +105,7 @@ class Products(NamedTuple):
 
 
 def cancelling_products(num_vectors: int, num_rows: int, count: int, dtype: torch.dtype) -> Products:
-    """Return products whose exponents range from -20 to 20. The second half nearly cancels the first."""
+    """Return sums of products of very different sizes. Half of the products nearly cancel the other half."""
     drawn, half = generator(), count // 2
 
     def numbers(*shape: int) -> Array:
@@ -126,7 +126,10 @@ def cancelling_products(num_vectors: int, num_rows: int, count: int, dtype: torc
 
 
 def _correctly_rounded(vectors: Array, rows: Array, bias: Array) -> tuple[Array, Array]:
-    """Return the correctly rounded sums of products, and the sums of the absolute values of their terms."""
+    """Return the sums of products and a bias, and the sums of the absolute values of their terms.
+
+    If all numbers are float32 numbers, these sums are correctly rounded. Otherwise, see `_parts`.
+    """
     terms = [one[:, None] * another for one in _parts(vectors) for another in _parts(rows)]
     terms.append(np.broadcast_to(bias[:, None], (len(vectors), len(bias), 1)))
     sums = np.array([[math.fsum(row) for row in matrix] for matrix in np.concatenate(terms, -1).tolist()])
@@ -134,10 +137,10 @@ def _correctly_rounded(vectors: Array, rows: Array, bias: Array) -> tuple[Array,
 
 
 def _parts(numbers: Array) -> list[Array]:
-    """Return the first 24 binary digits of the numbers, and the remaining digits if there are any.
+    """Return the numbers rounded to float32, and the remainders if any remainder is not 0.
 
-    Products of two parts are exact in float64, except for products of two lower parts. The error of these is at most
-    2^-101 of the whole product.
+    A product of two such parts is exact in float64, unless both are remainders. The error of a product of two
+    remainders is at most 2^-101 of the whole product.
     """
     high = numbers.astype(np.float32).astype(np.float64)
     low = numbers - high

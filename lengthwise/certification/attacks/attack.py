@@ -31,13 +31,16 @@ MAX_LENGTH = 4_096
 """The largest `max_length` of an attack, in symbols. A transformer keeps a score for each pair of positions."""
 
 MAX_SYMBOLS_IN_CERTIFY = 300_000
-"""The largest number of symbols that a model reads in the attack of `certify`. A small transformer takes seconds."""
+"""The largest number of symbols that a model reads in the attack of `certify`.
+
+A small transformer needs a few seconds for them.
+"""
 
 
 class Family(NamedTuple):
     """A family of strings, with the name that reports give it.
 
-    `batches` yields the strings in batches. The next batch may depend on the answers to the last batch.
+    `batches` yields the strings in batches. A batch may depend on the answers to the previous batches.
     """
 
     name: str
@@ -66,11 +69,11 @@ class FamilyCount(Part):
 class Attack(Part):
     """The result of an attack: the shortest wrongly answered string that was found, or None.
 
-    `string` is the wrongly answered string after parts were left out. The model also answers it wrongly when it reads
-    this string alone. `found_length` and `found_margin` describe the string before it was shortened. A margin is
-    the right logit minus the largest other logit. It is negative if another logit is larger, and None if a logit is not
-    finite; `got` is then also None. `num_answers` counts graded strings, including repetitions. `num_symbols` counts
-    the symbols that the model read.
+    An attack shortens a wrongly answered string by leaving out parts of it. `string` is the shortened string. The model
+    also answers this string wrongly when it reads the string alone, outside a batch. `found_length` and `found_margin`
+    describe the string before it was shortened. A margin is the right logit minus the largest other logit. It is
+    negative if another logit is larger, and None if a logit is not finite; `got` is then also None. `num_answers`
+    counts graded strings, including repetitions. `num_symbols` counts the symbols that the model read.
     """
 
     string: tuple[str, ...] | None = None
@@ -102,10 +105,10 @@ class Attack(Part):
         else:
             answer = "has a logit that is not finite" if self.got is None else f"says {self.got}"
             yield "wrong answer", f"{in_powers(self.string)}: the model {answer}, right is {self.expected}"
-            yield "length", f"{counted(len(self.string), 'symbol')}; {self.found_length:,} before parts were left out"
+            yield "length", f"{counted(len(self.string), 'symbol')}; {self.found_length:,} before it was shortened"
             yield "family", str(self.family)
             margins = ["not finite" if one is None else f"{one:.3g}" for one in (self.margin, self.found_margin)]
-            yield "logit margin", f"{margins[0]}; {margins[1]} before parts were left out"
+            yield "logit margin", f"{margins[0]}; {margins[1]} before the string was shortened"
         counts = ", ".join(
             f"{family.name} {family.num_answers:,}{'' if family.is_complete else ' (not all)'}"
             for family in self.families
@@ -126,18 +129,20 @@ def attack(
 ) -> Attack:
     """Search for the shortest string of at most `max_length` symbols that the model answers wrongly.
 
-    The model answers all prefixes of a string at once. `FAMILIES` of strings are tried in turn. First come all short
-    strings, runs x^n w of one symbol x, and the W-method's strings. Then come strings u v^n w: first with a loop v of
-    the task's machine, then with all short words u and v. In each form, n takes all values, and w is any short word.
-    The last family changes strings by hill climbing on the logit margin. Each family gets half of the remaining budget,
-    and families that did not end continue with the rest. The model reads a wrongly answered string again alone, and the
-    string is shortened by leaving out parts. From then on, only shorter strings are tried.
+    The model answers all prefixes of a string at once. The families of strings in `FAMILIES` are tried in turn. First
+    come all short strings, runs x^n w of one symbol x, and the W-method's strings. Then come strings u v^n w: first
+    with a loop v of the task's machine, then with all short words u and v. In each form, n takes all values, and w is
+    any short word. The last family changes strings by hill climbing on the logit margin. Each family gets half of the
+    remaining budget. Families that still have strings then continue with the rest of the budget. A wrong answer counts
+    only if the model also gives it when it reads the string alone. The string is then shortened by leaving out parts.
+    From then on, only shorter strings are tried.
 
     Args:
         model: any model of this package, or a wrapped net.
         task: a regular task.
         budget: the largest number of CPU seconds; a batch that has begun is always finished.
-        max_length: the largest length in symbols, or the largest length that the model reads, if it is smaller.
+        max_length: the length of the longest strings tried, in symbols; if the model reads only shorter strings, its
+            largest length is used instead.
         seed: the seed of the random strings with which hill climbing begins, and of the changes that it tries.
 
     Raises:
@@ -183,7 +188,8 @@ def try_families(board: Board, families: Sequence[Family]) -> list[FamilyCount]:
     """Grade the strings of all families within the board's budget; return the number of answers in each family."""
     strings: dict[str, Iterator[Batch] | None] = {family.name: family.batches(board) for family in families}
     num_answers = dict.fromkeys(strings, 0)
-    # A family without an end would leave nothing to the others. So each family first gets half of the remaining budget.
+    # A family without an end would leave no budget for the other families. So each family first gets half of the
+    # remaining budget.
     for share in (0.5, 1.0):
         for name, batches in strings.items():
             used = board.fraction_used()
@@ -225,7 +231,7 @@ def _result(board: Board, counts: list[FamilyCount], max_length: int) -> Attack:
         return Attack.model_validate(about)
     with torch.no_grad(), denormals_kept():
         graded = grade(board.model, board.task, shortest.string[None])
-    assert bool(graded.wrong), "a string is kept only if it is wrong alone"
+    assert bool(graded.wrong), "a string is kept only if the answer is also wrong outside a batch"
     return Attack.model_validate(
         about
         | {

@@ -18,13 +18,19 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask
 
 MAX_SYMBOLS_PER_BATCH = 20_000
-"""The largest number of symbols between two checks of the budget, unless one string has more: about 0.3 s."""
+"""The largest number of symbols between two checks of the budget, unless one string is longer.
+
+A model reads them in about 0.3 s.
+"""
 
 MAX_CONFIRMED = 16
 """The largest number of wrongly answered strings of one batch that the model reads again one by one."""
 
 MAX_PAIRS_OF_SHRINKING = 1 << 24
-"""The largest number of pairs of positions to shorten a string: a second for a small transformer."""
+"""The largest number of pairs of positions that a model may process to shorten a string.
+
+A small transformer needs about a second.
+"""
 
 NUM_WEAKEST = 64
 """The number of strings with the smallest margins that are kept for hill climbing."""
@@ -34,10 +40,11 @@ NUM_WEAKEST_PER_BATCH = 4
 
 
 class Batch(NamedTuple):
-    """Strings of one length. All prefixes are graded and, if there are tails, also each prefix followed by each tail.
+    """Strings of one length, and words (tails) that may follow their prefixes.
 
-    Shorter strings are filled up with arbitrary symbols. Then `lengths` contains the lengths of all strings before
-    filling, and the batch has no tails.
+    All prefixes are graded. If there are tails, each prefix followed by each tail is also graded. Strings that are too
+    short are padded with arbitrary symbols. In that case, `lengths` contains the lengths of all strings before padding,
+    and the batch has no tails.
     """
 
     strings: Int64[Tensor, "B T"]
@@ -46,7 +53,7 @@ class Batch(NamedTuple):
 
 
 class WrongString(NamedTuple):
-    """A string that the model answers wrongly when it is read alone, with the name of its family and its margin."""
+    """A string that the model answers wrongly outside a batch, with the name of its family and its logit margin."""
 
     string: String
     family: str
@@ -56,7 +63,7 @@ class WrongString(NamedTuple):
 class Budget(NamedTuple):
     """The largest cost of an attack, in CPU seconds or in symbols; None means no limit.
 
-    An attack with a limit in symbols alone gives the same result on every machine.
+    The result of an attack with a limit in symbols alone does not depend on the speed of the computer.
     """
 
     seconds: float | None = None
@@ -66,9 +73,9 @@ class Budget(NamedTuple):
 class Board:
     """The state of an attack on a model. `shortest` is the shortest wrong string, and later strings must be shorter.
 
-    `first_form` is this string before parts were left out. The families of strings read `machine`,
-    `max_length`, `enumerated_length` and `seed`. Hill climbing also reads `weakest`, the strings with the smallest
-    margins, and `latest`, the smallest margin of each string of the last batch.
+    `first_form` is this string before it was shortened. The functions that generate strings use `machine`,
+    `max_length`, `enumerated_length` and `seed`. Hill climbing also uses `weakest`, the strings with the smallest
+    margins, and `latest`, the smallest margin of each string of the previous batch.
     """
 
     def __init__(
@@ -101,7 +108,7 @@ class Board:
         return max((used / limit if limit else 1.0 for used, limit in limits if limit is not None), default=0.0)
 
     def length_before(self, tail_length: int) -> int:
-        """Return the length to which strings are cut, so that tails can follow all prefixes of `max_length` symbols.
+        """Return the length to which strings are cut. Tails can then follow every prefix of up to `max_length` symbols.
 
         If the model has a largest length, strings are at most this long, and the longest prefixes get no tails.
         """
@@ -109,14 +116,14 @@ class Board:
         return min(longest, self.model.max_length or longest)
 
     def batches(self, strings: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"] | None = None) -> Iterator[Batch]:
-        """Yield strings in batches of at most `MAX_SYMBOLS_PER_BATCH` symbols, tails included."""
+        """Yield strings in batches of one string, or of at most `MAX_SYMBOLS_PER_BATCH` symbols, tails included."""
         size = max(1, MAX_SYMBOLS_PER_BATCH // self._num_symbols_read(Batch(strings[:1], tails)))
         for part in strings.split(size):
             yield Batch(part, tails)
 
     @torch.no_grad()
     def grade(self, batch: Batch) -> None:
-        """Grade all prefixes of a batch, also with tails, and keep a wrong string if it is the shortest so far."""
+        """Grade all prefixes of a batch, with and without tails. Keep a wrong string if it is the shortest so far."""
         strings, tails, filled = batch
         tail_length = 0 if tails is None else tails.shape[1]
         # If a wrong string was confirmed after the batch was made, the ends of longer strings no longer matter.
@@ -166,15 +173,15 @@ class Board:
         return size * length + num_symbols_read(self.model, (size, length), (num_tails, tail_length))
 
     def _keep(self, answers: GradedPrefixes, string_at: Callable[[int, int], String]) -> Weakest:
-        """Keep the shortest wrong string if it is wrong alone, and the strings with the smallest margins.
+        """Keep the shortest string that is also wrong outside a batch, and the strings with the smallest margins.
 
-        The result is the smallest margin of each row.
+        Return the smallest margin of each row.
         """
         self.num_answers += answers.num_answers
         rows, indices = torch.nonzero(answers.wrong, as_tuple=True)
         order = answers.lengths[rows, indices].argsort(stable=True)
-        # The model reads the shortest strings again alone, and others that are evenly spread, because it may answer the
-        # shortest strings wrongly only in a batch.
+        # The model reads the shortest wrong strings again, one by one, and some longer wrong strings at even intervals.
+        # Rounding may make the answers to the shortest strings wrong only in a batch.
         order = order[_shortest_and_spread(len(order))]
         for row, index in torch.stack([rows, indices], 1)[order].tolist():
             string = string_at(row, index)
@@ -193,7 +200,7 @@ class Board:
         return smallest
 
     def _margin_alone(self, string: String) -> float | None:
-        """Return the logit margin of a string that the model reads alone, as users run it; None if it is right."""
+        """Return the logit margin of a string outside a batch, as users would run it; None if the answer is right."""
         with denormals_kept():
             if not bool(grade(self.model, self.task, string[None]).wrong):
                 return None
@@ -203,14 +210,14 @@ class Board:
     def _replace(self, wrong: WrongString) -> None:
         shrunk = shrunk_error(self.model, self.task, wrong.string, max_pairs=MAX_PAIRS_OF_SHRINKING)
         margin = self._margin_alone(shrunk)
-        # A string may be rounded differently in a batch and alone. If the shortened string is right when it is read
-        # alone, the longer string is kept.
+        # Rounding may differ inside and outside a batch. If the model answers the shortened string correctly outside a
+        # batch, the longer string is kept.
         self.shortest = wrong if margin is None else WrongString(shrunk, wrong.family, margin)
         self.first_form = wrong
         self.max_length = len(self.shortest.string) - 1
 
 
 def _shortest_and_spread(count: int) -> list[int]:
-    """Return up to `MAX_CONFIRMED` of the indices below a count, in order: the first ones, and evenly spread ones."""
+    """Return up to `MAX_CONFIRMED` increasing indices below `count`: the first indices, and evenly spaced indices."""
     half = MAX_CONFIRMED // 2
     return sorted({*range(min(half, count)), *range(0, count, -(-count // half) or 1)})

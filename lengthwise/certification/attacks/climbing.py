@@ -17,7 +17,7 @@ NUM_ROUNDS = 50
 """The number of rounds of changes."""
 
 NUM_DRAWN_LENGTHS = 4
-"""The number of evenly spread lengths at which the first strings are drawn, in addition to the weakest strings."""
+"""The number of evenly spaced lengths of the random strings with which hill climbing begins."""
 
 NUM_DRAWN = 64
 """The number of strings that are drawn at each of the `NUM_DRAWN_LENGTHS` lengths."""
@@ -35,9 +35,10 @@ Draw = Callable[[int], int]
 
 
 def hill_climbing(board: Board) -> Iterator[Batch]:
-    """Yield the weakest strings so far and random strings, and then changes of the weakest strings in each round.
+    """Yield random strings and the strings with the smallest margins so far; then yield changed copies in each round.
 
-    After each batch, the smallest margins among its prefixes are read from ``board.latest``.
+    The copies are made from the strings with the smallest margins. After each batch, ``board.latest`` contains the
+    smallest margin among the prefixes of each string.
     """
     generator = generator_for(board.seed, "attack", "hill climbing")
 
@@ -62,7 +63,10 @@ def hill_climbing(board: Board) -> Iterator[Batch]:
 
 
 def mutated(string: Word, other: Word, board: Board, draw: Draw) -> Word:
-    """Return a string with one change; the result has from one to ``board.max_length`` symbols."""
+    """Return a copy of a string with one random change; it has from 1 to ``board.max_length`` symbols.
+
+    One kind of change replaces the end of the string by the end of `other`.
+    """
     num_symbols = len(board.task.symbols)
     start = draw(len(string))
     window = string[start : start + 1 + draw(MAX_WINDOW)]
@@ -81,7 +85,7 @@ def mutated(string: Word, other: Word, board: Board, draw: Draw) -> Word:
 
 
 def _drawn(board: Board, generator: torch.Generator) -> Iterator[Word]:
-    """Yield random strings of a few lengths; each answer of the task is right for some of these strings."""
+    """Yield random strings of a few lengths, including strings with rare answers (`with_rare_answers`)."""
     for part in range(1, NUM_DRAWN_LENGTHS + 1):
         length = max(1, board.max_length * part // NUM_DRAWN_LENGTHS)
         samples = torch.randint(len(board.task.symbols), (NUM_DRAWN, length), generator=generator)
@@ -98,7 +102,7 @@ def _batches(strings: list[Word], max_length: int) -> Iterator[list[Word]]:
 
 
 def _filled(strings: list[Word]) -> tuple[Int64[Tensor, "B T"], None, Int64[Tensor, " B"]]:
-    """Return the strings, filled up with symbol 0 to one length, no tails, and the lengths before filling."""
+    """Return the fields of a batch: the strings, padded with symbol 0, no tails, and the lengths before padding."""
     lengths = torch.tensor([len(string) for string in strings])
     longest = int(lengths.max())
     return torch.tensor([string + (0,) * (longest - len(string)) for string in strings]), None, lengths

@@ -12,7 +12,7 @@ from lengthwise.certification.attacks.board import Batch, Board
 from lengthwise.certification.counterexample import all_strings
 
 MAX_TAILS_OF_RUNS = 9
-"""The largest number of tails after each run or loop. Over two symbols, the tails are all words of three symbols."""
+"""The largest number of words (tails) w after each run or loop. Over two symbols, they are all words of length 3."""
 
 MAX_TAILS_OF_POWERS = 4
 """The largest number of tails after each power of a word. It is small, because there are many powers."""
@@ -60,7 +60,7 @@ def runs(board: Board) -> Iterator[Batch]:
 
 
 def w_method(board: Board) -> Iterator[Batch]:
-    """Yield strings that distinguish the task's machine from machines with no more states (`conformance_strings`)."""
+    """Yield strings that tell the task's machine from others with at most as many states (`conformance_strings`)."""
     suite = conformance_strings(board.machine, MAX_SYMBOLS_OF_SUITE)
     for length, group in groupby(suite, key=len):
         if length <= board.max_length:
@@ -129,7 +129,7 @@ def _is_shortest(joined: Int64[Tensor, "B T"], period: int) -> Tensor:
 
 
 def _loops(board: Board) -> Iterator[tuple[Word, Word]]:
-    """Yield a string to each state and, for each symbol, a shortest loop that begins with it, if there is one."""
+    """Yield a string to each state and, for each symbol, a shortest loop that begins with this symbol."""
     machine = board.machine
     table: list[list[int]] = machine.semiautomaton.table.tolist()
     access: dict[int, Word] = {machine.start: ()}
@@ -156,7 +156,7 @@ def _paths_to(target: int, before: list[list[tuple[int, int]]]) -> dict[int, int
     """Return, for each state from which a string leads to the target, the first symbol of a shortest such string."""
     first = {target: -1}
     states = [target]
-    for state in states:  # the list grows inside the loop: a breadth-first search, which finds shortest strings
+    for state in states:  # the list grows inside this loop, a breadth-first search, which finds shortest strings
         for earlier, symbol in before[state]:
             if earlier not in first:
                 first[earlier] = symbol
@@ -165,7 +165,7 @@ def _paths_to(target: int, before: list[list[tuple[int, int]]]) -> dict[int, int
 
 
 def _power(start: Word, loop: Word, length: int) -> list[int]:
-    """Return the first `length` symbols of an infinite string: the start, then the loop again and again."""
+    """Return the first `length` symbols of an infinite string: the start, then repetitions of the loop."""
     repeated = start + loop * (max(0, length - len(start)) // len(loop) + 1)
     return list(repeated[:length])
 
