@@ -123,7 +123,7 @@ EDITS = [
     ("bounded", set_to(None, "evidence"), "level bounded requires evidence, got none"),
     ("bounded", other_answers, "its machine and its transducer answer"),
     ("bounded", set_to(65, "max_length"), "expected the same max_length as in its evidence, got another"),
-    ("bounded", set_to(0.002, "evidence", "drift"), "expected states that stay in their balls, got a longer drift"),
+    ("bounded", set_to(0.002, "evidence", "drift"), "expected states that stay in their balls, got a larger drift"),
     ("bounded", set_to("stochastic", "model", "columns"), "got block-linear-rnn with columns='stochastic'"),
     ("bounded", set_to("proved", "level"), "expected no max_length at level proved, got one"),
     ("proved", with_codes(logit_margin=0.0), LEAD_REQUIRED),

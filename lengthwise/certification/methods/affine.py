@@ -21,7 +21,10 @@ ROUNDING = 0.501 * UNIT
 
 
 class Inputs:
-    """A counter of the inputs that the affine forms of one computation share, so that each new input is distinct."""
+    """A counter of the inputs that the affine forms of one computation share, so that each new input is distinct.
+
+    The source calls inputs noise symbols.
+    """
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -66,7 +69,10 @@ class Affine:
         return self.reach + self.remainder
 
     def rounded(self, size: Tensor, units: int = 1) -> "Affine":
-        """Return the form with slack for `units` roundings of numbers up to `size`; infinite slack above `LARGEST`."""
+        """Return the form with a remainder that covers `units` more roundings of numbers up to `size`.
+
+        If `size` is `LARGEST` or more, the remainder is infinite.
+        """
         # No comparison with NaN holds, so a size that is NaN also gets infinite slack.
         slack = torch.where(size < LARGEST, units * ROUNDING * (size + SMALLEST), torch.inf)
         return self._moved(self.center, self.remainder + slack)
@@ -117,8 +123,8 @@ class Affine:
 
     def scaled(self, factor: Tensor) -> "Affine":
         """Return each number times a factor that is known exactly."""
-        # The slope is rounded twice: the factor is rounded to float32, and then the product. So two units of its reach
-        # are added.
+        # The slope is rounded twice: the factor is rounded to float32, and then the product. So two roundings of its
+        # reach are added.
         slope = self.slope * factor.float().unsqueeze(-1)
         scaled = Affine(self.center * factor, slope, self.remainder * factor.abs())
         # The scaled reach replaces a sum over all inputs. 4 ROUNDING cover the two roundings of each slope.
@@ -203,7 +209,7 @@ class Affine:
         return image.rounded(image.center.abs() + image.radius, 2 * ULPS + 2)
 
     def tanh(self) -> "Affine":
-        """Return tanh; |tanh''| = 2 |t| (1 - t^2) is at most 4 / (3 sqrt 3), and falls beyond |x| = 0.66."""
+        """Return t = tanh x; |tanh''| = 2 |t| (1 - t^2) is at most 4 / (3 sqrt 3), and falls beyond |x| = 0.66."""
 
         def max_curvature(low: Tensor, high: Tensor) -> Tensor:
             nearest = _nearest_to_zero(low, high)
@@ -213,7 +219,10 @@ class Affine:
         return self.smooth(torch.tanh, lambda x: 1 - x.tanh() ** 2, max_curvature, _towards_zero)
 
     def gelu(self) -> "Affine":
-        """Return x Phi(x); beyond |x| = 1.41 the second derivative, (2 - x^2) phi(x), is smaller than 0.11."""
+        """Return x Phi(x), with the normal distribution Phi and its density phi.
+
+        The second derivative is (2 - x^2) phi(x). Beyond |x| = 1.41, its absolute value is smaller than 0.11.
+        """
 
         def density(x: Tensor) -> Tensor:
             return torch.exp(-0.5 * x**2) / math.sqrt(2 * math.pi)

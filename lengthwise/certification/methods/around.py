@@ -19,7 +19,7 @@ class AroundPrototypes(Evidence):
         return f"{around}; {describe_lead(self.logit_margin)}"
 
     def check_numbers(self, certificate: Certificate) -> None:
-        """Raise a ValueError unless each prototype has a set, and the machine's answer leads in each set."""
+        """Raise a ValueError unless each prototype has a set in which the machine's answer has the largest logit."""
         closure = certificate.closure
         if closure is None or self.num_prototypes != closure.num_prototypes:
             raise ValueError(

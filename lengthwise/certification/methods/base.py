@@ -20,18 +20,19 @@ from lengthwise.registry import Registry
 
 
 class Unproved(ValueError):
-    """The reason why one set of classes gives no proof about the model; another set of classes may give one."""
+    """The reason why a proof failed for one set of classes of states; another set of classes may give a proof."""
 
 
 class Prover(ABC):
     """A method of proof for the machines that one reader extracts.
 
-    Each method is registered in its own file, and each object proves one certificate. The proof must hold in the
-    arithmetic of the model, rounding included. It shows, by induction, that the model's state after each string is in
-    the class that ``extraction.fine`` predicts, and that the model's answer is the output of this class. Answers in
-    classes with output `IGNORE` are exempt, because no supervised string ends in such a class.
+    A reader (`extraction.base.Reader`) sorts a model's states into classes, which are the states of a machine. Each
+    method is registered in its own file, and each instance serves for one certificate. The proof must hold in the
+    arithmetic of the model, rounding included. It shows by induction that the model's state after each string is in the
+    class that the machine ``extraction.fine`` predicts. It also shows that the model's answer is the output of this
+    class. Answers in classes with output `IGNORE` are exempt, because no supervised string ends in such a class.
 
-    A method without a reader needs no states: it follows the model and the task's own machine together
+    A method without a reader needs no extracted machine: it compares the model with the task's own machine
     (`task_extraction`).
     """
 
@@ -43,11 +44,14 @@ class Prover(ABC):
     """The number of times that `candidates` halves the radius of the classes."""
 
     sets: Mapping[str, Tensor] = MappingProxyType({})
-    """The sets of states in the proof, which `prove` sets. A proof file also contains the weights and the machine."""
+    """The sets of states that the proof uses; `prove` assigns them.
+
+    A proof file contains these sets, the weights and the machine.
+    """
 
     @classmethod
     def applies_to(cls, model: Any) -> bool:
-        """Return whether the method covers this model, which the method's reader supports."""
+        """Return whether the method covers a model that the method's reader supports."""
         return True
 
     @classmethod
@@ -78,7 +82,7 @@ PROVERS: Registry[type[Prover]] = Registry("prover", "lengthwise.certification.m
 
 
 def task_extraction(machine: Transducer) -> Extraction:
-    """Return the task's own machine in place of an extracted machine, without prototypes."""
+    """Return an extraction without prototypes, whose machine is the task's own machine."""
     count = machine.num_states
     return Extraction(machine, machine, np.arange(count), torch.zeros(count, 0), 0, 0.0, math.inf, 0)
 
@@ -89,7 +93,9 @@ def provers_of(reader: str | None, model: object) -> list[type[Prover]]:
 
 
 def highest_level(model: SequenceModel) -> Level:
-    """Return the highest level that readers and provers allow for a model; its training decides if it is reached.
+    """Return the highest level that readers and provers allow for a model.
+
+    The weights of the model decide whether it reaches this level.
 
     Example:
         >>> from lengthwise.models import make_model
@@ -107,12 +113,12 @@ def highest_level(model: SequenceModel) -> Level:
 def finer_extractions(
     reader: Reader[Any], extraction: Extraction, radius: float, max_halvings: int
 ) -> Iterator[tuple[Extraction, float]]:
-    """Yield the extraction, then new extractions at half the radius, a quarter, ..., each with its radius."""
+    """Yield the extraction, then new extractions at 1/2, 1/4, ... of the radius, each with its radius."""
     yield extraction, radius
     for smaller in (radius / 2**halvings for halvings in range(1, max_halvings + 1)):
         try:
             finer = reader.extract(smaller)
-        except NotFinite:  # smaller classes may be finitely many again
+        except NotFinite:  # at a smaller radius, the number of classes may be finite again
             continue
         # The same prototypes would give the same bounds, so a second attempt would fail for the same reason.
         if not torch.equal(finer.prototypes, extraction.prototypes):

@@ -14,12 +14,12 @@ from lengthwise.ops.intervals import ULPS
 
 
 def check_parts(model: nn.Module, layer: MergeLayer) -> None:
-    """Reject a tree model with a part that has no bounds, or with a bias in a projection.
+    """Reject a tree model with a part that this module cannot bound, or with a bias in a projection.
 
     Raises:
         ValueError: the model has such a part or bias, or `check_usual` rejects it.
     """
-    # The formulas below hold for these parts alone. A part of another kind may compute anything.
+    # The formulas below hold only for these parts. A part of another kind may compute anything.
     kinds = {MergeLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear, nn.Embedding, Codebook}
     check_usual(model, kinds)
     if any(part.bias is not None for part in (layer.to_query, layer.to_key_value, layer.to_output)):
@@ -95,21 +95,21 @@ def smallest_margin(readout: nn.Sequential, states: Affine, outputs: Int64[Tenso
 def margins_of(readout: nn.Sequential, states: Affine, outputs: Int64[Tensor, " N"]) -> Float64[Tensor, " N"]:
     """Return a lower bound on the logit margin in each set of states; minus infinity if a bound is not finite.
 
-    The margin is the smallest lead of the logit of the right answer over another logit.
+    The margin is the logit of the right answer minus the largest other logit.
     """
     norm, linear = readout
     assert isinstance(norm, nn.LayerNorm)
     assert isinstance(linear, nn.Linear)
-    # Logits are linear in the normed state, so they share its inputs. Shared inputs cancel in a lead.
+    # Logits are linear in the normed state, so they share its inputs. Shared inputs cancel in a difference of logits.
     normed = layer_norm_bounds(states, norm)
     logits = normed.linear(linear.weight, linear.bias)
     answers = outputs[:, None]
     weights = linear.weight.double()
-    # The weights are subtracted before absolute values are taken, so changes that move two logits alike cancel.
+    # The weights are subtracted before absolute values are taken, so changes that move two logits equally cancel out.
     lead = weights[answers] - weights
     ahead = logits.center.gather(1, answers) - logits.center
     slack = torch.einsum("nyd,ndp->nyp", lead, normed.slope.double()).abs().sum(-1)
-    # The remainders contain what float32 rounds in each of the two logits, so both are subtracted in full.
+    # A remainder contains the float32 rounding of its logit. So both logits' remainders are subtracted in full.
     slack = slack + logits.remainder + logits.remainder.gather(1, answers)
     # A bound that is infinite or NaN shows nothing, so its margin is -inf and the proof fails.
     margins = (ahead - slack).scatter(1, answers, torch.inf).where(slack.isfinite(), -torch.inf)

@@ -1,4 +1,4 @@
-"""Bounds on the steps and the answers of recurrent models, for each kind whose formulas have bounds."""
+"""Bounds on the steps and the answers of recurrent models, for each kind of model with bounded formulas."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -57,7 +57,7 @@ class Steps(ABC):
 def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"]) -> float:
     """Return a lower bound on the logit margin, however float32 rounds; infinite if there is only one answer.
 
-    The margin is the smallest lead of an expected logit over another logit, over all features in the intervals. If
+    The margin is the smallest lead of an expected logit over every other logit, for all features in the intervals. If
     float32 may overflow, the result is minus infinity or NaN, even for one answer. Neither is above 0, so callers test
     `margin > 0`.
 
@@ -70,15 +70,15 @@ def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"])
     """
     weight = logits.weight.double()
     bias = weight.new_zeros(len(weight)) if logits.bias is None else logits.bias.double()
-    # Two logits share their features. In the difference of their weight rows, changes that move both logits alike
-    # cancel. A difference of two bounds would count these changes twice.
+    # Two logits share their features. In the difference of their weight rows, feature changes that move both logits
+    # equally cancel out. A difference of two bounds would count these changes twice.
     lead = weight[outputs][:, None] - weight
     ahead = (lead @ features.center[..., None])[..., 0] + bias[outputs][:, None] - bias
     # In real numbers, the lead is smallest if each feature is at one end of its interval. The sign of its weight
     # decides at which end.
     ahead = ahead - (lead.abs() @ features.radius[..., None])[..., 0]
-    # A float32 logit is a sum of n products and a bias: off by at most (n + 2) units of the sum of absolute values,
-    # in any order. Both logits of a lead may be off, in opposite directions.
+    # A float32 logit is a sum of n products and a bias. In any order of summation, its error is at most (n + 2) units
+    # of the sum of absolute values. The errors of the two logits may have opposite signs.
     size = features.size @ weight.abs().T + bias.abs()
     slack = torch.where(size < LARGEST, (weight.shape[1] + 2) * UNIT * (size + SMALLEST), torch.inf)
     margins = ahead - slack - slack.gather(1, outputs[:, None])
@@ -92,13 +92,13 @@ def steps_of(model: RecurrentModel) -> Steps:
     """Return the bounds on this model's steps.
 
     Raises:
-        ValueError: this kind of model has no bounds, or the model has parts that its kind does not have.
+        ValueError: this kind of model has no bounds, or the model has unexpected parts or settings.
     """
     name = getattr(model, "name", "")
-    # An exact type, because a subclass with the same name may compute another step.
+    # Types are compared exactly, because a subclass with the same name may compute another step.
     if name not in STEPS or type(model) is not STEPS[name].kind:
         raise ValueError(
-            f"model: expected a model among {', '.join(STEPS)}, whose steps have bounds, got a {type(model).__name__}"
+            f"model: expected one of the models with bounded steps ({', '.join(STEPS)}), got a {type(model).__name__}"
         )
     return STEPS[name](model)
 
@@ -154,7 +154,7 @@ def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
     """Return bounds on the hidden units of a read-out with one hidden layer (`hidden_layer_readout`)."""
     if (kinds := [type(part) for part in readout]) != READOUT:
         names = ", ".join(kind.__name__ for kind in kinds)
-        raise ValueError(f"model: expected a read-out with one hidden layer of ReLU after a norm, got {names}")
+        raise ValueError(f"model: expected a read-out with a norm and one hidden ReLU layer, got {names}")
     topmost, norm, hidden, *_ = readout
     assert isinstance(topmost, Topmost)
     assert isinstance(norm, nn.LayerNorm)
@@ -164,7 +164,7 @@ def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
 
 
 class StackedSteps(Steps):
-    """Bounds on residual layers, each after a norm, and on a read-out with a hidden layer of ReLU."""
+    """Bounds on residual layers with a norm before each layer, and on a read-out with one hidden ReLU layer."""
 
     parts: ClassVar = {
         *READOUT,
@@ -226,10 +226,10 @@ class WrappedSteps(Steps):
         if not isinstance(model.embedding, nn.Embedding) or model.embedding.max_norm is not None:
             raise ValueError("model: expected an nn.Embedding without max_norm, got another embedding")
         core = model.core
-        assert isinstance(core, nn.RNNBase), "no cell is one of `parts`"
+        assert isinstance(core, nn.RNNBase), "`parts` contains recurrent layers, but no single cells"
         check_core(core, num_layers=core.num_layers, batch_first=core.batch_first)
         topmost, head = model.readout
-        if not isinstance(topmost, Topmost):  # a user may have exchanged it
+        if not isinstance(topmost, Topmost):  # a user may have replaced it
             raise ValueError(
                 f"model: expected a head that reads the last layer, got a {type(topmost).__name__} before the head"
             )

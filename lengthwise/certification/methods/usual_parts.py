@@ -7,14 +7,14 @@ from lengthwise.models.capabilities import AcceptsNoise, ShowsNodes
 
 
 def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
-    """Reject a model with parts of other kinds than `kinds`, or with anything that may change the results of its parts.
+    """Reject a model with parts of classes outside `kinds`, or with anything that may change the results of its parts.
 
     Raises:
-        ValueError: a part is of another kind, or of a subclass. A LayerNorm is over several axes, or lacks weight or
-            bias. A bias has another shape than the results of its linear map. A list of parts is not in the order of
-            its indices. A hook, a compiled call, a perturbation, an observer, a replaced method or an attribute with
-            the name of a part may change a result. A weight is a tensor of a subclass, or is missing from the state
-            dict, by which a certificate identifies its model.
+        ValueError: the class of a part is not in `kinds`; a subclass counts as another class. A LayerNorm is over
+            several axes, or lacks weight or bias. A bias has another shape than the results of its linear map. A list
+            of parts is not in the order of its indices. A hook, a compiled call, a perturbation, an observer, a
+            replaced method or an attribute with the name of a part may change a result. A weight is a tensor of a
+            subclass, or is missing from the state dict, by which a certificate identifies its model.
     """
     modules = list(model.modules())
     # Types are compared exactly. An instance of a subclass also counts as the class, but its `forward` may compute

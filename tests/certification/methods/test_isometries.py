@@ -265,7 +265,7 @@ def test_the_reason_is_the_drift() -> None:
     model = parity_net(1.0, gates=(3.0, 3.0))
     extraction = extraction_of(model, radius=1.0)
     with pytest.raises(
-        Unproved, match=r"states drift 0\.\d+ a step from their prototypes, and balls of radius 0\.\d+ "
+        Unproved, match=r"states drift 0\.\d+ per step from their prototypes, more than 0.95 times the distance 0\.\d+ "
     ):
         IsometryProver().prove(model, extraction)
 
@@ -285,16 +285,16 @@ def test_other_nets_are_refused() -> None:
             deep,
             "num_layers=1, columns='reflected' and hidden=0, got num_layers=2, columns='reflected', hidden=512",
         ),
-        (other, "or hidden units, as configured, got another layer .columns 'clamped'"),
-        (tiny, "norms between 1e-6 and 1e15, got other norms"),
-        (normed, "no norm in front of its layer, as configured, got a Linear"),
+        (other, "or hidden units, as configured, got columns 'clamped', without inputs and without hidden"),
+        (tiny, "a first state of norm 1e-6 to 1e15, got other norms"),
+        (normed, "no norm before its layer, as configured, got a Linear"),
     ):
         with pytest.raises(ValueError, match=sentence):
             check_isometric(model)
-    with pytest.raises(ValueError, match="after a norm, got Topmost, LayerNorm, Linear"):
+    with pytest.raises(ValueError, match="a norm and one hidden ReLU layer, got Topmost, LayerNorm, Linear"):
         IsometryProver().prove(short, extraction_of(parity_net()))
     moved = extraction_of(parity_net())
-    with pytest.raises(ValueError, match="its first prototype is not the model's first state"):
+    with pytest.raises(ValueError, match="the model's first state as the prototype of the machine's start state"):
         IsometryProver().prove(parity_net(), moved._replace(prototypes=moved.prototypes + 0.1))
 
 

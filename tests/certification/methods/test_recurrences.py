@@ -240,7 +240,7 @@ def test_parts_of_a_models_own_are_refused() -> None:
     stale = make_model("gru", TASK, d_model=8)
     stale.layers[0].cell._flat_weights[0] = stale.layers[0].cell._flat_weights[0].clone()
     for model, sentence in (
-        (linear, "expected a model among gru, lstm, rnn, wrapped, whose steps have bounds, got a S4D"),
+        (linear, r"one of the models with bounded steps \(gru, lstm, rnn, wrapped\), got a S4D"),
         (two_layers, "expected a cell with num_layers=1, got 2"),
         (renormed, "an embedding without max_norm and a read-out with one hidden layer"),
         (read, "got max_norm None and a read-out of Topmost, LayerNorm, Linear"),

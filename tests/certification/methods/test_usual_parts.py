@@ -128,9 +128,9 @@ def test_prototypes_of_another_model_are_refused() -> None:
     with torch.no_grad():
         tree.embedding.weight[1] += 0.5
         recurrent.first_state += 0.5
-    with pytest.raises(ValueError, match="its first prototypes are not the model's leaves; extract from this model"):
+    with pytest.raises(ValueError, match="this model's leaf vectors as its first prototypes, in classes without"):
         invariant_enclosures(tree, of_tree)
-    with pytest.raises(ValueError, match="its first prototype is not the model's first state; extract from this mode"):
+    with pytest.raises(ValueError, match="the model's first state near the prototype of the machine's start state"):
         IntervalProver().prove(recurrent, of_recurrent)
     task = make_task("parity")
     compiled = construct("regular-gpt", task).model
@@ -138,7 +138,7 @@ def test_prototypes_of_another_model_are_refused() -> None:
     ExactProver().prove(compiled, exact)
     with torch.no_grad():
         compiled.embedding.weight[1, 0] += 1
-    with pytest.raises(ValueError, match="its first prototypes are not the model's leaves; extract from this model"):
+    with pytest.raises(ValueError, match="expected this model's leaf vectors as its first prototypes, got other"):
         ExactProver().prove(compiled, exact)
 
 
@@ -151,7 +151,7 @@ def test_a_read_out_whose_margin_is_no_number_is_not_proved() -> None:
         model.readout[0].weight[7], model.readout[1].weight[:, 7] = 1e16, 0.0
     search = invariant_enclosures(model, extraction)
     assert search.evidence is None
-    assert "hold states of several answers" in search.reason
+    assert "contain states with different answers" in search.reason
 
 
 @pytest.mark.usefixtures("fewer_strings")

@@ -1,4 +1,8 @@
-"""Bounds on attention scores, for each encoding, as functions of two kinds of positions and their distance."""
+"""Bounds on attention scores, for each position encoding.
+
+A score depends on the kinds of two positions and on their distance. In the first layer, the kind of a position is its
+symbol. In later layers, it is the symbol and the state of the task's machine.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -24,17 +28,17 @@ KINDS: frozenset[type[nn.Module]] = frozenset({nn.ModuleList, nn.Sequential, nn.
 
 
 def check_encoding(positions: PositionEncoding, sizes: PositionSizes) -> None:
-    """Reject an encoding whose scores have no bounds, or whose plain attributes differ from the model's settings."""
+    """Reject an encoding whose scores have no bounds, or whose attributes differ from the model's settings."""
     if type(positions) not in SCORES:
-        raise ValueError(f"model: expected positions {', '.join(names())}, got {positions.name!r}")
+        raise ValueError(f"model: expected one of the position encodings {', '.join(names())}, got {positions.name!r}")
     parts = [positions, *(positions.layers if isinstance(positions, FIRE) else ())]
-    if any(part.sizes != sizes for part in parts):  # sizes determine slopes and angles, but are not in any weight
+    if any(part.sizes != sizes for part in parts):  # sizes determine slopes and angles, but no weight contains them
         raise ValueError("model: expected an encoding of positions with the model's sizes, got other sizes")
     for layer in parts[1:]:
         assert isinstance(layer, FIREBias)
         if [type(part) for part in layer.net] != [nn.Linear, nn.ReLU, nn.Linear]:
             raise ValueError(
-                "model: expected FIRE's biases from a linear map, a ReLU and a linear map, got other layers"
+                "model: expected a linear map, a ReLU and a linear map as the net of FIRE's biases, got other layers"
             )
 
 
@@ -46,8 +50,8 @@ def names() -> list[str]:
 def max_length_of(positions: PositionEncoding, max_length: int) -> int:
     """Return the largest length, up to `max_length`, for which scores depend on kinds and distances alone.
 
-    If the query's position exceeds FIRE's limit L, scores also depend on this position. So the last position is at most
-    L.
+    If the query's position exceeds FIRE's limit L, scores also depend on this position. So the last position may be at
+    most L.
     """
     limits = [_limit_of(layer) for layer in positions.modules() if isinstance(layer, FIREBias)]
     return min([max_length, *(int(min(max_length, float(limit))) + 1 for limit in limits)])
@@ -58,15 +62,17 @@ def scores_by_distance(
 ) -> Intervals:
     """Return the scores [K, K, H, T] of layer `index` for queries and keys [K, M, H, E] at distances 0 ... T - 1.
 
-    Without positions, the last axis has length 1.
+    M small boxes (pieces) enclose the queries of one kind of position, and M pieces enclose its keys. Without an
+    encoding of positions, the last axis has length 1.
     """
     return SCORES[type(positions)](positions, index, query, key, torch.arange(max_length))
 
 
 def products_of(query: Intervals, key: Intervals, units: int) -> Intervals:
-    """Return the products [K, N, H] of queries [K, M, H, E] and keys [N, O, H, E], over all of their pieces.
+    """Return bounds [K, N, H] on the products of queries [K, M, H, E] and keys [N, O, H, E].
 
-    The bounds allow `units` units of rounding, relative to the sum of the sizes of a product's terms.
+    A bound holds for all M pieces of the query and all O pieces of the key. The bounds allow `units` units of rounding,
+    relative to the sum of the absolute values of a product's terms.
     """
     (num_kinds, num_pieces), (num_keys, num_key_pieces) = query.low.shape[:2], key.low.shape[:2]
     other = tuple(_by_piece(end) for end in (key.center, key.radius, key.size))
@@ -74,7 +80,8 @@ def products_of(query: Intervals, key: Intervals, units: int) -> Intervals:
     for kind in range(num_kinds):  # all kinds at once would need K M x N O numbers
         own = query[kind : kind + 1]
         one = tuple(_by_piece(end) for end in (own.center, own.radius, own.size))
-        # (c + v)(c' + v') = c c' + c v' + v (c' + v'), entry by entry.
+        # A query's entry is c + v and a key's entry is c' + v', with centers c and c' and deviations v and v'. Their
+        # product is c c' + c v' + v (c' + v').
         center = one[0] @ other[0].mT
         radius = one[0].abs() @ other[1].mT + one[1] @ other[2].mT
         products = Intervals(center - radius, center + radius).rounded(one[2] @ other[2].mT, units)
@@ -88,8 +95,8 @@ def scores_of(query: Intervals, key: Intervals) -> Intervals:
     head_dim = query.low.shape[-1]
     # A kernel may scale queries and keys before the product, or scores after it, and may add the terms in any order.
     scores = _times(products_of(query, key, head_dim + 8), head_dim**-0.5)
-    # These bounds are sound. But the separate checker must also accept the masses, and its rounding is relative to the
-    # largest score of all pieces. Three more units make these bounds wider than the checker's bounds.
+    # These bounds are sound. But the separate checker must also accept the bounds on attention masses. It allows
+    # rounding relative to the largest score of all pieces. Three more units make these bounds wider than the checker's.
     return scores.rounded(scores.size, 3)
 
 
@@ -104,7 +111,8 @@ def _rotated(
 ) -> Intervals:
     """Return Re(q conj(k) e^(i n w)), summed over a head's pairs of numbers, which are read as complex numbers q and k.
 
-    So each pair (a, b) of a query and (c, d) of a key adds (a c + b d) cos(n w) + (a d - b c) sin(n w).
+    The letter n is the distance, and w is the frequency of a pair. So each pair (a, b) of a query and (c, d) of a key
+    adds (a c + b d) cos(n w) + (a d - b c) sin(n w).
     """
     head_dim = query.low.shape[-1]
     angles = position_angles(len(distance), head_dim)
@@ -121,9 +129,9 @@ def _rotated(
         # A rotated pair consists of two numbers, each of size at most |a| + |b|.
         sizes = one.size.sum(-1).amax(1)[:, None] * other.size.sum(-1).amax(1)
         size = size + 2 * sizes[..., None]
-    # A rotated number rounds by three units of |a| + |b|: its cosine or sine, the products, and their sum. Query and
-    # key are rotated, so six units precede the product. Two more cover the angles, which float64 computes to 1e-11.
-    # The product and its scale round as in `scores_of`.
+    # The error of a rotated number is at most three units of |a| + |b|: one for its cosine or sine, one for the
+    # products, and one for their sum. The query and the key are rotated, which gives six units. Two more units cover
+    # the angles, which float64 computes to 1e-11. The product and its scale are rounded as in `scores_of`.
     scores = Intervals(center - radius, center + radius).rounded(size.expand_as(center), head_dim + 8 + 8)
     return _times(scores, head_dim**-0.5)
 
@@ -131,12 +139,12 @@ def _rotated(
 def _relative(
     positions: PositionEncoding, index: int, query: Intervals, key: Intervals, distance: Int64[Tensor, " T"]
 ) -> Intervals:
-    """Return ((q + u) . k + (q + v) . W R_n) / sqrt(E)."""
+    """Return ((q + u) . k + (q + v) . W R_n) / sqrt(E), with the sinusoids R_n of distance n."""
     assert isinstance(positions, TransformerXLPositions)
     linear = positions.maps[index]
     assert isinstance(linear, nn.Linear)
     sinusoids = Intervals.around(distance_sinusoids(len(distance), positions.sizes.d_model))
-    sinusoids = sinusoids.rounded(sinusoids.size)  # to float32
+    sinusoids = sinusoids.rounded(sinusoids.size)  # the net rounds them to float32
     mapped = sinusoids.linear(linear.weight.double(), None if linear.bias is None else linear.bias.double())
     relative = Intervals(*(end.unflatten(-1, positions.u.shape)[:, None] for end in (mapped.low, mapped.high)))
     u, v = (Intervals.around(vector.double()) for vector in (positions.u, positions.v))
@@ -153,9 +161,9 @@ def _biased(
     distance: Int64[Tensor, " T"],
 ) -> Intervals:
     bias = bias_of(positions, index, distance)
-    # The bias is rounded to float32, and so is its sum with the score. The separate checker must also accept the
-    # masses, and it assumes larger errors of functions. Three more units make these bounds wider than the checker's
-    # bounds.
+    # The bias is rounded to float32, and so is its sum with the score. The separate checker must also accept the bounds
+    # on attention masses, and it assumes larger errors of elementwise functions. Three more units make these bounds
+    # wider than the checker's bounds.
     return scores_of(query, key)[..., None] + bias.rounded(bias.size, 4)
 
 
@@ -166,14 +174,14 @@ def _definition(positions: PositionEncoding, index: int, distance: Int64[Tensor,
 
 
 def _kerple_log(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
-    """Return -p ln(1 + a n)."""
+    """Return the biases -p ln(1 + a n) of distances n."""
     assert isinstance(positions, KerpleLog)
     p, a = _limited(positions.p), _limited(positions.a)
     return _times(p * (a * Intervals.around(distance.double())).monotone(torch.log1p), -1)
 
 
 def _kerple_power(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
-    """Return -a n^p."""
+    """Return the biases -a n^p of distances n."""
     assert isinstance(positions, KerplePower)
     p, a = _limited(positions.p, 2.0), _limited(positions.a)
     # n^p rises with p for n >= 1, and is 0 for n = 0.
@@ -182,16 +190,19 @@ def _kerple_power(positions: PositionEncoding, index: int, distance: Int64[Tenso
 
 
 def _limited(numbers: Float[Tensor, " H"], maximum: float | None = None) -> Intervals:
-    """Return KERPLE's parameters x + (limited x - x), [H, 1], which are exact within the limits and rounded outside."""
+    """Return bounds [H, 1] on KERPLE's parameters, which the net limits to a range.
+
+    For a parameter x, the net computes x + (limited x - x). This sum is exact if x is within the range.
+    """
     exact = numbers.double()[:, None]
     limited = exact.clamp(FLOOR, maximum)
-    # The difference and the sum round, and so do the limits themselves, in float32. The checker's bounds are narrower.
+    # Float32 rounds the difference, the sum and the ends of the range. The checker's bounds are narrower.
     radius = torch.where(limited == exact, 0.0, 3 * UNIT * (exact.abs() + limited))
     return Intervals(limited - radius, limited + radius)
 
 
 def _fire(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
-    """Return f(psi(n) / (psi(L) + 1e-6)) with psi(x) = ln(1 + |c x|), for queries up to position L."""
+    """Return the biases f(psi(n) / (psi(L) + 1e-6)) of a net f, with psi(x) = ln(1 + |c x|), for queries up to L."""
     assert isinstance(positions, FIRE)
     layer = positions.layers[index]
     assert isinstance(layer, FIREBias)
@@ -201,7 +212,7 @@ def _fire(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]
         return (size * numbers).monotone(torch.log1p)
 
     limit = Intervals.around(_limit_of(layer)[None])
-    # A limit that overflows is infinite in float32. So limits above `LARGEST` get no finite bound, like all products.
+    # A limit that overflows is infinite in float32. `rounded` gives limits of `LARGEST` or more no finite bound.
     below = psi(limit.rounded(limit.size)) + Intervals.around(torch.full_like(limit.low, EPSILON))
     above = psi(Intervals.around(distance.double()))
     # The exact numbers are not negative, but with slack the lower ends may be.
@@ -216,7 +227,7 @@ def _fire(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]
 
 
 def _limit_of(layer: FIREBias) -> Float64[Tensor, ""]:
-    """Return FIRE's limit L, which float32 represents exactly if it does not overflow: its factor is a power of two."""
+    """Return FIRE's limit L. Float32 represents it exactly unless it overflows, as it is 512 times a float32 number."""
     return (INITIAL_LIMIT * layer.limit.double()).abs()
 
 
@@ -243,4 +254,7 @@ SCORES: dict[type[PositionEncoding], Table] = {
     RotaryPositions: _rotated,
     TransformerXLPositions: _relative,
 }
-"""The encodings that have bounds: a score depends on two kinds and their distance, and on nothing else."""
+"""The encodings that have bounds, each with the function that computes the bounds on scores.
+
+Up to the length that `max_length_of` returns, a score depends only on two kinds of positions and their distance.
+"""

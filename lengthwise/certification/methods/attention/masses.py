@@ -9,7 +9,10 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.methods.attention.scores import Heads
 
 TERM_SLACK = 1e-9
-"""The relative slack of each term of a path. A float64 sum of T terms is off by far less: T 2^-53 of their sizes."""
+"""The relative slack of each term of a path.
+
+A float64 sum of T terms has a far smaller error: at most T 2^-53 times the sum of absolute values.
+"""
 
 MIN_WEIGHT = 1e-290
 """The floor of upper bounds on exponentials, which must not underflow to 0."""
@@ -66,7 +69,7 @@ class Paths(NamedTuple):
 
 
 def pairs_of(machine: Transducer, *, is_first: bool) -> Pairs:
-    """Return the pairs of a machine, as the first layer or a later layer sees them."""
+    """Return the pairs of a machine, with the kinds of positions in the first layer or in a later layer."""
     semiautomaton = machine.semiautomaton
     table = semiautomaton.table
     symbols = np.broadcast_to(np.arange(table.shape[1]), table.shape)

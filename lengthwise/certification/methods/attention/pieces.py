@@ -18,7 +18,7 @@ MAX_PIECES = 20_000
 """The largest number of pieces into which the boxes of one block of lengths are halved."""
 
 NUM_ROUNDS = 8
-"""The number of times that the masses of the first layer are halved before its results become inputs."""
+"""The number of times that boxes of the first layer's masses are halved before its results become inputs."""
 
 MAX_NUMBERS = 1 << 28
 """The largest number of slopes of all pieces of one block of lengths, in the feed-forward part.
@@ -30,17 +30,23 @@ PIECES_AT_ONCE = 256
 """The number of pieces whose results are bounded at once."""
 
 MIN_WIDTH = 1e-5
-"""A narrower piece is not halved again, because rounding alone moves a head's output by more than this."""
+"""The smallest width of a piece that is halved again.
+
+Rounding alone moves a head's output by more than this width. A search fails if a narrower piece has no proof.
+"""
 
 SLACK = 1e-12
 """The slack of sums of masses, which float64 computes to about 1e-15."""
 
 TIE_SLACK = 1e-9
-"""The slack of bounds on one head's masses from another head's. Scores are below 2^17, so exponents err by < 1e-10."""
+"""The slack of the bounds on one head's masses that follow from the masses of another head.
+
+Scores are below 2^17, so float64 exponents have errors below 1e-10.
+"""
 
 
 class Pieces(NamedTuple):
-    """Boxes of masses, each with the kind of the last position, the index of a piece of its inputs, and the answer."""
+    """Boxes of masses, with the kind of the last position, the index of a piece of its input, and the right answer."""
 
     low: Float64[Tensor, "N H K"]
     high: Float64[Tensor, "N H K"]
@@ -65,12 +71,12 @@ class Head(NamedTuple):
     layer: TransformerLayer
     heads: Heads
     error: float
-    """The relative error of a product of a weight and a value."""
+    """The relative error of a product of an attention weight and a value."""
     ratios: tuple[Float64[Tensor, "X K H"], Float64[Tensor, "X K H"]]
 
     @property
     def num_slopes(self) -> int:
-        """The number of slopes of a piece in the feed-forward part: 4 D numbers, each with a slope for every input."""
+        """The number of slopes of a piece in the feed-forward part: each of 4 D numbers has one for every input."""
         num_kinds, num_heads, head_dim = self.heads.values.center.shape
         num_sides = head_dim if self.heads.states.low.shape[1] > 1 else 0
         width = num_heads * head_dim
@@ -134,7 +140,10 @@ def narrowed(pieces: Pieces, ratios: tuple[Tensor, Tensor]) -> Pieces:
 
 
 def _others(shares: Float64[Tensor, "N H K"]) -> Float64[Tensor, "N H K"]:
-    """Return the sum of all other shares, without a subtraction, so that small shares keep their digits."""
+    """Return, for each share, the sum of the other shares in its row.
+
+    A subtraction from the total would lose digits of small shares, so the other shares are added.
+    """
     is_own = torch.eye(shares.shape[-1], dtype=torch.bool)
     others: Tensor = shares[..., None, :].masked_fill(is_own, 0.0).sum(-1)
     return others
@@ -146,7 +155,7 @@ def margins_in(head: Head, readout: nn.Sequential, pieces: Pieces) -> Float64[Te
 
 
 def state_in(head: Head, pieces: Pieces) -> Affine:
-    """Return the result of the layer at the last position, for the masses in each piece."""
+    """Return bounds on the layer's result at the last position, for the masses in each piece."""
     layer, norm = head.layer, head.layer.norms[1]
     assert isinstance(norm, nn.LayerNorm)
     states = head.heads.states[pieces.last, pieces.inputs]
@@ -164,10 +173,10 @@ def state_in(head: Head, pieces: Pieces) -> Affine:
 
 @torch.no_grad()
 def states_after(head: Head, masses: Pieces) -> Intervals:
-    """Return enclosures of a layer's results, [N, M, D], given one region of masses for each of N pairs.
+    """Return enclosures [N, M, D] of a layer's results, given a box of masses for each of N pairs of symbol and state.
 
-    The regions are halved first, because bounds over a small region keep more of what the numbers of a result have in
-    common. If the layer's inputs are already in pieces, its results have the same number of pieces.
+    The boxes are halved first, because bounds over a small box lose less of the dependence between the numbers of a
+    result. If the layer's inputs are already in pieces, its results have the same number of pieces.
     """
     num_inputs = head.heads.states.low.shape[1]
     rounds = NUM_ROUNDS if num_inputs == 1 else 0

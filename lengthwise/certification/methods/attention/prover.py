@@ -32,17 +32,21 @@ MAX_LENGTH = 4_096
 MIN_LENGTH = 10
 """The smallest length that counts as a proof, in symbols.
 
-With two symbols, `certify` reads all strings of up to 12 symbols anyway. With three, it reads only up to 7 symbols.
+If the task has two symbols, `certify` reads all strings of up to 12 symbols anyway. If the task has three symbols, it
+reads all strings of up to 7 symbols.
 """
 
 NUM_BISECTIONS = 4
 """The number of bisections of the first block of lengths without a proof."""
 
 MAX_PRODUCTS = 1 << 22
-"""The largest number of products of a query's pieces with the pieces of all keys, in layers after the first."""
+"""The largest number of products of one kind of queries with all keys, in layers after the first.
+
+The queries of a kind, and the keys of a kind, are enclosed in many boxes (pieces). Each pair of pieces has a product.
+"""
 
 MAX_WEIGHTS = 1 << 24
-"""The largest number of bounds on exponentials, and of sums along paths."""
+"""The largest number of bounds on the exponentials of scores, and the largest number of sums along paths."""
 
 
 @PROVERS.register("attention")
@@ -51,11 +55,11 @@ class AttentionProver(Prover):
 
     A head's output at the last position is the mean of the values of all positions, weighted by attention. In the first
     layer, the value of a position depends on its symbol alone. The mass of a symbol is the sum of the weights of its
-    positions. If a score depends on two symbols and their distance alone, the largest mass over all strings of a
-    regular language is a longest path (`masses`). Now consider all strings that end with the same symbol in the same
-    state. One box contains their masses, and one box contains the first layer's results for them. For a later layer,
-    the pair of symbol and state replaces the symbol: its values and scores are determined by pairs, up to the size of
-    these boxes. The box of the last layer's masses is halved until the right answer leads in each piece.
+    positions. If a score depends only on two symbols and their distance, a longest path gives the largest mass over all
+    strings of a regular language (`masses`). Now consider all strings that end with the same symbol in the same state.
+    One box contains their masses, and one box contains the first layer's results for them. In a later layer, the pair
+    of symbol and state replaces the symbol: pairs determine the layer's values and scores, up to the size of these
+    boxes. The box of the last layer's masses is halved until the right answer leads in each piece.
 
     Source: ours.
     """
@@ -100,7 +104,7 @@ class AttentionProver(Prover):
 
 
 class Search:
-    """The proved blocks of lengths, and the bounds on the masses of all layers in each block."""
+    """The blocks (ranges) of lengths that have a proof, and the bounds on the masses of all layers in each block."""
 
     def __init__(self, model: Transformer, machine: Transducer) -> None:
         self.model, self.layers = model, layers_of(model)
@@ -141,7 +145,7 @@ class Search:
     def _regions_up_to(self, index: int, newest: Masses) -> Pieces:
         """Return bounds on a layer's masses over this block of lengths and all earlier blocks.
 
-        Prefixes of a string may have any of these lengths, and keys are results at prefixes.
+        Prefixes of a string may have any of these lengths. A key depends on the prefix that ends at its position.
         """
         all_masses = [*self.masses[index], newest]
         low, high = np.ones_like(newest.low[0]), np.zeros_like(newest.high[0])
@@ -149,8 +153,8 @@ class Search:
             exists = masses.exists[0]
             low[exists] = np.minimum(low[exists], masses.low[0, exists])
             high[exists] = np.maximum(high[exists], masses.high[0, exists])
-        # No string of these lengths ends in a pair that does not exist, so no path uses its bounds. Any finite bounds
-        # do.
+        # No string of these lengths ends in a pair that does not exist, so no path uses its bounds. They may be any
+        # finite bounds.
         exists = np.any([masses.exists[0] for masses in all_masses], axis=0)
         source = np.where(exists, np.arange(len(exists)), exists.argmax())
         last = self.pairs[index].last[source]
@@ -189,13 +193,13 @@ def _check_size(pairs: Pairs, shape: torch.Size) -> None:
     numbers = len(pairs.states) * num_heads * num_kinds * 2
     if (largest := numbers * max(num_kinds * num_distances, pairs.machine.num_states)) > MAX_WEIGHTS:
         raise ValueError(
-            f"model: expected at most {MAX_WEIGHTS:,} bounds of its attention along paths of the task's machine, got "
+            f"model: expected at most {MAX_WEIGHTS:,} bounds on its attention along paths of the task's machine, got "
             f"up to {largest:,}; a task with fewer states or symbols needs fewer"
         )
 
 
 def _check_products(num_kinds: int, num_heads: int) -> None:
-    """Reject a machine whose products with the pieces of all keys would need too much memory."""
+    """Reject a machine if the products of queries with all pieces of all keys would need too much memory."""
     if (num_products := num_kinds * 4**NUM_ROUNDS * num_heads) > MAX_PRODUCTS:
         raise ValueError(
             f"model: expected at most {MAX_PRODUCTS:,} products of queries and keys for each kind of position, got "

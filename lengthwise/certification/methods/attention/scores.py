@@ -28,7 +28,7 @@ MAX_RELATIVE_ERROR = 0.02
 
 
 class Values(NamedTuple):
-    """Enclosures of each head's values for each kind: all center + directions @ a with entries of a in [-1, 1].
+    """Enclosures of each head's values for each kind of position: vectors center + directions @ a with |a_i| <= 1.
 
     The values of one kind differ in few directions, because they depend on few attention masses (`masses`). An
     enclosure along these directions is much smaller than one along the axes.
@@ -57,7 +57,7 @@ class Heads(NamedTuple):
     states: Intervals
 
     def relative_error(self, length: int) -> float:
-        """Return the largest relative error of a product of an attention weight and a value, on strings of a length.
+        """Return the largest relative error of an attention weight times a value, for strings up to a length.
 
         A head computes sum_i e_i v_i / sum_i e_i. Kernels subtract the largest score so far from each score. When the
         largest score grows, they multiply the sums so far by an exponential. Let r be the number of these products,
@@ -81,8 +81,8 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
 
     Raises:
         ValueError: the encoding of positions has no bounds, the read-out is not linear, or `check_usual` rejects a
-            part or a weight. A part after the embedding is not a LayerNorm. The number of heads or the activation is
-            not as configured. The embedding has a max_norm.
+            part or a weight. The part after the embedding is neither a LayerNorm nor an identity. The number of heads
+            or the activation is not as configured. The embedding has a max_norm.
     """
     config = model.config
     if config.readout != "linear":
@@ -101,7 +101,7 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     layers = []
     for layer in model.layers:
         assert isinstance(layer, TransformerLayer)
-        if layer.num_heads != config.num_heads:  # a plain attribute, but angles follow the settings
+        if layer.num_heads != config.num_heads:  # the bounds on angles use the settings
             raise ValueError(
                 f"model: expected layers of {config.num_heads} heads, as configured, got {layer.num_heads}; build the "
                 "model again, and load its weights"
@@ -171,7 +171,8 @@ def _by_head(part: Intervals, num_heads: int) -> Intervals:
 def ratio_bounds(heads: Heads) -> tuple[Float64[Tensor, "X K H"], Float64[Tensor, "X K H"]]:
     """Return bounds on f e^(s - s_0), over all distances, for the scores s of each head and s_0 of the first head.
 
-    The factor f of a query symbol and a head makes the largest upper bound 1, so that no exponential overflows.
+    The factor f depends on the kind of the query and on the head. It makes the largest upper bound 1, so that no
+    exponential overflows.
     """
     scores = heads.scores
     low = (scores.low - scores.high[:, :, :1]).amin(-1)

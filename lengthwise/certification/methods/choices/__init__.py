@@ -1,1 +1,1 @@
-"""Method of proof: a recurrence whose state is one of finitely many."""
+"""Method of proof: a recurrence with finitely many states."""

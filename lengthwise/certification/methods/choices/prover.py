@@ -20,13 +20,13 @@ MAX_PAIRS = 200_000
 """The largest number of enumerated pairs of a state of the model and a state of the machine."""
 
 MIN_EXPONENTIAL = 1e-290
-"""The floor of an upper bound on an exponential. Float64 has all its digits there, and rounding adds far more."""
+"""The floor of an upper bound on an exponential. Float64 has all its digits at this size."""
 
 SUM_SLACK = 1e-9
 """The relative slack of a float64 sum of exponentials. One term is subtracted from this sum, which loses digits."""
 
 MAX_NUMBERS = 1 << 24
-"""The largest number of entries in the one-hot states after all steps: about 2 GB with their bounds."""
+"""The largest number of entries in the one-hot states after all steps. They take about 2 GB with their bounds."""
 
 
 @PROVERS.register("choices")
@@ -35,8 +35,8 @@ class ChoiceProver(Prover):
 
     If the layer has no input and no diagonal, each state is a one-hot vector to the last bit, because steps copy
     numbers and add zeros to a 1. The largest number of a column determines the next state. If rounding may decide which
-    number is the largest, each choice is enumerated. The answer depends on the state and the latest symbol. It is
-    bounded for each state, latest symbol and machine's state that a string may reach together.
+    number is the largest, each choice is enumerated. The logits depend on the state and the latest symbol. They are
+    bounded for each combination of state, latest symbol and machine's state that a string may reach.
     """
 
     reader = "recurrent"
@@ -83,13 +83,17 @@ class ChoiceProver(Prover):
 
 
 def _choices(layer: PDSSMLayer, features: Intervals) -> Bool[Tensor, "V N N"]:
-    """Return a mask of the numbers in each symbol's matrix that may be the largest of their column in float32."""
+    """Return a mask of the entries of each symbol's transition matrix.
+
+    An entry is True if float32 rounding may make it the largest number of its column.
+    """
     mixtures = _softmax(features.linear(layer.mixture_map.weight))
     size = layer.num_states
     matrices = mixtures.linear(layer.dictionary.double().flatten(1).T)
     low, high = (end.unflatten(-1, (size, size)) for end in (matrices.low, matrices.high))
     # A number cannot be the largest if another number's lower bound is above its upper bound. Equal bounds may be a
-    # tie, which computers resolve differently, so both numbers stay possible. If a bound is NaN, all numbers do.
+    # tie, which computers resolve differently, so both numbers stay possible. If a bound is NaN, all numbers stay
+    # possible.
     impossible: Tensor = high < low.amax(-2, keepdim=True)
     return ~impossible
 
@@ -151,11 +155,11 @@ def _has_one_hot_states(model: PDSSM) -> bool:
 
 def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
     """Return the layer of a model whose states are one-hot vectors; raise a ValueError for other models."""
-    # Exact types, because a subclass may compute another formula.
+    # Types are compared exactly, because a subclass may compute another formula.
     if type(model) is not PDSSM or not _has_one_hot_states(model):
         raise ValueError(
             "model: expected a PDSSM of one layer with diagonal 'none', form 'scatter' and no input, "
-            f"got a {type(model).__name__}"
+            f"got {'other settings' if type(model) is PDSSM else f'a {type(model).__name__}'}"
         )
     kinds: set[type[nn.Module]] = {PDSSMLayer, nn.ModuleList, nn.Sequential, nn.Embedding}
     check_usual(model, kinds | set(READOUT))

@@ -30,11 +30,11 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
     the levels, the float32 model computes the codes of the table, for every string of every length.
 
     Raises:
-        ValueError: the model is not a `CodebookGPT` that has codes. The prototypes are not its leaves and codes. The
-            table has more than 5,000 entries.
+        ValueError: the model is not a `CodebookGPT` that has codes, or has parts without bounds. The prototypes are not
+            its leaves and codes. The table has more than 5,000 entries.
     """
     layer = model.tree.layers[0]
-    # Exact types, because a subclass may compute another formula.
+    # Types are compared exactly, because a subclass may compute another formula.
     quantizes = isinstance(layer, QuantizingLayer) and type(layer.layer) is MergeLayer
     if type(model) is not CodebookGPT or not quantizes:
         names = f"{type(model).__name__} with a {type(layer).__name__}"
@@ -94,7 +94,7 @@ def _codes_of(extraction: Extraction, leaves: Tensor, codebook: Codebook) -> Int
     # The net copies codes bit for bit, so a merged state has to equal one of them.
     same = (merged[:, None] == codebook.known).all(-1)
     if not torch.equal(given, leaves) or not bool(same.any(1).all()):
-        raise ValueError("extraction: its prototypes are not the model's leaves and codes; extract from this model")
+        raise ValueError("extraction: its prototypes are not the model's leaves and codes; extract it from this model")
     return torch.cat([torch.full((len(leaves),), -1), same.int().argmax(1)])
 
 

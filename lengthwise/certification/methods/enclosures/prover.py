@@ -26,17 +26,23 @@ MAX_WINDOWS_PER_CHUNK = 24
 MAX_TANGENTS_PER_CHUNK = 64
 """The largest number of windows whose Jacobians are computed at once."""
 MAX_BOUNDED = 8_000
-"""The largest number of merges (windows times rounds) that are bounded: about 20 seconds for a model of width 64."""
+"""The largest number of merges (windows times rounds) that are bounded.
+
+For a model of width 64, these bounds take about 20 seconds.
+"""
 MAX_BYTES = 1_000_000_000
 """The largest memory of the slopes of a round's bounds, or of the tangents of all merges, in bytes."""
 MIN_ROUNDS = 2
-"""The smallest number of rounds: a search is not started if its budget allows fewer."""
+"""The smallest number of rounds of a search. A search is not started if its budget allows fewer rounds."""
 MAX_FIRST_ORDER_ROUNDS = 16
 """The largest number of first-order rounds, which only find a start for the search."""
 CONVERGED_GROWTH = 1.01
 """First-order enclosures count as converged when a round enlarges the largest radius by at most this factor."""
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
-"""New enclosures are wider than the bounds in them by this factor and this term, so that the next bounds may fit."""
+"""New enclosures are wider than the bounds that they contain by this factor and this term.
+
+So the next bounds may fit into them.
+"""
 FREE_FRACTION = 0.02
 """The fraction of a radius that bounds must leave free, because the separate checker's bounds are a little wider."""
 
@@ -59,7 +65,7 @@ class Search(NamedTuple):
 
 
 class _Windows(NamedTuple):
-    """The windows of classes that occur in strings, the classes of their merges, and a mask of the latter classes."""
+    """The windows of classes that occur in strings, the class of each merge, and a mask of all classes of merges."""
 
     parts: Int64[Tensor, "M C"]
     targets: Int64[Tensor, " M"]
@@ -82,9 +88,9 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     along the coordinates would be wide in all directions.
 
     Raises:
-        ValueError: the model is not a `RegularGPT` of variant merge, or has other parts. The extraction belongs to
-            another model. Two rounds over the table have more than `max_merges` merges, or the bounds take more than
-            `MAX_BYTES`.
+        ValueError: the model is not a `RegularGPT` of variant merge, or has parts without bounds. The extraction
+            belongs to another model, or a merge leads to the class of a leaf. Two rounds over the table have more than
+            `max_merges` merges, or the bounds take more than `MAX_BYTES`.
 
     Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004), for the bounds; Girard,
         "Reachability of uncertain linear systems using zonotopes" (2005), for sets of this form.
@@ -96,7 +102,10 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     # The induction starts at the leaves, which must equal the model's leaves bit for bit. They stay points, so no merge
     # may lead to their classes.
     if not torch.equal(extraction.prototypes[: len(leaves)], leaves) or bool(windows.reached[: len(leaves)].any()):
-        raise ValueError("extraction: its first prototypes are not the model's leaves; extract from this model")
+        raise ValueError(
+            "extraction: expected this model's leaf vectors as its first prototypes, in classes without merges, got "
+            "other prototypes or classes; extract the machine from this model"
+        )
     if (minimum := MIN_ROUNDS * len(windows.parts)) > max_merges:
         raise ValueError(
             f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,}"
@@ -108,14 +117,14 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     subject = f"enclosures of {len(outputs)} classes of radius {extraction.radius:.2g}"
     enclosures, growth = first_order_enclosures(layer, extraction, windows)
     if enclosures is None:
-        return Search(None, f"{subject} grow by {growth:.2f} at a merge", 0)
+        return Search(None, f"{subject} grow by a factor of {growth:.2f} at a merge", 0)
     num_merges = 0
     extents = [_extent(enclosures)]
     while num_merges + len(windows.parts) <= max_merges and not _diverges(extents):
         # The margin comes first: it costs one read-out for each class, while a round costs one merge for each window.
         margin = smallest_margin(readout, _states(enclosures, windows.reached), outputs)
         if not margin > 0:  # a margin that is NaN also ends here
-            return Search(None, f"{subject} hold states of several answers", num_merges)
+            return Search(None, f"{subject} contain states with different answers", num_merges)
         num_merges += len(windows.parts)
         merged = _merged(layer, enclosures, windows)
         # This comparison and the margin of the same enclosures are the proof. The rest of the search only guesses.
@@ -126,13 +135,13 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
             break
         enclosures = _around(enclosures, windows.targets, merged)
         extents.append(_extent(enclosures))
-    return Search(None, f"{subject} do not close", num_merges)
+    return Search(None, f"merges do not map {subject} into one another", num_merges)
 
 
 def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
     """Return the model's layer and its read-out; raise a ValueError if their formulas have no bounds."""
     layer, readout = model.tree.layers[0], model.readout
-    # Exact types, because a subclass may compute another formula.
+    # Types are compared exactly, because a subclass may compute another formula.
     if type(model) not in (RegularGPT, CodebookGPT) or type(layer) is not MergeLayer:
         names = f"{type(model).__name__} with a {type(layer).__name__}"
         raise ValueError(f"model: expected a RegularGPT of variant merge, got a {names}")
@@ -161,8 +170,8 @@ def _check_memory(layer: MergeLayer, windows: _Windows) -> None:
 def num_bytes(layer: MergeLayer, num_windows: int, chunk_size: int) -> tuple[int, int]:
     """Return the memory of all tangents, and of all bounds, in bytes.
 
-    The memory of bounds is taken by the slopes of all merges, and the slopes of the hidden units in one chunk. The
-    inputs of a merge's affine form are the sides of its parts, and remainders that became inputs. Remainders become
+    Bounds need memory for the slopes of all merges, and for the slopes of the hidden units in one chunk. A merge's
+    affine form has one input for each side of its parts' enclosures, and inputs that were remainders. Remainders become
     inputs after the tanh of each part, after attention, and after the norm and the hidden units of each block.
     """
     width = len(layer.gain)

@@ -27,5 +27,7 @@ class ExactEvidence(Evidence):
     def check_numbers(self, certificate: Certificate) -> None:
         closure = certificate.closure
         if closure is None or (self.num_prototypes, closure.radius) != (closure.num_prototypes, 0):
-            raise ValueError("evidence: expected one class of radius 0 for each state, got others; certify again")
+            raise ValueError(
+                "evidence: expected one class of radius 0 for each state, got other classes; certify again"
+            )
         check_lead(self.logit_margin, certificate)

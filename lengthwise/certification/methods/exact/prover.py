@@ -115,7 +115,7 @@ class ExactProver(Prover):
     @torch.no_grad()
     def prove(self, model: TreeModel, extraction: Extraction) -> ExactEvidence:
         layer, readout = model.tree.layers[0], getattr(model, "readout", None)
-        # Exact types, because a subclass may compute another formula.
+        # Types are compared exactly, because a subclass may compute another formula.
         if type(model) is not RegularGPT or type(layer) is not BareLayer or len(model.tree.layers) > 1:
             names = f"{type(model).__name__} with a {type(layer).__name__}"
             raise ValueError(f"model: expected a RegularGPT of variant bare with one layer, got a {names}")
@@ -128,7 +128,10 @@ class ExactProver(Prover):
         points = extraction.prototypes.double()
         leaves = model.tree.leaves
         if not torch.equal(extraction.prototypes[: len(leaves)], leaves):
-            raise ValueError("extraction: its first prototypes are not the model's leaves; extract from this model")
+            raise ValueError(
+                "extraction: expected this model's leaf vectors as its first prototypes, got other prototypes; extract "
+                "the machine from this model"
+            )
         assert isinstance(machine, TreeMachine)
         # No string contains the windows that the table lacks.
         windows = torch.from_numpy(np.argwhere(machine.table >= 0))

@@ -19,13 +19,19 @@ from lengthwise.ops.intervals import Intervals
 MAX_ROUNDS = 60
 """The largest number of rounds of the search."""
 MAX_NUMBERS = 1 << 22
-"""The largest number of intervals in a round, over all symbols: about 100 MB with the numbers computed from them."""
+"""The largest number of intervals in a round, over all symbols.
+
+These intervals and the numbers computed from them take about 100 MB.
+"""
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
-"""New intervals are wider than the bounds in them by this factor and this term, so that the next bounds may fit."""
+"""New intervals are wider than the bounds that they contain by this factor and this term.
+
+So the next bounds may fit into them.
+"""
 NUM_GROWTH_ROUNDS = 24
 """The number of rounds of power iteration in `growth`."""
 GROWTH_RADIUS = 1e-4
-"""The radius of the intervals in `growth`, so short that a step is nearly linear in them."""
+"""The radius of the intervals in `growth`. It is so small that a step is nearly linear in these intervals."""
 
 
 @torch.no_grad()
@@ -61,7 +67,7 @@ def _is_inside(image: Intervals, enclosures: Intervals) -> bool:
 
 
 def _around(enclosures: Intervals, table: Int64[Tensor, "K V"], images: list[Intervals]) -> Intervals:
-    """Return intervals for each class that contain all steps to it; classes without such steps keep their intervals."""
+    """Return intervals that contain all bounds on steps to each class; classes without steps keep their intervals."""
     # Each image widens the intervals of its target, so these contain the images of all steps to a class.
     low = torch.full_like(enclosures.low, torch.inf)
     high = torch.full_like(enclosures.high, -torch.inf)
@@ -77,10 +83,10 @@ def _around(enclosures: Intervals, table: Int64[Tensor, "K V"], images: list[Int
 
 @torch.no_grad()
 def growth(steps: Steps, table: Int64[Tensor, "K V"], points: Float64[Tensor, "K Z"]) -> float:
-    """Return the long-run factor by which short intervals around prototypes grow in a step; below 1, they shrink.
+    """Return the long-run factor by which short intervals around prototypes grow in a step.
 
     The factor is an estimate, by power iteration, of the largest eigenvalue of the map from radii before a step to
-    radii after it. It is only shown in a message, and proves nothing.
+    radii after it. If the factor is below 1, the intervals shrink. It is only shown in a message, and proves nothing.
     """
     radius, factors = torch.ones_like(points), []
     for _ in range(NUM_GROWTH_ROUNDS):
@@ -122,7 +128,10 @@ class IntervalProver(Prover):
         if enclosures and not _is_inside(
             Intervals.around(model.initial_state(1).double()), enclosures[[machine.start]]
         ):
-            raise ValueError("extraction: its first prototype is not the model's first state; extract from this model")
+            raise ValueError(
+                "extraction: expected the model's first state near the prototype of the machine's start state, got "
+                "another state; extract the machine from this model"
+            )
         outputs = torch.tensor(machine.outputs)
         answered = outputs != IGNORE
         # Intervals of a class without an answer may contain several answers, so only the other classes are compared.

@@ -11,9 +11,9 @@ from lengthwise.certification.parts import Distance, PositiveCount
 class IsometryEvidence(AroundPrototypes):
     """The drift of states from their prototypes in a step, and the largest length up to which they stay in balls.
 
-    `radius` is nearly the largest radius of balls in which the answer stays the same. At the edge of these balls, the
-    margin is almost 0, so `logit_margin` is the margin at the prototypes. `drift` is a bound on the drift in the first
-    step; the bounds for later steps are at least as large.
+    `radius` is just below the largest radius of balls in which the answer stays the same. At the edge of these balls,
+    the margin is almost 0, so `logit_margin` is the margin at the prototypes. `drift` is a bound on the drift in the
+    first step; the bounds for later steps are at least as large.
     """
 
     requires = Requirement(
@@ -45,4 +45,4 @@ class IsometryEvidence(AroundPrototypes):
         # The bounds on later steps are at least as large as `drift`. The factor 1 + 1e-9 covers the rounding of this
         # product.
         if self.drift * self.max_length > self.radius * (1 + 1e-9):
-            raise ValueError("evidence: expected states that stay in their balls, got a longer drift; certify again")
+            raise ValueError("evidence: expected states that stay in their balls, got a larger drift; certify again")

@@ -1,4 +1,7 @@
-"""The search for the largest length up to which a recurrence that preserves distances stays close to prototypes."""
+"""The search for the largest length up to which a recurrence stays close to prototypes.
+
+Each step of the recurrence preserves distances.
+"""
 
 import math
 from typing import NamedTuple
@@ -25,14 +28,16 @@ MAX_LENGTH = 1 << 40
 NUM_BISECTIONS = 60
 """The number of bisections of the radius of balls."""
 FREE_FRACTION = 0.05
-"""The fraction by which balls are smaller than the largest balls, and by which drifts are smaller than their radius.
+"""Balls have a radius that is smaller than the largest radius by this fraction.
 
-In the largest balls the logit margin is 0, and the bounds of the separate checker are a little wider.
+The drift of states is smaller than the radius of the balls by the same fraction.
+
+At the largest radius the logit margin is 0, and the bounds of the separate checker are a little wider.
 """
 
 
 class Drift(NamedTuple):
-    """The causes that move states of norm `size` away from their prototypes.
+    """The amounts by which steps move states of norm `size` away from their prototypes.
 
     `error`: the largest distance from the next prototype to the image of a prototype under a rounded matrix.
     `rounding`: the rounding of a product, relative to the norms of its factors. `growth`: the largest factor by which a
@@ -52,11 +57,11 @@ class Drift(NamedTuple):
     def after(self, length: int) -> float:
         """Return a bound on the distance of a state from its prototype: e (g^n - 1) / (g - 1) + s g^n ((1 + r)^n - 1).
 
-        The letters e, r, g and s are the four fields, and n is the length. The first term is the sum of n steps without
-        rounding of products, each off by e. The second term is the rounding of products. Suppose that every product of
-        m < n factors has an error of at most g^m ((1 + r)^(m-1) - 1). Then a product of n factors that is computed from
-        two such products also has this bound, with m = n. So the bound holds in any order of multiplication, even if
-        chunks of matrices are multiplied first.
+        The letters e, r, g and s are the four fields, and n is the length. The first term sums the errors of n steps,
+        each at most e, without rounding of products. The second term is the rounding of products. Suppose that every
+        product of m < n factors has an error of at most g^m ((1 + r)^(m-1) - 1). Then a product of n factors that is
+        computed from two such products also has this bound, with m = n. So the bound holds in any order of
+        multiplication, even if chunks of matrices are multiplied first.
         """
         stretched = length * math.log(self.growth)
         if stretched + length * math.log1p(self.rounding) > 700:  # float64 overflows at e^709
@@ -72,8 +77,8 @@ def transition_bounds(model: BlockLinearRNN) -> tuple[Float64[Tensor, "V N S S"]
     assert isinstance(layer, BlockLinearLayer)
     width = layer.blocks[1]
     matrices = layer.transitions(model.embedding.weight.double())
-    # A block is I - b k k^T with a normalized k. Each of the two factors k has the rounding of a norm of S squares and
-    # of a quotient, half a unit for each operation. Two products and a difference follow.
+    # A block is I - b k k^T, in which k was divided by its norm. Each operation has an error of half a unit: the
+    # squares of S numbers, their sum, the root and the quotient for each factor k, then two products and a difference.
     identity = torch.eye(width)
     subtracted = (identity - matrices).abs()
     units = (width + 8) / 2 + (2 * ULPS if layer.temperature else 0)
@@ -99,8 +104,9 @@ def drift_of(model: BlockLinearRNN, table: Int64[Tensor, "K V"], points: Float64
     images = torch.einsum("vnij,knj->kvni", matrices, states)
     missed = torch.linalg.vector_norm((images - states[table]).flatten(2), dim=-1)
     moved = torch.linalg.vector_norm(rounded * torch.linalg.vector_norm(states, dim=-1)[:, None], dim=-1)
-    # 1e-9 and SMALLEST cover the rounding of these float64 norms. In a product of two S x S blocks, each number is off
-    # by at most (S + 1) half units of the factors' absolute values, whose product has a norm of at most S |A| |B|.
+    # 1e-9 and SMALLEST cover the rounding of these float64 norms. Take two S x S blocks A and B. Each entry of A B has
+    # an error of at most (S + 1) / 2 units of the same entry of abs(A) abs(B). The norm of abs(A) abs(B) is at most
+    # S |A| |B|.
     return Drift(
         error=float((missed + moved).max()) * (1 + 1e-9) + SMALLEST,
         rounding=width * (width + 1) * UNIT / 2,
@@ -110,7 +116,7 @@ def drift_of(model: BlockLinearRNN, table: Int64[Tensor, "K V"], points: Float64
 
 
 def longest(drift: Drift, radius: float) -> int:
-    """Return the largest length, up to `MAX_LENGTH`, for which states stay within the radius.
+    """Return the largest length, up to `MAX_LENGTH`, for which states stay within `radius` of prototypes.
 
     Example:
         >>> longest(Drift(error=0.001, rounding=0.0, growth=1.0, size=1.0), radius=0.1005)
@@ -126,7 +132,7 @@ def longest(drift: Drift, radius: float) -> int:
 
 @PROVERS.register("isometries")
 class IsometryProver(Prover):
-    """A search for balls in which one answer leads, and for the number of steps for which states stay in the balls."""
+    """A search for balls in which one answer has the largest logit, and for how many steps states stay inside."""
 
     reader = "recurrent"
 
@@ -147,7 +153,10 @@ class IsometryProver(Prover):
         points, outputs = extraction.prototypes.double(), torch.tensor(machine.outputs)
         # The first state must equal its prototype bit for bit: the drift at length 0 counts as 0.
         if not torch.equal(extraction.prototypes[machine.start], model.initial_state(1)[0]):
-            raise ValueError("extraction: its first prototype is not the model's first state; extract from this model")
+            raise ValueError(
+                "extraction: expected the model's first state as the prototype of the machine's start state, got "
+                "another state; extract the machine from this model"
+            )
         answered = outputs != IGNORE
         balls = Balls(model.readout, points[answered], outputs[answered])
         # Both factors leave slack for the separate checker, whose bounds are a little wider (`FREE_FRACTION`).
@@ -155,14 +164,15 @@ class IsometryProver(Prover):
         drift = drift_of(model, torch.tensor(machine.semiautomaton.table), points)
         if not (length := longest(drift, (1 - FREE_FRACTION) * radius)):
             raise Unproved(
-                f"its states drift {drift.after(1):.2g} a step from their prototypes, and balls of radius {radius:.2g} "
-                "hold several answers"
+                f"its states drift {drift.after(1):.2g} per step from their prototypes, more than "
+                f"{1 - FREE_FRACTION:.2g} times the distance {radius:.2g} up to which the answers are certain"
             )
         self.sets = {"points": points, "radius": torch.tensor(radius, dtype=torch.float64)}
         return IsometryEvidence(
             num_prototypes=len(points),
             radius=radius,
-            # At the largest radius, the margin depends on the bisection alone. At the prototypes, it describes the net.
+            # The margin at the largest radius is almost 0, whatever the net is. The margin at the prototypes depends on
+            # the net.
             logit_margin=finite_or_none(balls.margin(0.0)),
             drift=drift.after(1),
             max_length=length,
@@ -170,7 +180,7 @@ class IsometryProver(Prover):
 
 
 class Balls:
-    """Balls around prototypes, each with the answer that must lead in it."""
+    """Balls around prototypes, each with the answer that must have the largest logit inside."""
 
     def __init__(self, readout: nn.Module, points: Float64[Tensor, "K D"], outputs: Int64[Tensor, " K"]) -> None:
         if not isinstance(readout, nn.Sequential):
@@ -188,8 +198,9 @@ class Balls:
         return margin(last, features, self.outputs)
 
     def largest(self) -> float:
-        """Return nearly the largest radius at which the margin is positive; 0 if no radius has a positive margin."""
-        # With this radius, every box contains the origin, where at most one answer leads.
+        """Return a radius just below the largest one with a positive margin; 0 if no radius has a positive margin."""
+        # At radius `high`, every box contains the origin, where at most one answer has the largest logit. So boxes with
+        # different answers do not all have a positive margin.
         low, high = 0.0, float(self.points.abs().max())
         for _ in range(NUM_BISECTIONS):
             middle = (low + high) / 2
@@ -198,11 +209,12 @@ class Balls:
 
 
 def check_isometric(model: RecurrentModel) -> None:
-    """Reject a model whose steps have no bounds here.
+    """Reject a model for whose steps this prover has no bounds.
 
     Raises:
-        ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"reflected"` and without hidden
-            units. It has other parts, or a norm that is so small or so large that float32 lacks digits for its square.
+        ValueError: the model has several layers, hidden units, or other columns than `"reflected"`. A part has no
+            bounds. The norm of a direction or of the first state is so small or so large that float32 lacks digits for
+            its square.
     """
     assert isinstance(model, BlockLinearRNN)
     if (model.config.columns, model.config.num_layers, model.config.hidden) != ("reflected", 1, 0):
@@ -218,12 +230,13 @@ def check_isometric(model: RecurrentModel) -> None:
     if layer.columns != "reflected" or adds_inputs or len(layer.transition_map):
         raise ValueError(
             "model: expected a layer with columns 'reflected' and without inputs or hidden units, as configured, got "
-            f"another layer (columns {layer.columns!r})"
+            f"columns {layer.columns!r}, {'with' if adds_inputs else 'without'} inputs and "
+            f"{'with' if len(layer.transition_map) else 'without'} hidden units"
         )
     if names := [type(norm).__name__ for norm in model.norms if type(norm) is not nn.Identity]:
-        raise ValueError(f"model: expected no norm in front of its layer, as configured, got a {names[0]}")
+        raise ValueError(f"model: expected no norm before its layer, as configured, got a {names[0]}")
     directions = model.embedding.weight.unflatten(-1, (layer.blocks[0], -1))[..., :-1]
     # The relative rounding of a norm holds only if its squares are normal numbers and their sum does not overflow.
     sizes = torch.cat([directions.norm(dim=-1).flatten(), layer.first_state.norm()[None]])
     if not bool(((sizes > 1e-6) & (sizes < LARGEST)).all()):
-        raise ValueError("model: expected directions and a first state of norms between 1e-6 and 1e15, got other norms")
+        raise ValueError("model: expected directions and a first state of norm 1e-6 to 1e15, got other norms")

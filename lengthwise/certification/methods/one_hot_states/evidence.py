@@ -10,8 +10,8 @@ from lengthwise.certification.parts import PositiveCount
 class StateEvidence(Evidence):
     """All states of a recurrence whose columns are one-hot vectors, and all steps between them.
 
-    `slack`: the smallest change of a difference of logits that may change a column in float32; None if blocks have
-    one entry.
+    `slack`: the smallest change of the difference of two logits that may change a column in float32; None if blocks
+    have one entry.
     `logit_margin`: the smallest lead of a state's answer over other answers; None if the task has only one answer.
     """
 

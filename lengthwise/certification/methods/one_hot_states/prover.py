@@ -40,15 +40,17 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     Suppose also that the layer adds no vector (v = 0). Then the blocks of each state are one-hot vectors: a product
     with such a matrix adds zeros to one number, without error. The same holds for products of two such matrices.
 
-    A column is a softmax of logits. It is one-hot if its largest logit leads, however float32 rounds: by any amount at
-    temperature 0, and otherwise by `NEVER_SEEN` times the temperature. If the extraction's table agrees with these
-    columns, the float32 model steps through the extraction's states, for every string of every length. Each output must
-    have the largest logit, however float32 rounds. States with output `IGNORE` are exempt.
+    A column is a softmax of logits. It is one-hot if its largest logit leads by enough, however float32 rounds. At
+    temperature 0, any lead is enough. Otherwise, the lead must exceed `NEVER_SEEN` times the temperature. If the
+    extraction's table agrees with these columns, the float32 model steps through the extraction's states, for every
+    string of every length. Each output must have the largest logit, however float32 rounds. States with output `IGNORE`
+    are exempt.
 
     Raises:
         Unproved: rounding may change a column or an answer, the temperature is not at least 0, or the extraction lacks
             states or steps of the model.
-        ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"stochastic"`, or has other parts.
+        ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"stochastic"`, or has parts without
+            bounds.
 
     Example:
         >>> from lengthwise.automata import library
@@ -69,7 +71,7 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     if not temperature >= 0:  # a division by it would reverse the order of logits; NaN also ends here
         raise Unproved(f"the layer's temperature is {temperature}, but must be at least 0")
     slacks = [_slack(logits, temperature, never_seen) for logits in (columns, first)]
-    if not all(slack > 0 for slack in slacks):  # each alone, because Python's `min` may drop a NaN
+    if not all(slack > 0 for slack in slacks):  # no `min` here, because Python's `min` may drop a NaN
         raise Unproved(UNCERTAIN_COLUMNS)
     # If a state were missing, some steps of the induction on the length would not be compared with the machine's table.
     if not extraction.exact:
@@ -142,7 +144,7 @@ def _columns(logits: Affine, blocks: tuple[int, int]) -> Affine:
 
 def _slack(logits: Affine, temperature: float, never_seen: float) -> float:
     """Return the distance by which other logits may approach the largest logit while the column stays one-hot."""
-    if not temperature:  # then the 1 is at the maximum, for which any lead is enough
+    if not temperature:  # at temperature 0, the 1 is at the maximum, for which any lead is enough
         return float(_lead(logits).min())
     # The largest logit gives exp(0) = 1, and the other logits give 0. So the sum and the quotient are 1, without error.
     scaled = logits.scaled(torch.tensor(1 / temperature, dtype=torch.float64))
@@ -173,10 +175,11 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     check_usual(model, kinds)
     (layer,) = model.layers
     assert isinstance(layer, BlockLinearLayer)
-    if layer.columns != "stochastic" or layer.holds_inputs or layer.input_map is not None:
+    adds_inputs = layer.holds_inputs or layer.input_map is not None
+    if layer.columns != "stochastic" or adds_inputs:
         raise ValueError(
-            "model: expected a layer with columns 'stochastic' and without inputs, as configured, got another layer "
-            f"(columns {layer.columns!r})"
+            "model: expected a layer with columns 'stochastic' and without inputs, as configured, got columns "
+            f"{layer.columns!r} and a layer {'with' if adds_inputs else 'without'} inputs"
         )
     return layer
 

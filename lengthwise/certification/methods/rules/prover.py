@@ -49,7 +49,7 @@ class RuleProver(Prover):
             _lead(cell.top),
             _lead(cell.left),
         )
-        if not all(slack > 0 for slack in slacks):  # each alone, because Python's `min` may drop a NaN
+        if not all(slack > 0 for slack in slacks):  # no `min` here, because Python's `min` may drop a NaN
             raise Unproved("the two largest logits of a choice are equal, so another computer may choose another class")
         return RuleEvidence(num_cells=machine.num_cells, slack=finite_or_none(min(slacks)))
 
@@ -74,7 +74,7 @@ def _is_same(first: GridMachine, second: GridMachine) -> bool:
 
 
 def _lead(logits: Float[Tensor, "*N K"]) -> float:
-    """Return the smallest lead of the largest logit along the last axis; infinite for a single logit."""
+    """Return the smallest lead of the largest logit along the last axis; infinite if the axis has length 1."""
     if logits.shape[-1] == 1 or not logits.numel():
         return math.inf
     # The difference is rounded to float64, but its sign is exact: it is 0 only for equal logits. NaN is never above 0.
