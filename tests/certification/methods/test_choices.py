@@ -133,5 +133,5 @@ def test_it_is_for_states_that_are_one_hot_vectors_alone() -> None:
 
 def test_evidence_describes_what_was_enumerated() -> None:
     evidence = proof_of(net())
-    assert f"{evidence.num_states}, all {evidence.num_steps} steps enumerated; " in evidence.describe()
+    assert f"{evidence.num_states} states, all {evidence.num_steps} steps enumerated; " in evidence.describe()
     assert "in 3 columns rounding may decide" in evidence.model_copy(update={"num_undecided": 3}).describe()

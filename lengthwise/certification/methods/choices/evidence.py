@@ -4,6 +4,7 @@ from typing import Literal
 
 from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement, check_lead, describe_lead
 from lengthwise.certification.parts import Count, PositiveCount
+from lengthwise.display import counted
 
 
 @EVIDENCE.register("choices")
@@ -30,7 +31,7 @@ class ChoiceEvidence(Evidence):
     def describe(self) -> str:
         undecided = f"in {self.num_undecided} columns rounding may decide the step; " if self.num_undecided else ""
         return (
-            f"{self.num_states:,}, all {self.num_steps:,} steps enumerated; {undecided}"
+            f"{counted(self.num_states, 'state')}, all {self.num_steps:,} steps enumerated; {undecided}"
             f"{describe_lead(self.logit_margin)}"
         )
 

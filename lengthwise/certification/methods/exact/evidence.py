@@ -22,7 +22,8 @@ class ExactEvidence(Evidence):
     logit_margin: float | None
 
     def describe(self) -> str:
-        return f"all {self.num_merges:,} merges of {self.num_prototypes:,}; {describe_lead(self.logit_margin)}"
+        merges = f"all {self.num_merges:,} merges of {self.num_prototypes:,} prototypes"
+        return f"{merges}; {describe_lead(self.logit_margin)}"
 
     def check_numbers(self, certificate: Certificate) -> None:
         closure = certificate.closure

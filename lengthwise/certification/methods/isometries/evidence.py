@@ -9,7 +9,7 @@ from lengthwise.certification.parts import Distance, PositiveCount
 
 @EVIDENCE.register("isometries")
 class IsometryEvidence(AroundPrototypes):
-    """The drift of states from their prototypes in a step, and the largest length up to which they stay in balls.
+    """The drift of states from their prototypes in the first step, and the largest length up to which they stay close.
 
     `radius` is just below the largest radius of balls in which the answer stays the same. At the edge of these balls,
     the margin is almost 0, so `logit_margin` is the margin at the prototypes. `drift` is a bound on the drift in the
@@ -21,8 +21,8 @@ class IsometryEvidence(AroundPrototypes):
         {"block-linear-rnn": {"columns": "reflected", "num_layers": 1, "hidden": 0}},
     )
     assumes = (
-        "in each step, the model's states drift from its prototypes by at most the drift in the file, and its answers "
-        "stay the same up to the radius in the file"
+        "up to the proved length, the model's states stay within the radius in the file around its prototypes, and its "
+        "answers stay the same within this radius"
     )
 
     method: Literal["isometries"] = "isometries"
@@ -35,9 +35,9 @@ class IsometryEvidence(AroundPrototypes):
 
     def describe(self) -> str:
         return (
-            f"around {self.num_prototypes} prototypes; at them {describe_lead(self.logit_margin)}, "
+            f"around {self.num_prototypes} prototypes; at the prototypes {describe_lead(self.logit_margin)}, "
             f"and up to a distance of {self.radius:.2g} the answer stays the same; "
-            f"states drift {self.drift:.2g} a step, up to {self.max_length:,} steps"
+            f"states drift {self.drift:.2g} in the first step, and stay this close for {self.max_length:,} steps"
         )
 
     def check_numbers(self, certificate: Certificate) -> None:

@@ -25,7 +25,7 @@ class StateEvidence(Evidence):
     logit_margin: float | None
 
     def describe(self) -> str:
-        slack = "" if self.slack is None else f"columns are one-hot vectors with {self.slack:.2g} to spare; "
+        slack = "" if self.slack is None else f"no column changes unless a lead of a logit falls by {self.slack:.2g}; "
         return (
             f"{self.num_states:,}, all {self.num_steps:,} steps enumerated; {slack}{describe_lead(self.logit_margin)}"
         )
