@@ -46,6 +46,11 @@ So the next bounds may fit into them.
 FREE_FRACTION = 0.02
 """The fraction of a radius that bounds must leave free, because the separate checker's bounds are a little wider."""
 
+OTHER_LEAVES = (
+    "extraction: expected this model's leaf vectors as its first prototypes, in classes without merges, got other "
+    "prototypes or classes; extract the machine from this model"
+)
+
 
 class _Enclosures(NamedTuple):
     """The sets ``center + axes @ (radius * d)`` with ``|d_i| <= 1``; `axes` has orthonormal columns."""
@@ -102,10 +107,7 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     # The induction starts at the leaves, which must equal the model's leaves bit for bit. They stay points, so no merge
     # may lead to their classes.
     if not torch.equal(extraction.prototypes[: len(leaves)], leaves) or bool(windows.reached[: len(leaves)].any()):
-        raise ValueError(
-            "extraction: expected this model's leaf vectors as its first prototypes, in classes without merges, got "
-            "other prototypes or classes; extract the machine from this model"
-        )
+        raise ValueError(OTHER_LEAVES)
     if (minimum := MIN_ROUNDS * len(windows.parts)) > max_merges:
         raise ValueError(
             f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,}"

@@ -42,15 +42,13 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
 
     A column is a softmax of logits. It is one-hot if its largest logit leads by enough, however float32 rounds. At
     temperature 0, any lead is enough. Otherwise, the lead must exceed `NEVER_SEEN` times the temperature. If the
-    extraction's table agrees with these columns, the float32 model steps through the extraction's states, for every
-    string of every length. Each output must have the largest logit, however float32 rounds. States with output `IGNORE`
-    are exempt.
+    extraction's table agrees with these columns, the float32 model steps through the extraction's states for every
+    string. Each output must have the largest logit, however float32 rounds. States with output `IGNORE` are exempt.
 
     Raises:
         Unproved: rounding may change a column or an answer, the temperature is not at least 0, or the extraction lacks
             states or steps of the model.
-        ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"stochastic"`, or has parts without
-            bounds.
+        ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"stochastic"`, or has unknown parts.
 
     Example:
         >>> from lengthwise.automata import library
