@@ -1,4 +1,4 @@
-"""Baselines that answer from the same examples: the most frequent answer, the last symbols, and merged states."""
+"""Baselines that learn from examples: the most frequent label, overall or after the last symbols, and RPNI."""
 
 import math
 from collections import Counter, defaultdict
@@ -94,15 +94,15 @@ def _contexts(examples: Examples) -> Iterator[tuple[int, ...]]:
 
 
 MAX_SYMBOLS = 10_000_000
-"""The largest total number of symbols in the labeled prefixes that RPNI gets; they take about a gigabyte."""
+"""The largest total number of symbols in the labeled prefixes that RPNI gets; AALpy stores them in about a gigabyte."""
 
 
 @lru_cache(maxsize=1)
 def merged_states(examples: Examples) -> Transducer | None:
-    """Return the machine of RPNI, which merges states of the prefix tree of all examples in a fixed order.
+    """Return the machine that RPNI learns: it merges states of the prefix tree of all examples in a fixed order.
 
-    The result is None if AALpy is not installed, or if the labeled prefixes have more than `MAX_SYMBOLS` symbols
-    together. AALpy stores each prefix separately, which would fill memory. If the machine has no transition for a
+    The result is None if AALpy is not installed, or if the labeled prefixes have more than `MAX_SYMBOLS` symbols in
+    total. AALpy stores each prefix separately, which would fill memory. If the machine has no transition for a
     prefix, its answer is the most frequent label.
 
     Source: Oncina and Garcia, "Inferring regular languages in polynomial updated time" (1992), as AALpy implements it.

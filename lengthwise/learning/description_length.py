@@ -7,14 +7,15 @@ message has this length:
     machine = 2 log2(n + 1) + n log2 Y + targets - log2((n - 1)!)
     labels  = log2(N + 1) + log2(N choose e) + e log2(Y - 1)
 
-for n states, Y classes, N labels and e labels that the machine gets wrong.
+for n states, Y classes, N labels and e labels that the machine gets wrong. Here `targets` is the number of bits that
+name the states to which transitions lead.
 
 - The message contains targets only for transitions that the examples take. The receiver can infer which transitions
   these are, because each target is named when a string first needs it. Other transitions cost nothing, because no label
   depends on them.
-- The targets are named one after another by the adaptive code of Krichevsky and Trofimov. If a target was m of the k
-  targets named before, it costs -log2((m + 1/2) / (k + n / 2)) bits. So a state to which many transitions lead is cheap
-  to name. An example is the rejecting state of a protocol.
+- The targets are named one after another by the adaptive code of Krichevsky and Trofimov. If k targets were named
+  before and m of them are the next target, this target costs -log2((m + 1/2) / (k + n / 2)) bits. So a state to which
+  many transitions lead is cheap to name. An example is the rejecting state of a protocol.
 - The states other than the start can be numbered in (n - 1)! ways, and all of these describe the same machine.
 - With the noise rate p = e / N, log2(N choose e) is about N h(p) bits, where h is the binary entropy. The number e
   itself costs log2(N + 1) bits.

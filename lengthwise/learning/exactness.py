@@ -21,7 +21,7 @@ def agree_where_seen(machine: Transducer, target: Transducer, examples: Examples
     there are finitely many pairs.
 
     Source: Hopcroft and Karp, "A linear algorithm for testing equivalence of finite automata" (1971); here without
-        union of classes, because only some of the transitions count.
+        merging sets of equivalent states, because only seen transitions count.
 
     Example: the two machines differ only after "b", which only the third string contains.
         >>> from lengthwise.automata.semiautomaton import Semiautomaton
@@ -53,11 +53,12 @@ def exactness(machine: Transducer, target: Transducer, examples: Examples) -> Ex
     """Return whether a machine that was learned from these examples is the target.
 
     "exact": the two machines agree on every string that takes only seen transitions of the target (`agree_where_seen`).
-    "indistinguishable": they disagree on such a string, but answer every labeled prefix alike, and the learned
-    machine's description is not longer. Then no example separates the two machines, and nothing favors the target.
+    "indistinguishable": they disagree on such a string, but give equal answers to all labeled prefixes, and the learned
+    machine's description is not longer than the target's. Then no example separates the two machines, and nothing
+    favors the target.
     "shorter": they answer some labeled prefixes differently, and the learned machine's description, which includes the
-    labels that it gets wrong, is shorter. Wrong labels, or too few labels, can favor a machine other than the target.
-    A search for the shortest description then cannot return the target.
+    labels that it gets wrong, is shorter than the target's. Wrong labels, or too few labels, can favor a machine other
+    than the target. A search for the shortest description then cannot return the target.
     "wrong": all other cases.
     """
     if agree_where_seen(machine, target, examples):

@@ -1,4 +1,4 @@
-"""The folder of a learned machine: numbers, net, certificate, and the machine in several formats."""
+"""The folder of a learned machine: statistics, net, certificate, and the machine in several formats."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,12 +26,14 @@ def save_learned(
     *,
     mealy: bool = False,
 ) -> None:
-    """Write a machine, its numbers, and a net with its certificate; with `mealy`, the DOT file is a Mealy machine.
+    """Write a machine, its statistics `numbers`, and a net with its certificate.
+
+    With `mealy`, the DOT file contains a Mealy machine.
 
     `load_compiled` reads the net back, and commands accept the folder like the folder of a compiled model.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    # The numbers come first: they mark the folder as one that may be overwritten, even if a later write fails.
+    # The statistics come first: they mark the folder as one that may be overwritten, even if a later write fails.
     write_json(folder / "learned.json", numbers)
     # Files of an earlier search must not look like results of this search.
     for name in (DESCRIPTION, CERTIFICATE, "machine.json", "machine.dot", "machine.svg", CONTRADICTED):

@@ -1,4 +1,4 @@
-"""The task of a Python function: its finite machine, found by calling it."""
+"""The task of a Python function: the function's finite machine, which is found by calling the function."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -71,7 +71,8 @@ def task_from_function(
     Raises:
         ValueError: more than `max_states` (by default 100) states are needed, so `f` may have no finite machine; the
             bound needs too many calls; `f` raises an error, gives two answers to one string, or returns other values;
-            all answers are equal; the alphabet is empty or has a symbol twice; or `strings` contain other symbols.
+            all answers are equal; the alphabet is empty or has a symbol twice; or `strings` contain symbols outside
+            the alphabet.
 
     Example:
         >>> task = task_from_function(lambda text: text.endswith("abb"), "ab", title="ends in abb")

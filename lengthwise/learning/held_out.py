@@ -11,7 +11,7 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.given.examples import Examples
 
 SHARE_OF_LONGEST, SHARE_AT_RANDOM = 0.2, 0.1
-"""The fraction of the examples that are held out as the longest, and of the others that are held out at random."""
+"""The largest fraction of examples that is held out as the longest, and the chance that any other one is held out."""
 
 MIN_TRAINED = 8
 """The smallest number of examples to train on."""
@@ -20,10 +20,13 @@ Part = Literal["trained on", "longest", "at random"]
 
 
 def split_parts(examples: Examples, seed: int) -> dict[Part, Examples]:
-    """Return the examples to train on, at least `MIN_TRAINED` strings, and the held-out examples; no part is empty.
+    """Return the examples to train on, and the held-out examples in up to two parts; no part is empty.
 
     A held-out string can have a prefix in common with a training string. If such a prefix has a label in training, its
     label is removed from the held-out parts, because it would test only memory. A part may lose all labels in this way.
+
+    Raises:
+        ValueError: fewer than `MIN_TRAINED` strings are left for training.
     """
     longest = are_longest(examples, SHARE_OF_LONGEST)
     drawn = generator_for(seed, "held out")

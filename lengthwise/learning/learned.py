@@ -108,9 +108,9 @@ class Learned(NamedTuple):
     def doubt(self) -> str | None:
         """The reason why held-out labels do not confirm the machine, in a sentence; None if they do.
 
-        Held-out labels confirm the machine if there are at least `MIN_HELD_OUT`, and the machine is right on all of
-        them. They also confirm it if the lower end of Wilson's 95 % interval of the machine's accuracy is above every
-        shallow baseline's accuracy.
+        At least `MIN_HELD_OUT` held-out labels are needed. They confirm the machine if it is right on all of them. They
+        also confirm it if the lower end of Wilson's 95 % interval of the machine's accuracy is above every shallow
+        baseline's accuracy.
         """
         correct = {who: self.held_out(who).num_correct for who in SHALLOW}
         ours, total = self.held_out()
@@ -150,7 +150,7 @@ class Learned(NamedTuple):
     def claim(self) -> str:
         """The claim of the certificate about this machine."""
         if self.certificate.level == "proved":
-            return "the net is this machine at every length; nothing is proved about the world"
+            return "the net answers like this machine at every length; nothing is proved about the world"
         return f"about the net and this machine: {self.certificate.claim} Not proved, because {self.certificate.reason}"
 
     def __repr__(self) -> str:
@@ -248,16 +248,16 @@ def learn(
 
     Some examples are held out: the longest ones (up to a fifth; none if all have the same length), and about a tenth of
     the others. The search uses the remaining examples. It merges states, and trains models only if no merged machine is
-    trusted (`search`). The result is the machine with the shortest description, wrong labels included. A net is
-    compiled from this machine unless training gave such a net. RPNI's machine is also a candidate. With `exact` labels,
-    machines without a contradicted label come first.
+    trusted (`search`). The result is the machine with the shortest description; a description includes the labels
+    that its machine gets wrong. RPNI's machine is also a candidate. With `exact` labels, machines that get every label
+    right are preferred to all others. If training did not give a net for the machine, one is compiled from it.
 
     The `budget` is in CPU seconds. `report` is called with each attempt that gave a machine, and `keep` with each net
     that is better than all before it. `source` and the arguments up to `supervision` are passed to `read_examples`.
 
     Raises:
-        ValueError: fewer than eight examples are left for training; a symbol or label cannot be printed; no machine was
-            found; or `budget` or `seed` is out of range.
+        ValueError: `read_examples` rejects `source`; fewer than eight examples are left for training; a string is too
+            long; a symbol or label cannot be printed; no machine was found; or `budget` or `seed` is out of range.
 
     Example:
         >>> strings = [f"{number:b}" for number in range(1, 400)]
@@ -377,7 +377,7 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
     if trained_on.empty_label and trained_on.empty_label not in trained_on.classes:
         notes.append(f"only the empty string has the label {trained_on.empty_label}, which the machine leaves out")
     if result.best.num_bits >= constant_description_length(trained_on):
-        notes.append("nothing was learned: the most frequent answer describes the labels in as few bits")
+        notes.append("nothing was learned: the most frequent answer describes the labels in no more bits than the machine")
     if result.num_alike == 0:
         has_errors = exact and min(attempt.num_errors for attempt in result.attempts)
         lack = "a machine without errors" if has_errors else "such a short machine"

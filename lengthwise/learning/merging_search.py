@@ -22,7 +22,10 @@ MAX_LEVELS = 2_000
 """The largest length of a string, in symbols. Each level of the prefix tree costs time, even with few strings."""
 
 MIN_SECONDS = 20.0
-"""The CPU seconds for merging under the first setting, and for repair under each setting, whatever the budget."""
+"""The CPU seconds that are always allowed, whatever the budget.
+
+They are allowed for merging under the first setting, and for repair under each setting.
+"""
 
 
 class Setting(NamedTuple):
@@ -62,8 +65,8 @@ class Merged(NamedTuple):
 def merged_machines(examples: Examples, *, budget: float) -> Iterator[Merged]:
     """Yield a machine for each setting until the budget is used up; the first setting is tried whatever the budget.
 
-    Nothing is yielded if a string is too long (`MAX_LEVELS`), or if the table would be too large (`MAX_ENTRIES`). The
-    budget is in CPU seconds.
+    Yield nothing if a string is too long (`MAX_LEVELS`), or if the table would be too large (`MAX_ENTRIES`). The budget
+    is in CPU seconds.
     """
     if int(examples.lengths.max()) > MAX_LEVELS or len(examples.ids) * len(examples.symbols) > MAX_ENTRIES:
         return

@@ -1,4 +1,4 @@
-"""A program that answers each line with a line, as a live system to learn from."""
+"""A program that answers each line with a line: a live system whose machine can be learned."""
 
 import os
 import selectors

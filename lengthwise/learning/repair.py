@@ -5,9 +5,9 @@ at once. Let e be the noise rate and Y the number of classes. Let c(y, r) be the
 -log2(1 - e) if r answers y, else -log2(e / (Y - 1)). Let w[x, r] be the bits of the labels at and below prefix x if the
 machine is in state r after x:
 
-    w[x, r] = c(label of x, r) + sum over symbols v of w[x v, table[r, v]],
+    w[x, r] = c(label of x, r) + sum over symbols v of w[x v, table[r, v]].
 
-computed from the longest prefixes back. Moving transition (q, v) from r to r' changes the bits by about
+The longest prefixes are computed first. Moving transition (q, v) from r to r' changes the bits by about
 
     sum over x of w[x, r'] - w[x, r]
 
@@ -160,7 +160,10 @@ class Repair:
         return first
 
     def rates(self, fitted: Fitted) -> tuple[Rates, Float[np.ndarray, "S S"]]:
-        """Return the approximate label bits that each new target of a transition adds, and each merge of q into r."""
+        """Return the approximate label bits that each new target of a transition adds, and that each merge adds.
+
+        Entry (q, r) of the second array rates the merge of state q into state r.
+        """
         tree, table = self.tree, fitted.table
         num_states = len(table)
         bits = self.label_bits_from(fitted)

@@ -120,10 +120,10 @@ def search(
     `examples`, so callers can hold out other examples. The first setting is tried whatever the `budget`, which is in
     CPU seconds.
 
-    A merged machine is trusted if its description is clearly shorter than the description of the most frequent answer.
-    It must also make no error, or be the result of two settings. If no machine is trusted, models with different
-    initial weights are trained until several attempts have found the best machine. `keep` is called with each model
-    and machine that is better than all before, so that a search can be interrupted.
+    A merged machine is trusted if its description is clearly shorter than the description of the machine that always
+    gives the most frequent answer. It must also make no error, or be the result of two settings. If no machine is
+    trusted, models with different initial weights are trained until several attempts have found the best machine.
+    `keep` is called with each model and machine that is better than all before, so that a search can be interrupted.
 
     Raises:
         ValueError: no attempt found a machine, or a string is longer than training allows.

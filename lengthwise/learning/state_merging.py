@@ -46,7 +46,7 @@ AT_ONCE = 4
 """The number of blue states whose merges are judged again together: the states with the largest margins."""
 
 MIN_VISITS = 2
-"""The smallest number of strings through a node for which the next symbols after the node count."""
+"""The smallest number of strings that pass through a node, if the symbols that follow the node are to be compared."""
 
 
 class LabelBits:
@@ -154,7 +154,7 @@ class Hypothesis:
 
         The image of a node below a blue state is the state to which the symbols on the path to the node lead from the
         red state. Symbols without a transition lead to a node that the fold would attach. This node is named by a hash
-        of the state and of the symbols after it, so nodes that the fold would unite get the same name.
+        of the last state on the path and of the symbols that follow, so nodes that the fold would unite get one name.
         """
         images, nodes, groups = self._images(blues, reds[:, None])
         num_blue, num_red = len(blues), len(reds)

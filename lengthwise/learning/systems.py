@@ -140,9 +140,9 @@ def learn_system(
     early, and covers systems with fewer states.
 
     Raises:
-        ValueError: the system raises an error, gives different outputs to one string, or an output without a printable
-            text; its outputs show more than `max_states` states; or `max_steps` are not enough for a system as small as
-            the hypothesis.
+        ValueError: a symbol contains blanks or occurs twice; the system raises an error, gives different outputs to one
+            string, or gives an output without a printable text; its outputs show more than `max_states` states; or
+            `max_steps` are not enough for a system as small as the hypothesis.
 
     Example:
         >>> class Switch:

@@ -1,4 +1,4 @@
-"""Corpora: documents of a text in three splits, and the folder that contains their tokens."""
+"""Corpora: documents in three splits (training, validation, test), and the folder that contains their tokens."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -44,8 +44,8 @@ def read_texts(
 ) -> Texts:
     """Return texts from files of UTF-8, one document in each.
 
-    Without `test_files`, the last fraction `held_out` of the characters is the test split. Without `valid_files`, the
-    last fraction `held_out` of the rest is the validation split.
+    Without `test_files`, the last fraction `held_out` of the characters in `files` is the test split. Without
+    `valid_files`, the last fraction `held_out` of the rest is the validation split.
 
     Raises:
         ValueError: a file is missing, or not UTF-8.
@@ -58,7 +58,10 @@ def read_texts(
 
 
 def split_documents(documents: Sequence[str], held_out: float, splits: Sequence[str]) -> dict[Split, tuple[str, ...]]:
-    """Hold out the last fraction `held_out` of the remaining characters for each split in turn; train on what is left.
+    """Return the documents of each split in `splits`, and of the training split.
+
+    In the order of `splits`, each split gets the last fraction `held_out` of the characters that are still left. The
+    training split gets the rest.
 
     Example:
         >>> split_documents(["abcdefgh", "ij"], 0.4, ["test"])
@@ -110,7 +113,8 @@ def prepare(texts: Texts, vocab_size: int) -> str:
     """Write the tokens of a corpus below `corpora_folder`, unless they exist, and return its key.
 
     Raises:
-        ValueError: a split has hardly any text, or the vocabulary is out of bounds.
+        ValueError: a split has fewer than `MIN_TOKENS` bytes of text; `vocab_size` is out of bounds; or the package
+            `tokenizers` is needed but not installed.
         OSError: the folder cannot be written.
     """
     key = key_of(texts, vocab_size)
@@ -123,10 +127,13 @@ def prepare(texts: Texts, vocab_size: int) -> str:
 
 
 def tokens_of(texts: Texts, vocab_size: int) -> tuple[Tokenizer, dict[Split, Tokens]]:
-    """Return a tokenizer trained on the training split, and the tokens of all splits, with an end after each document.
+    """Return a tokenizer trained on the training split, and the tokens of all splits.
+
+    An end token follows each document.
 
     Raises:
-        ValueError: a split has hardly any text, or the vocabulary is out of bounds.
+        ValueError: a split has fewer than `MIN_TOKENS` bytes of text; `vocab_size` is out of bounds; or the package
+            `tokenizers` is needed but not installed.
     """
     for name in SPLITS:
         if (size := sum(len(text.encode()) for text in texts.documents[name])) < MIN_TOKENS:
@@ -168,7 +175,7 @@ def _open(folder: Path, key: str) -> TokenFile:
 
 @lru_cache(maxsize=8)
 def built_in_corpus(vocab_size: int) -> TokenFile:
-    """Return the names of numbers, one per line, as a corpus that needs no file; for first trials and tests."""
+    """Return a corpus that needs no file: the names of numbers, one per line. It is for first trials and tests."""
     texts = Texts(split_documents([number_names()], 0.1, ("test", "valid")), ("the names of numbers",))
     tokenizer, tokens = tokens_of(texts, vocab_size)
     return in_memory(tokens, tokenizer, source=texts.digest, sources=texts.sources)

@@ -13,8 +13,8 @@ WAY_OUT = "give text files instead, by task.files"
 class DocumentSource(FrozenRecord):
     """A data set of Hugging Face, given by `name` (``owner/name``) and `config`.
 
-    At most `max_documents` documents are streamed from it, and only these are downloaded. The text is in the column
-    `column`; rows without text are left out.
+    At most `max_documents` rows of its split `split` are streamed, and only these rows are downloaded. The text is in
+    the column `column`; rows without text are left out.
     """
 
     name: str
@@ -28,8 +28,8 @@ def read_documents(source: DocumentSource, held_out: float) -> Texts:
     """Stream the documents of a data set, and hold out the last part of their text for validation and test.
 
     Raises:
-        ValueError: the package `datasets` is not installed; or the data set cannot be reached, lacks this column, or
-            has no text.
+        ValueError: the package `datasets` is not installed; or the data set cannot be reached, lacks the column, or
+            has no text in it.
     """
     try:
         import datasets

@@ -18,12 +18,12 @@ Tokens = NDArray[np.unsignedinteger[Any]]
 
 
 class LanguageTask(SymbolTask):
-    """Prediction of the next token of a text: symbols and classes are its tokens.
+    """Prediction of the next token of a text; the text's tokens are both the symbols and the classes.
 
-    A sample of length T is a window of T + 1 tokens of the training split, which begins anywhere: ``inputs = x_0 ...
+    A sample of length T is a window of T + 1 tokens that begins anywhere in the training split: ``inputs = x_0 ...
     x_{T-1}``, ``targets = x_1 ... x_T``. Models are measured by perplexity (`lengthwise.evaluation.perplexity`),
-    because what matters is the probability that they give to the next token. There is no single right answer, and so no
-    oracle, no reference machine, and nothing to certify.
+    because what matters is the probability that they give to the next token. No answer is the only right one. So the
+    task has no oracle and no reference machine, and nets trained on it cannot be certified.
     """
 
     default_preset: ClassVar[str] = "language"

@@ -27,23 +27,23 @@ Files = Annotated[tuple[Path, ...], Field(exclude=True)]
 class Text(LanguageTask):
     """Prediction of the next token of a given text or, without one, of the names of numbers.
 
-    - `files`: texts in UTF-8 for training, one document each. `valid_files` and `test_files` are for measurements.
-      Without them, the last fraction `held_out` of the characters is held out for testing, and the same fraction of the
-      rest for validation.
-    - `documents`: names a data set, which replaces files.
-    - `vocab_size`: 257 means bytes and the end of a document. More tokens are byte-level BPE, learned from the training
-      split (`lengthwise[text]`). The vocabulary is smaller if the training split has no further pair of tokens that
-      occurs twice.
+    - `files`: the paths of UTF-8 texts for training; each file is one document. `valid_files` and `test_files` are
+      used for measurements. Without them, the last fraction `held_out` of the characters is held out for testing, and
+      the same fraction of the rest for validation.
+    - `documents`: a data set of Hugging Face, which is used instead of `files`.
+    - `vocab_size`: the largest number of tokens. With 257, the tokens are the 256 bytes and the end of a document. A
+      larger vocabulary is byte-level BPE, learned from the training split (install `lengthwise[text]`). Learning ends
+      early if no further pair of tokens occurs twice in the training split.
 
-    When the task is made, its tokens are written to a folder, unless they exist there. The environment variable
-    ``LENGTHWISE_CORPORA`` names this folder (by default ``corpora`` in the current folder). The task does not keep the
-    names of the files. Instead, the field `corpus` is a hash of the text and the size of its vocabulary, and the field
-    `tokenizer` is a hash of the tokenizer.
+    When the task is made, the tokens of the given text are written to a folder, unless they exist there. The
+    environment variable ``LENGTHWISE_CORPORA`` names this folder (by default ``corpora`` in the current folder). The
+    task does not keep the names of the files. Instead, the field `corpus` is a hash of the text and the size of its
+    vocabulary, and the field `tokenizer` is a hash of the tokenizer.
 
     Raises:
-        ValueError: a file is missing, not UTF-8, or so short that a split has hardly any text; files and documents are
-            given together, or with the `corpus` of another text; a token file is missing, damaged, or was made by
-            another tokenizer.
+        ValueError: a file is missing, is not UTF-8, or is so short that a split has hardly any text; a data set cannot
+            be read; both `files` and `documents` are given; a field does not fit the given text; a token file is
+            missing, is damaged, or was made by another tokenizer; or a package is needed but not installed.
 
     Example:
         >>> task = Text()
@@ -72,7 +72,7 @@ class Text(LanguageTask):
                 f"held_out: expected no value for the built-in text, got {self.held_out:g}; name files, or leave it out"
             )
         if self.files and self.documents:
-            raise ValueError("documents: expected no value next to files, got both; leave one of the two out")
+            raise ValueError("documents: expected either files or documents, got both; leave one of the two out")
         if self.files or self.documents:
             texts = (
                 read_documents(self.documents, self.held_out)
@@ -82,8 +82,8 @@ class Text(LanguageTask):
             key = prepare(texts, self.vocab_size)
             if self.corpus and self.corpus != key:
                 raise ValueError(
-                    f"corpus: expected {key}, the hash of the files, got {self.corpus}; leave it out, or restore the "
-                    "files"
+                    f"corpus: expected {key}, the hash of the given text, got {self.corpus}; leave corpus out, or "
+                    "give the text with this hash"
                 )
             values = {"files": (), "valid_files": (), "test_files": (), "documents": None, "corpus": key}
             # The task is frozen, but its files are replaced by their hash before anyone sees it.
@@ -109,7 +109,7 @@ class Text(LanguageTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Return the names of the tokens, in which every byte is a printable character; a space is U+0120."""
+        """Return the names of the tokens. Each byte is written as a printable character: a space, for example, as U+0120."""
         return self._opened.tokenizer.symbols
 
     @property
@@ -120,7 +120,9 @@ class Text(LanguageTask):
         return self._opened.split(split)
 
     def tokenize(self, text: str) -> Int64[Tensor, " T"]:
-        """Return the tokens of plain text; for an empty text, the end of a document, after which a new one begins.
+        """Return the token ids of plain text.
+
+        For an empty text, the result is the token that ends a document, so that a model continues with a new document.
 
         Raises:
             ValueError: the text came from bytes that are not UTF-8.

@@ -48,8 +48,8 @@ class Header(FrozenRecord):
     def _is_consistent(self) -> "Header":
         if self.vocab_size > MAX_TOKENS_OF_UINT16 and self.dtype == "uint16":
             raise ValueError(
-                f"dtype: expected uint32 for a vocabulary of {self.vocab_size:,} tokens, got uint16, which ends at "
-                f"{MAX_TOKENS_OF_UINT16:,}"
+                f"dtype: expected uint32 for a vocabulary of {self.vocab_size:,} tokens, got uint16, which can number "
+                f"only {MAX_TOKENS_OF_UINT16:,} tokens"
             )
         bounds = [self.splits.get(name, (-1, -1)) for name in SPLITS]
         edges = [bounds[0][0], *(stop for _, stop in bounds)]
@@ -99,7 +99,7 @@ def in_memory(
         if len(tokens[name]) and int(tokens[name].max()) >= vocab_size:
             raise ValueError(
                 f"tokens: expected ids below {vocab_size:,}, the size of the vocabulary, got "
-                f"{int(tokens[name].max()):,}; encode with the tokenizer that is given"
+                f"{int(tokens[name].max()):,}; encode the text with the given tokenizer"
             )
     dtype = dtype_for(vocab_size)
     joined: Tokens = np.concatenate([tokens[name] for name in SPLITS]).astype(np.dtype(dtype).newbyteorder("<"))
@@ -124,7 +124,7 @@ def write_tokens(
     source: str,
     sources: tuple[str, ...] = (),
 ) -> Header:
-    """Write a folder that `read_tokens` reads; each file appears whole or not at all, and the header last.
+    """Write a folder that `read_tokens` reads; each file appears whole or not at all, and the header appears last.
 
     Raises:
         ValueError: a token is outside the tokenizer's vocabulary.

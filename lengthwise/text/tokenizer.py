@@ -16,15 +16,18 @@ END = "\N{SYMBOL FOR END OF TRANSMISSION}"
 this character."""
 
 MIN_VOCAB, MAX_VOCAB = NUM_BYTES + 1, 1 << 20
-"""The size of the smallest vocabulary (all bytes and the end), and of the largest one. A larger vocabulary is taken for
-a mistake."""
+"""The sizes of the smallest vocabulary (all bytes and the end token) and of the largest vocabulary. A larger size is
+taken for a mistake."""
 
 MAX_CHARACTERS_PER_PIECE = 1 << 16
 """The largest piece of text, in characters, that is encoded at a time. This limits the memory."""
 
 
 def _byte_names() -> tuple[str, ...]:
-    """Return a printable character for each byte, as in GPT-2: the byte's own, or else a character from U+0100 on."""
+    """Return a printable character for each byte, as in GPT-2.
+
+    It is the character with the byte's own code if that is printable, and otherwise a character from U+0100 on.
+    """
     printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
     others = [byte for byte in range(NUM_BYTES) if byte not in printable]
     return tuple(chr(byte if byte in printable else NUM_BYTES + others.index(byte)) for byte in range(NUM_BYTES))
@@ -40,7 +43,7 @@ Source: Radford et al., "Language models are unsupervised multitask learners" (2
 class Tokenizer(NamedTuple):
     """A byte-level tokenizer: the names of its tokens by id, and its merges in order (none for single bytes).
 
-    The end of a document is one more token, with the next id.
+    The token that ends a document is not in `names`; it has the next id.
 
     Example:
         >>> plain = Tokenizer()
@@ -88,7 +91,7 @@ class Tokenizer(NamedTuple):
         return cls(names, merges)
 
     def encode(self, texts: Iterable[str]) -> Tokens:
-        """Return the tokens of texts, one after another, without ends.
+        """Return the token ids of all texts in one array, which contains no end tokens.
 
         Raises:
             ValueError: `tokenizers` is not installed, and this tokenizer has merges.
@@ -109,7 +112,7 @@ class Tokenizer(NamedTuple):
         return ids
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of tokens; an end is an empty line, and invalid UTF-8 becomes replacement characters."""
+        """Return the text of tokens; an end token becomes an empty line, and invalid UTF-8 a replacement character."""
         values = {name: byte for byte, name in enumerate(BYTE_NAMES)}
         symbols = self.symbols
         parts = [b"\n\n" if i == self.end else bytes(values[character] for character in symbols[i]) for i in ids]
@@ -136,9 +139,10 @@ def pieces_of(text: str) -> list[str]:
 
 
 def train_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
-    """Return a tokenizer of at most `vocab_size` tokens, the end included: bytes for 257, otherwise BPE from the texts.
+    """Return a tokenizer of at most `vocab_size` tokens, including the end token.
 
-    The same texts give the same tokenizer. If the texts are too short for that many merges, there are fewer tokens.
+    With 257, the tokens are bytes. A larger vocabulary is BPE, learned from the texts. The same texts give the same
+    tokenizer. If the texts are too short for that many merges, the tokenizer has fewer tokens.
 
     Raises:
         ValueError: `vocab_size` is out of bounds, or the package `tokenizers` is needed but not installed.
@@ -149,7 +153,7 @@ def train_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
     """
     if not MIN_VOCAB <= vocab_size <= MAX_VOCAB:
         raise ValueError(
-            f"vocab_size: expected {MIN_VOCAB} (bytes and an end) to {MAX_VOCAB:,} tokens, got {vocab_size:,}"
+            f"vocab_size: expected {MIN_VOCAB} (the bytes and an end token) to {MAX_VOCAB:,} tokens, got {vocab_size:,}"
         )
     if vocab_size == MIN_VOCAB:
         return Tokenizer()
@@ -182,7 +186,7 @@ def _library() -> Any:
         import tokenizers.trainers
     except ImportError:
         raise ValueError(
-            "vocab_size: expected 257 (the bytes and an end), because the package `tokenizers` is not installed; "
+            "vocab_size: expected 257 (the bytes and an end token), because the package `tokenizers` is not installed; "
             "install lengthwise[text] for more tokens"
         ) from None
     return tokenizers

@@ -259,7 +259,7 @@ def test_the_command_writes_what_was_learned(tmp_path: Path, monkeypatch: pytest
     out = capsys.readouterr().out
     assert "machine: 3 states, 2 symbols; 2 of " in out
     assert "expression: True if the string matches (" in out
-    assert "proved: the net is this machine at every length; nothing is proved about the world\n" in out
+    assert "proved: the net answers like this machine at every length; nothing is proved about the world\n" in out
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<svg" in page
     assert "<td>majority answer</td>" in page
@@ -359,7 +359,7 @@ def test_a_machine_that_is_right_on_all_held_out_labels_is_confirmed_and_printed
         == (
             "A machine of 2 states over 2 symbols, learned from 399 rows. On held-out labels: 37 of 37 right; up to "
             "8 % of answers to such strings may be wrong (95 % confidence). "
-            "proved: the net is this machine at every length; nothing is proved about the world."
+            "proved: the net answers like this machine at every length; nothing is proved about the world."
         )
     )
 

@@ -67,7 +67,7 @@ def test_a_task_knows_its_text_by_a_hash_and_is_found_by_it(
     moved.write_text(NOVEL.replace("best", "last"), encoding="utf-8")
     changed = {"files": [moved], "vocab_size": 280}
     assert make_task("text", **changed).corpus != spec.task.corpus
-    with pytest.raises(ValueError, match=r"^task\.corpus: expected [0-9a-f]{16}, the hash of the files, got"):
+    with pytest.raises(ValueError, match=r"^task\.corpus: expected [0-9a-f]{16}, the hash of the given text, got"):
         make_task("text", **changed, corpus=spec.task.corpus)
     with pytest.raises(ValueError, match=r"^task\.tokenizer: expected [0-9a-f]{16}, which made the tokens of corpus"):
         make_task("text", vocab_size=280, corpus=spec.task.corpus, tokenizer="0" * 16)
@@ -120,7 +120,7 @@ def test_documents_are_split_without_loss(documents: list[str], held_out: float)
         (None, {}, r"task\.files: expected a text file, got .*novel\.txt, which does not exist; name another"),
         (b"x" * 999, {"vocab_size": 200}, r"task\.vocab_size: expected a number greater than or equal to 257, got 200"),
         (b"x" * 999, {"corpus": "../x"}, r"task\.corpus: expected .*pattern"),
-        (b"x" * 999, {"documents": {"name": "a/b"}}, r"task\.documents: expected no value next to files, got both"),
+        (b"x" * 999, {"documents": {"name": "a/b"}}, r"task\.documents: expected either files or documents, got both"),
     ],
 )
 def test_bad_texts_are_named_in_a_sentence(content: bytes | None, fields: dict, sentence: str, tmp_path: Path) -> None:

@@ -46,7 +46,9 @@ def test_pieces_of_a_text_are_the_text(text: str, times: int) -> None:
 
 @pytest.mark.parametrize("size", [256, 1 << 21])
 def test_a_vocabulary_out_of_bounds_is_refused(size: int) -> None:
-    with pytest.raises(ValueError, match=r"^vocab_size: expected 257 \(bytes and an end\) to 1,048,576 tokens, got"):
+    with pytest.raises(
+        ValueError, match=r"^vocab_size: expected 257 \(the bytes and an end token\) to 1,048,576 tokens, got"
+    ):
         train_tokenizer([TEXT], size)
 
 
