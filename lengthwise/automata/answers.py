@@ -41,7 +41,7 @@ COMMON_PAIRS = frozenset(
 
 
 def accepting_index(classes: Sequence[str], pairs: Set[tuple[str, str]] = REJECT_ACCEPT_PAIRS) -> int | None:
-    """Return the index of the name that means "accepted", or None if the names are not one of these pairs."""
+    """Return the index of the name that means "accepted", or None if the names are not one of the `pairs`."""
     lower = tuple(name.lower() for name in classes)
     return 1 if lower in pairs else 0 if lower[::-1] in pairs else None
 

@@ -1,4 +1,4 @@
-"""Test strings that distinguish a machine from all other machines with at most as many states."""
+"""Test strings that distinguish a machine from all other machines that have no more states than this machine."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,8 +17,8 @@ def conformance_strings(machine: Transducer, max_symbols: int) -> list[String]:
     answers after some suffix differ. The empty string is left out, and the shortest strings come first.
 
     These strings prove equivalence under two conditions. This machine is minimal, with an answer in every state. And
-    the other machine has at most as many states, counting only states that nonempty strings reach. If the other machine
-    then answers all returned strings like this machine, both machines answer all nonempty strings alike.
+    the other machine has no more states than this machine, counting only states that nonempty strings reach. If both
+    machines then give the same answers to all returned strings, they give the same answers to all nonempty strings.
 
     The proof does not hold if all strings together have more than `max_symbols` symbols. Then only the shortest strings
     up to this limit are returned, and strings without a suffix are preferred.

@@ -83,7 +83,7 @@ def _closed(
     low: int,
     high: int,
 ) -> Int64[np.ndarray, " K"] | None:
-    """Return the finest congruence that unites two blocks of a congruence, or None if it would unite two apart blocks.
+    """Return the finest congruence that unites two given blocks, or None if it would also unite `apart` blocks.
 
     Windows of unchanged blocks already agree, because the given blocks are a congruence. So only windows with a part in
     a block that grew are compared.

@@ -145,7 +145,7 @@ class DFA:
         return self.excess_string(other) is None if isinstance(other, DFA) else NotImplemented
 
     def excess_string(self, other: "DFA") -> tuple[str, ...] | None:
-        """Return a shortest string that this automaton accepts and the other rejects, or None if it accepts all.
+        """Return a shortest string that this automaton accepts and the other rejects, or None if no such string exists.
 
         Symbols are matched by name, in any order. If several shortest strings exist, the first in this automaton's
         symbol order is returned.

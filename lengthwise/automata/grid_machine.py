@@ -1,4 +1,7 @@
-"""Finite machines over the grid of two strings: one rule for every cell, and an integer as the answer."""
+"""Finite machines over the grid of two strings: one rule for every cell, and an integer as the answer.
+
+The grid has one row for each letter of the first string, and one column for each letter of the second string.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +20,7 @@ MAX_CELLS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class GridMachine:
-    """A rule that passes classes over the grid of two strings, and reads an integer from its last row.
+    """A rule that passes classes over the grid of two strings, and reads an integer from the grid's last row.
 
     The cell at row i and column j computes ``table[p, q, a, b] = (p', q')``. Here p is the class from above, q is the
     class from the left, a is letter i of the first string, and b is letter j of the second string. The cell passes p'

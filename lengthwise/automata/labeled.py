@@ -135,7 +135,7 @@ class LabeledMachine:
         return ["" if output == IGNORE else self.classes[output] for output in self.machine.outputs.tolist()]
 
     def answer_to(self, string: Sequence[str]) -> str:
-        """Return the name of the answer to a string, or ``""`` if the string has no answer."""
+        """Return the name of the machine's answer to a string, or ``""`` if the string has no answer."""
         ids = np.array([[self.symbols.index(symbol) for symbol in string]], dtype=np.int64)
         state = int(self.machine.semiautomaton.final_states(ids, self.machine.start)[0])
         return self.answer_names()[state]

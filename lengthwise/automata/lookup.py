@@ -34,7 +34,8 @@ MAX_ELEMENTS = 255
 class TreeLookup:
     """Fast versions of `TreeMachine.final_classes` and `prefix_classes`.
 
-    At the leaves, a look-up reads a window of C^m leaves. Above the leaves, it reads C classes. Each look-up covers the
+    C is the machine's chunk size. At the leaves, a look-up reads a window of C^m leaves, with the largest m for which
+    the table has at most `MAX_ENTRIES` entries. Above the leaves, it reads C classes. Each look-up covers the
     nodes of all strings in a slab. The tables have one more class, for entries that the machine does not know. So only
     the final classes are tested for unknown entries.
 
@@ -72,7 +73,7 @@ class TreeLookup:
         return self.final_classes_of_checked(strings)
 
     def final_classes_of_checked(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, " B"]:
-        """Return `final_classes` of strings that are already checked, because a check reads all symbols once more."""
+        """Return `final_classes` of strings that are already checked; a second check would read all symbols again."""
         batch, length = strings.shape
         levels = self.machine.num_levels(length)
         low = min(levels, max(m for m in range(64) if self.chunk**m <= MAX_SYMBOLS_PER_CHUNK))

@@ -83,7 +83,11 @@ class TransitionMonoid:
         return columns.T
 
     def products(self, first: Int64[np.ndarray, "*N"], then: Int64[np.ndarray, "*N"]) -> Int64[np.ndarray, "*N"]:
-        """Return ``table[first, then]``; a large monoid has no table, so it reads the shortest strings of `then`."""
+        """Return ``table[first, then]``.
+
+        A large monoid has no table. Then the elements in `first` are multiplied by the symbols of the shortest strings
+        of the elements in `then`, one symbol at a time.
+        """
         if self.size <= MAX_TABLED:
             return np.asarray(self.table[first, then])
         product = first

@@ -10,7 +10,7 @@ from lengthwise.automata.dfa import DFA
 from lengthwise.automata.semiautomaton import Semiautomaton
 
 MEMORY_LENGTH = 40
-"""The number of random symbols after which at least half of all pairs of states must still be different states."""
+"""After this number of random symbols, at least half of all pairs of states must still lead to different states."""
 
 MAX_ATTEMPTS = 20_000
 """The largest number of automata that are drawn for a language. Usually, a few dozen suffice."""

@@ -37,7 +37,7 @@ class Format(ABC):
             ValueError: the format has no comments, or cannot express the machine (`write`).
         """
         if cls.comment is None:
-            raise ValueError(f"format: expected a format that has comments, got {cls.name}; convert the machine to it")
+            raise ValueError(f"format: expected a format with comments, got {cls.name}; choose another format")
         return "".join(f"{cls.comment}{line}\n" for line in notes.lines()) + cls.write(machine)
 
 

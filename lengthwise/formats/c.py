@@ -159,7 +159,8 @@ class C(Format):
         num_states, num_symbols = table.shape
         if num_symbols > MAX_SYMBOLS:
             raise ValueError(
-                f"symbols: expected at most {MAX_SYMBOLS}, because each is a byte, got {num_symbols}; use js"
+                f"symbols: expected at most {MAX_SYMBOLS}, one for each value of a byte, got {num_symbols}; use format "
+                "js"
             )
         answers = np.where(machine.machine.outputs == IGNORE, -1, machine.machine.outputs)
         ids = {symbol: v for v, symbol in enumerate(machine.symbols)}

@@ -10,7 +10,7 @@ from lengthwise.formats.dot_syntax import parse_dot
 
 @FORMATS.register("dot")
 class DOT(ReadableFormat):
-    r"""DOT: ``__start0 -> s0`` marks the initial state, and so does an edge from any node without a frame.
+    r"""DOT: ``__start0 -> s0`` marks the initial state, and so does an edge from any node that has no frame.
 
     - Accepting states of an automaton have ``shape=doublecircle`` or two peripheries. An automaton may have several
       initial states. An edge with the label ``ε`` reads nothing.

@@ -155,9 +155,10 @@ def pairs_of_edge(edge: Edge) -> tuple[tuple[str, str], ...]:
 
 
 def pairs_on_two_lines(edges: Sequence[Edge]) -> list[tuple[str, str]] | None:
-    """Return each edge's symbol and output if every label is HTML with a line for each, or None if this is unclear.
+    """Return each edge's symbol and output if every label is HTML of two lines: the symbol and then the output.
 
-    In an automaton that accepts nothing, each label could instead list two symbols. So there must be at least two
+    Return None if the labels may have another meaning: in an automaton that accepts nothing, they could list two
+    symbols each. So there must be at least two
     symbols and two outputs, and one of the symbols must have several outputs. No symbol may also be an output, or be on
     two edges from one state.
     """

@@ -215,7 +215,10 @@ def _openfst_machine(drawing: _Drawing, start: str, edges: Sequence[Edge], accep
             arcs.append(Arc(edge.source, edge.target, plain_text(label), None, edge.line))
     if len({arc.output is None for arc in arcs}) > 1:
         line = next(arc.line for arc in arcs if arc.output is None)
-        raise ValueError(f"line {line}: expected symbol:output on each arc or on none, got both; label all arcs alike")
+        raise ValueError(
+            f"line {line}: expected symbol:output on each arc or on none, got both; add an output to each arc, or "
+            "remove all outputs"
+        )
     return machine_of_arcs(start, arcs, dict.fromkeys(accepting))
 
 

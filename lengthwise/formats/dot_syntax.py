@@ -15,7 +15,7 @@ MAX_LABEL = 100_000
 """The largest number of characters in a name or label."""
 
 MAX_NODES = 250_000
-"""The largest number of nodes. Edges are limited by `MAX_EDGES`, and an edge between groups counts as many edges."""
+"""The largest number of nodes. `MAX_EDGES` limits edges; an edge between two groups counts once per pair of nodes."""
 
 MAX_DEPTH = 100
 """The largest depth of nested subgraphs."""
@@ -88,7 +88,7 @@ def parse_dot(text: str) -> Graph:
 
 
 class _Group(NamedTuple):
-    """The nodes at one end of an edge; `named` contains the nodes whose names alone are statements of a group."""
+    """The nodes at one end of an edge. If they are a group, `named` contains the nodes that it lists by name alone."""
 
     nodes: Iterable[str]
     named: Iterable[str] = ()

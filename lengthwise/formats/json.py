@@ -34,7 +34,7 @@ _OTHER_NAMES = {
 
 @FORMATS.register("json")
 class JSON(ReadableFormat):
-    """JSON: `Transducer.to_json`, with the names of the answers in `classes`; nothing is lost.
+    """JSON: the entries of `Transducer.to_json`, and the names of the answers in `classes`; nothing is lost.
 
     Notes are in `about` and `tests`, which are ignored when reading.
 
@@ -72,7 +72,9 @@ class JSON(ReadableFormat):
         try:
             machine = _machine(content)
         except (TypeError, AttributeError, OverflowError) as problem:
-            raise ValueError(f"expected the entries of a machine, got other entries ({problem})") from None
+            raise ValueError(
+                f"expected the entries of a machine, such as symbols and table, got others ({problem})"
+            ) from None
         check_names(machine.symbols + machine.classes)
         return machine
 

@@ -17,8 +17,9 @@ def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
     the sorted list of the edges' symbols. If a language forbids a symbol everywhere, no edge has this symbol. Then
     `alphabet` must list all symbols. MLRegTest has no files for complements, but ``.complement()`` returns them.
 
-    ``make_task("dfa", **read_mlregtest(path).to_json())`` makes the task. The task draws strings as every recognition
-    task does, with near misses, at any length. `lengthwise.tasks.given` reads MLRegTest's data sets.
+    ``make_task("dfa", **read_mlregtest(path).to_json())`` makes the task of the language. The task draws strings of any
+    length, as every recognition task does. Some of them are near misses, which are strings just outside the language.
+    `lengthwise.tasks.given` reads MLRegTest's data sets.
 
     Raises:
         ValueError: the file is missing, not UTF-8, or not such an automaton; or the alphabet lacks a symbol of an edge.

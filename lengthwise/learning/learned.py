@@ -377,7 +377,7 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
     if trained_on.empty_label and trained_on.empty_label not in trained_on.classes:
         notes.append(f"only the empty string has the label {trained_on.empty_label}, which the machine leaves out")
     if result.best.num_bits >= constant_description_length(trained_on):
-        notes.append("nothing was learned: the most frequent answer describes the labels in no more bits than the machine")
+        notes.append("nothing was learned: the most frequent answer describes the labels with no more bits")
     if result.num_alike == 0:
         has_errors = exact and min(attempt.num_errors for attempt in result.attempts)
         lack = "a machine without errors" if has_errors else "such a short machine"

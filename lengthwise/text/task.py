@@ -109,7 +109,7 @@ class Text(LanguageTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Return the names of the tokens. Each byte is written as a printable character: a space, for example, as U+0120."""
+        """Return the names of the tokens. They write each byte as a printable character, such as U+0120 for a space."""
         return self._opened.tokenizer.symbols
 
     @property

@@ -105,7 +105,7 @@ def test_formats_without_comments_have_no_notes(name: str) -> None:
         assert content["about"] == ["one"]
         return
     with pytest.raises(
-        ValueError, match=rf"^format: expected a format that has comments, got {name}; convert the machine"
+        ValueError, match=rf"^format: expected a format with comments, got {name}; choose another format$"
     ):
         FORMATS[name].write_annotated(MACHINES[0], notes)
 
@@ -244,7 +244,9 @@ def test_javascript_answers_as_the_machine_does(tmp_path: Path) -> None:
 
 
 def test_more_symbols_than_bytes_are_refused_by_c() -> None:
-    with pytest.raises(ValueError, match="symbols: expected at most 256, because each is a byte, got 257; use js"):
+    with pytest.raises(
+        ValueError, match="symbols: expected at most 256, one for each value of a byte, got 257; use format js"
+    ):
         FORMATS["c"].write(machine_of(2, tuple(map(str, range(257))), ("yes",)))
 
 

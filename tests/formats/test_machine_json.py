@@ -123,7 +123,10 @@ OURS: dict[str, Any] = {
             r"^alphabet: expected the symbols of all edges, got an alphabet without '10c'; add it$",
         ),
         ({**TRIPLES, "transitions": [["s0", "5c"]]}, r"^transitions: expected state, symbol and next state, got"),
-        ({**TRIPLES, "transitions": 7}, r"^expected the entries of a machine, got other entries \("),
+        (
+            {**TRIPLES, "transitions": 7},
+            r"^expected the entries of a machine, such as symbols and table, got others \(",
+        ),
         ({**TRIPLES, "initial": "s0"}, r"^expected the entry initial once, got initial and initial_state; keep one of"),
         (
             {**TRIPLES, "outputs": {"s0": "x"}},
