@@ -35,9 +35,9 @@ class TreeLookup:
     """Fast versions of `TreeMachine.final_classes` and `prefix_classes`.
 
     C is the machine's chunk size. At the leaves, a look-up reads a window of C^m leaves, with the largest m for which
-    the table has at most `MAX_ENTRIES` entries. Above the leaves, it reads C classes. Each look-up covers the
-    nodes of all strings in a slab. The tables have one more class, for entries that the machine does not know. So only
-    the final classes are tested for unknown entries.
+    the table has at most `MAX_ENTRIES` entries. Above the leaves, it reads C classes. Each look-up covers the nodes of
+    all strings in a slab. The tables have one more class, for entries that the machine does not know. So only the final
+    classes are tested for unknown entries.
 
     Example:
         >>> from lengthwise.automata import library

@@ -20,11 +20,10 @@ from lengthwise.display import spelled
 class TreeMachine:
     """A bottom-up tree automaton over balanced C-ary trees; RegularGPT reads strings in such trees.
 
-    Pads, which are positions without a symbol, fill a string of T symbols from the front up to C^L positions, for the
-    smallest L >= 1 with C^L >= T. ``leaves[0]`` is the class of a pad, and ``leaves[1 + v]`` is the class of symbol v.
-    At every level, C neighboring parts form a window, which is merged. ``table[k_1, ..., k_C]`` is the class of a
-    window whose parts have these classes, oldest first; -1 means unknown. ``outputs`` gives the answer for the class of
-    the whole string.
+    Pads (positions without a symbol) before a string of T symbols fill it up to C^L positions, for the smallest L >= 1
+    with C^L >= T. ``leaves[0]`` is the class of a pad, and ``leaves[1 + v]`` is the class of symbol v. At each level, C
+    neighboring parts form a window, which is merged. ``table[k_1, ..., k_C]`` is the class of a window whose parts have
+    these classes, oldest first; -1 means unknown. ``outputs`` gives the answer for the class of the whole string.
 
     The machine of the example answers whether any symbol is 1, with C = 2. The string 0 1 0 0 1 of 5 symbols gets 3
     pads, which have class 0, like the symbol 0:

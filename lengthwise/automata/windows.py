@@ -1,4 +1,4 @@
-"""The windows that a level of a tree can contain."""
+"""The windows that a level of a tree can contain; a window consists of C neighboring parts, which are merged."""
 
 import numpy as np
 from jaxtyping import Int64

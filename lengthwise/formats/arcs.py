@@ -66,7 +66,7 @@ def are_copies(arcs: Iterable[tuple[str, str]]) -> bool:
 
 
 def machine_of_arcs(start: str, arcs: Sequence[Arc], final: Collection[str]) -> LabeledMachine:
-    """Return the machine that has these arcs, whose symbols are texts.
+    """Return the machine that has these arcs; its symbols are texts.
 
     Arcs without outputs make an acceptor. Arcs that all write the symbol that they read also make an acceptor, because
     OpenFst stores and prints acceptors in this way. All other arcs make a transducer, whose answer is the last output.

@@ -157,10 +157,9 @@ def pairs_of_edge(edge: Edge) -> tuple[tuple[str, str], ...]:
 def pairs_on_two_lines(edges: Sequence[Edge]) -> list[tuple[str, str]] | None:
     """Return each edge's symbol and output if every label is HTML of two lines: the symbol and then the output.
 
-    Return None if the labels may have another meaning: in an automaton that accepts nothing, they could list two
-    symbols each. So there must be at least two
-    symbols and two outputs, and one of the symbols must have several outputs. No symbol may also be an output, or be on
-    two edges from one state.
+    Return None if each label could also list two symbols of an automaton that accepts nothing. So there must be at
+    least two symbols and two outputs, and one of the symbols must have several outputs. No symbol may also be an
+    output, or be on two edges from one state.
     """
     lines = [edge_label(edge).split("\n") for edge in edges]
     if not all(len(pair) == 2 and all(part.strip() for part in pair) for pair in lines):

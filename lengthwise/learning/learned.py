@@ -65,7 +65,7 @@ SHALLOW = ("majority answer", "last 3 symbols")
 class Learned(NamedTuple):
     """A machine learned from examples.
 
-    The net answers strings of one symbol or more. If the empty string has a label in the examples, the machine gives
+    The net `model` answers only nonempty strings. If the empty string has a label in the examples, the machine gives
     this label. Otherwise, the empty string gets the answer of a state with the same next states as the start, if there
     is such a state.
 
@@ -377,7 +377,7 @@ def _notes(parts: dict[Part, Examples], result: SearchResult, separator: str, ex
     if trained_on.empty_label and trained_on.empty_label not in trained_on.classes:
         notes.append(f"only the empty string has the label {trained_on.empty_label}, which the machine leaves out")
     if result.best.num_bits >= constant_description_length(trained_on):
-        notes.append("nothing was learned: the most frequent answer describes the labels with no more bits")
+        notes.append("nothing was learned: the most frequent answer describes the labels as briefly as the machine")
     if result.num_alike == 0:
         has_errors = exact and min(attempt.num_errors for attempt in result.attempts)
         lack = "a machine without errors" if has_errors else "such a short machine"

@@ -55,7 +55,7 @@ WITH_SYMBOLS = (
 
 
 class Merged(NamedTuple):
-    """A machine that state merging and repair found, and the CPU seconds that it took."""
+    """A machine that state merging and repair found, and the CPU seconds that they took."""
 
     machine: Transducer
     setting: Setting

@@ -15,11 +15,11 @@ Table = Int64[np.ndarray, "S V"]
 
 @dataclass(frozen=True, eq=False)
 class PrefixTree:
-    """All prefixes of the examples. Node 0 is the empty prefix; longer prefixes follow, and siblings are neighbors.
+    """All prefixes of the examples as nodes: node 0 is the empty prefix, and longer prefixes follow.
 
-    `parents` and `symbols` are -1 for node 0. `visits` counts the strings that begin with a prefix. `labeled` lists the
-    nodes with a label, and `labels` their labels. The nodes of level d, the prefixes of d symbols, are
-    numbered from `bounds[d]` to `bounds[d + 1] - 1`.
+    Nodes with the same parent have consecutive numbers. `parents` and `symbols` are -1 for node 0. `visits` counts the
+    strings that begin with each prefix. `labeled` lists the nodes with a label, and `labels` their labels. The nodes of
+    level d, which are the prefixes of d symbols, are numbered from `bounds[d]` to `bounds[d + 1] - 1`.
     """
 
     parents: Nodes

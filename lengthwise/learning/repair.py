@@ -64,7 +64,7 @@ Rates = Float[np.ndarray, "E S"]
 
 
 class Fitted(NamedTuple):
-    """A machine (with start 0) on a prefix tree: the state after each prefix, answers, wrong labels, and total bits."""
+    """A machine with start state 0, the state that it reaches by each prefix, and the bits of the whole message."""
 
     table: Table
     states: Nodes
@@ -268,7 +268,8 @@ def repair(tree: PrefixTree, table: Table, *, deadline: float) -> Fitted:
     """Return the machine in which the local search ends; `deadline` is a time of `time.process_time`.
 
     The search is repeated from random changes of the best machine. It ends after `MAX_TRIES` changes in a row without a
-    shorter message, or when the changes have taken as long as everything before.
+    shorter message, or at the deadline. It also ends when the changes have taken as long as the search before them, but
+    not before `MIN_SHAKING_SECONDS`.
     """
     began = time.process_time()
     search = Repair(tree)

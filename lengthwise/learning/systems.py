@@ -133,7 +133,7 @@ def learn_system(
 
     `system` is a `System`: an object with `reset()` and `step(symbol)`, or with `pre()`, `step(symbol)` and `post()`.
     Every query is a string that the system reads from its start. Answers are cached, so a string is sent again only as
-    a prefix of a longer string. `report` is called with each hypothesis before its test.
+    a prefix of a longer string. `report` is called with the `QueryCounts` of each hypothesis before its test.
 
     The machine is exact if the system has at most `max_states` states. With V symbols and a machine of n states, the
     number of test strings grows with V^(`max_states` - n). If more than `max_steps` symbols are needed, the test ends

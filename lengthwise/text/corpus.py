@@ -42,7 +42,7 @@ class Texts(NamedTuple):
 def read_texts(
     files: Sequence[Path], valid_files: Sequence[Path] = (), test_files: Sequence[Path] = (), *, held_out: float
 ) -> Texts:
-    """Return texts from files of UTF-8, one document in each.
+    """Read UTF-8 files as texts; each file is one document.
 
     Without `test_files`, the last fraction `held_out` of the characters in `files` is the test split. Without
     `valid_files`, the last fraction `held_out` of the rest is the validation split.
@@ -105,7 +105,7 @@ def key_of(texts: Texts, vocab_size: int) -> str:
 
 
 def corpora_folder() -> Path:
-    """Return the folder of token files."""
+    """Return the folder of all corpora, in which each corpus has a folder of its own."""
     return Path(os.environ.get(FOLDER) or "corpora")
 
 

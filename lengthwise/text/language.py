@@ -14,7 +14,7 @@ from lengthwise.tasks.base import Batch, SymbolTask
 Split = Literal["train", "valid", "test"]
 
 Tokens = NDArray[np.unsignedinteger[Any]]
-"""Ids of tokens in order. They may be mapped from a file, so that only the part that is used is read."""
+"""Token ids in order. The array may be mapped from a file, so that only the parts that are used are read."""
 
 
 class LanguageTask(SymbolTask):
