@@ -71,9 +71,9 @@ class ConformanceTest:
     """Strings, in levels 0 to k, that distinguish a machine from all other machines with up to k more states.
 
     A string of level k consists of a shortest string to a state, a symbol, k more symbols and a separating suffix. As
-    in `conformance_strings`, the machine is minimal, and only states that nonempty strings reach count. Suppose that
-    another machine has at most k more states, and gives the same answers to the strings of all levels up to k. Then it
-    gives the same answers to all nonempty strings.
+    in `conformance_strings`, the machine must be minimal, and a state is counted only if a nonempty string reaches it.
+    Suppose that another machine has at most k more states, and gives the same answers to the strings of all levels up
+    to k. Then it gives the same answers to all nonempty strings.
 
     Example:
         >>> import numpy as np

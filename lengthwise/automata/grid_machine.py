@@ -30,8 +30,8 @@ class GridMachine:
         per_row n + sum over the last row of numbers[p'].
 
     Many dynamic programs on two strings, such as edit distance, have this form. It suffices that neighboring entries of
-    their table differ by few possible amounts. The classes are these amounts. The answer adds the amounts down the left
-    border and along the last row.
+    the dynamic program's table differ by one of a few amounts. These amounts are the classes. The answer adds the
+    amounts down the left border and along the last row.
 
     Raises:
         ValueError: an array has the wrong shape, or contains a class that does not exist.

@@ -24,7 +24,7 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
     Automata are drawn until one meets three conditions:
 
     - All states are reachable, and no two states are equivalent, so the automaton is minimal.
-    - From length Q on, each length has accepted and rejected strings (`is_always_mixed`).
+    - Each length of at least `num_states` has accepted and rejected strings (`is_always_mixed`).
     - After 40 random symbols, at least half of all pairs of states still lead to different states (`num_apart`). Most
       random automata do not meet this condition: the last dozen symbols decide their answers, so a model with a short
       window solves their language.
@@ -65,7 +65,7 @@ def is_nontrivial(language: DFA) -> bool:
 
 
 def is_always_mixed(language: DFA) -> bool:
-    """Return whether each length from Q on, without limit, has accepted strings and rejected strings.
+    """Return whether each length of at least Q, the number of states, has accepted strings and rejected strings.
 
     The set of states that strings of length T reach determines the set for length T + 1. There are finitely many sets,
     so a set must repeat, and from there on all sets repeat.

@@ -58,7 +58,7 @@ def read_machine(path: str | Path) -> LabeledMachine:
 
 
 def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = False, with_sinks: bool = False) -> None:
-    """Write a machine in the format of the file's suffix, by rename.
+    """Write a machine in the format of the file's suffix; the file appears whole or not at all.
 
     With `mealy`, write a Mealy machine in DOT. With `with_sinks`, draw the sinks that drawings omit by default.
 

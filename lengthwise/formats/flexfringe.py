@@ -18,7 +18,7 @@ _EDGE_ENTRIES = ("id", "source", "target", "name", "appearances")
 
 
 def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
-    """Return the machine that FlexFringe learned from counts of types.
+    """Return the machine that FlexFringe learned from counts of types, which are the labels of its training strings.
 
     A state's answer is the most frequent type among the training strings that ended there. If several types are equally
     frequent, the answer is the first of them, as in FlexFringe. A state in which no string ended has no answer. A

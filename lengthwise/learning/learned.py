@@ -56,7 +56,7 @@ MAX_CONTRADICTING = 20
 """The largest number of contradicted examples in `learned.json` and on the page, shortest first."""
 
 MIN_HELD_OUT = 10
-"""The smallest number of held-out labels that can confirm a machine: with 9 of 9 right, 28 % may still be wrong."""
+"""The smallest number of held-out labels that confirms a machine: with 9 of 9 right, 28 % of answers may be wrong."""
 
 SHALLOW = ("majority answer", "last 3 symbols")
 """The shallow baselines, which a machine has to exceed on held-out labels."""
