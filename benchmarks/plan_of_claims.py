@@ -118,21 +118,22 @@ def plan_page(plan: Plan, where: Mapping[str, str]) -> str:
         "# What the open claims would cost",
         f"Runs at the papers' own sizes would decide {num_claims} of the [open claims](claims.md). All of them would "
         f"take {_hours(plan.hours)} CPU hours on one core.",
-        "- The order is by claims per hour. Runs that several rows share count in each of these rows.\n"
+        "- Lines are in order of claims per CPU hour. A run that several lines share counts in each of these lines.\n"
         f"- The time of a step is the mean of at most {NUM_STEPS} steps with an eighth of the batch, times eight.\n"
-        "- Hours are for all steps of the paper. A run that stops when its training loss is low takes less.",
+        "- Hours are for all steps of the paper. A run that stops when its training loss is low takes less time.",
         markdown_table(
             ("claims", "experiment", "row", "columns", "runs", "steps", "CPU hours", "claims per hour"),
             [_cells_of(item) for item in plan.items],
         ),
-        "To run a row, give one command for each of its columns, such as:",
+        "To run the nets of a line, run one command for each of its columns. For the first line:",
         f"```console\n{_command(plan.items[0])}\n```",
         "This command writes the page:",
         "```console\npython benchmarks/plan_of_claims.py --save\n```",
-        "## Claims that no such run decides",
-        "These are theorems, benchmarks on other devices, baselines for which the paper states no size or recipe, "
-        "and tables that take a GPU.",
-        markdown_table(("claim", "what is known"), plan.undecided),
+        "## Open claims that no run at the paper's size decides",
+        "These claims are theorems, benchmarks on other devices, baselines for which the paper states no size or "
+        "recipe, and tables that take a GPU. The column *our result so far* is as on [the page of claims](claims.md), "
+        "which also explains the names of nets.",
+        markdown_table(("claim", "our result so far"), plan.undecided),
         provenance(where),
     ]
     return "\n\n".join(parts) + "\n"

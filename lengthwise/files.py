@@ -223,7 +223,7 @@ def strict_json_loads(text: str | bytes) -> Any:
     except UnicodeDecodeError:
         raise ValueError("expected JSON in UTF-8, got other bytes; convert it") from None
     except RecursionError:
-        raise ValueError("expected JSON, got something that is nested too deeply; make it flatter") from None
+        raise ValueError("expected JSON with fewer nested levels, got too many; reduce the nesting") from None
 
 
 def digest_of(text: str) -> str:

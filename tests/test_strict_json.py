@@ -30,7 +30,7 @@ def test_other_values_are_read_as_json_reads_them(value: object) -> None:
         ("[-Infinity]", r"^expected finite numbers, got -Infinity; write"),
         ("[1e999]", r"^expected finite numbers, got 1e999; write"),
         ("1" * 5_000, r"^expected numbers that Python can read, got a number with 5,000 digits; round it$"),
-        ("[" * 100_000, r"^expected JSON, got something that is nested too deeply; make it flatter$"),
+        ("[" * 100_000, r"^expected JSON with fewer nested levels, got too many; reduce the nesting$"),
         ("{'a': 1}", r"^expected JSON, got something else \("),
         (b"\xff\xff", r"^expected JSON in UTF-8, got other bytes; convert it$"),
     ],

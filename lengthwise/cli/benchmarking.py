@@ -245,7 +245,10 @@ class _Sweep(NamedTuple):
 
 
 def _run(own: "Experiment", page: Page, sweep: _Sweep, console: Output) -> "list[Outcome]":
-    """Run these cells and write the whole page, even after an interruption; return the outcomes."""
+    """Run the cells of `own`, write the page of the benchmark, and return the outcomes.
+
+    If the user or the budget stops the runs, the function still writes the page.
+    """
     from lengthwise.cli.progress import page_updates
     from lengthwise.runs.signals import Interrupted
 

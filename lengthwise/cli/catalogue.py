@@ -37,7 +37,9 @@ def list_members(
     console = Output()
     for line in list_lines(read_index(), family, console.width if console.is_terminal else None):
         console.print_line(line)
-    console.print_line("`lengthwise show NAME` describes one; `lengthwise show train` lists the settings of training")
+    console.print_line(
+        "`lengthwise show NAME` describes one of these; `lengthwise show train` lists the settings of training"
+    )
     return 0
 
 
@@ -47,7 +49,10 @@ def show(
     *,
     as_json: AsJSON = False,
 ) -> int:
-    """Show the definition of a name, its source, its settings with their defaults, presets and result pages."""
+    """Describe a task, model, preset, construction or experiment.
+
+    The description contains its source, its settings with their defaults, its presets and its pages of results.
+    """
     from lengthwise.cli.index import description
 
     if as_json:

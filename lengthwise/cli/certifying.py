@@ -30,7 +30,7 @@ def certify(
     ] = None,
     out: Annotated[
         Path | None,
-        Parameter(help="File for the certificate; by default one in the run's folder; no file with --machine."),
+        Parameter(help="File for the certificate. Default: a file in the run's folder or, with --machine, no file."),
     ] = None,
     check: Annotated[
         Path | None,

@@ -44,7 +44,7 @@ def compile_machine(
     had_net, had_certificate = (out / DESCRIPTION).exists(), certificate_file(out).exists()
     save_compiled(compiled, out)
     if had_net and certificate_file(out).exists():
-        console.print_line(f"{out}: had this net before, and keeps its certificate")
+        console.print_line(f"{out}: already contains this net, and keeps its certificate")
     elif had_net:
         its = " and its certificate" if had_certificate else ""
         console.print_line(f"{out}: replaces the earlier net{its}")
@@ -76,9 +76,10 @@ def memorize(
 ) -> int:
     """Compute the smallest linear RNN without feedback that repeats a word indefinitely, and draw its orbit.
 
-    Without feedback means that W_x = 0. No smaller net of this kind repeats the word, for any W_h (with --rational, for
-    any rational W_h). If the budget ends the search first, only bounds on the dimension are known. --prove verifies the
-    lower bound without relying on the solver of linear programs. A net that reads its own answers may be smaller.
+    A net without feedback does not read its own answers (W_x = 0). No smaller net of this kind repeats the word, for
+    any W_h (with --rational, for any rational W_h). If the budget ends the search first, only bounds on the dimension
+    are known. --prove verifies the lower bound without relying on the solver of linear programs. A net that reads its
+    own answers may be smaller.
     """
     from lengthwise.constructions.memorization.farkas import refute_below
     from lengthwise.constructions.memorization.memorize import memorize as memorize_word

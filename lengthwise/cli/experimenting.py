@@ -83,7 +83,10 @@ def reproduce(
     runs: Root = Path("runs"),
     pages: Annotated[Path, Parameter(converter=folder, help="Folder for the page of results.")] = Path("docs/results"),
     recorded: Annotated[
-        bool, Parameter(negative=(), help="Count recorded runs as finished (next to the page, else in the package).")
+        bool,
+        Parameter(
+            negative=(), help="Count recorded runs as finished. Records are next to the page, or else in the package."
+        ),
     ] = False,
     page_only: Annotated[bool, Parameter(negative=(), help="Do not train; write the page from finished runs.")] = False,
     rows: Annotated[str, Parameter(help="Run only these rows, as in parity,even-pairs; write no page.")] = "",
@@ -204,8 +207,8 @@ def _on_record(pages: Path, stem: str, runs: Path, console: Output, *, counts: b
         console.print_line(f"{restore(before, runs)} runs taken from {records}")
         if count := measured_otherwise(before, runs):
             console.print_line(
-                f"{counted(count, 'recorded result')} not taken, because {runs} has another result of this run, with "
-                "other measurements; give another folder with --runs to read all records"
+                f"{counted(count, 'recorded result')} not taken, because {runs} has other measurements of the "
+                "same runs; give another folder with --runs to read all records"
             )
         # Diverged runs have no result, but training them again would only diverge again.
         restore_diverged(read_diverged(records), runs)

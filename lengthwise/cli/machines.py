@@ -237,7 +237,9 @@ def _write(labeled: "LabeledMachine", file: Path, *, mealy: bool = False, with_s
     size = f"{counted(num_states, 'state')}, {counted(len(labeled.symbols), 'symbol')}"
     lines = [f"{kind}: {size}, answers {', '.join(labeled.classes)}"]
     if labeled.num_unanswered and not mealy:
-        lines.append(f"no answer: in {labeled.num_unanswered} states, which reject if the format cannot express that")
+        lines.append(
+            f"no answer: in {labeled.num_unanswered} states; in a format that cannot express this, these states reject"
+        )
     if format_of(file).holds_automata_alone and (taken := _taken_of(labeled)):
         lines.append(f"taken: {taken}")
     return [*lines, f"{wrote}: {file}"]

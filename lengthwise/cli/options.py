@@ -17,7 +17,7 @@ def whole_number(kind: Any, tokens: Sequence[Any]) -> int:
     # Python itself rejects numbers of more than 4,300 digits, with a message about its limits.
     if not text.isdecimal() or len(text) > MAX_DIGITS:
         raise ValueError(
-            f"{tokens[0].keyword or 'argument'}: expected a whole number of at least 0, got {text}; give one"
+            f"{tokens[0].keyword or 'argument'}: expected a whole number of at least 0, got {text}; give such a number"
         )
     return int(text)
 
@@ -27,7 +27,7 @@ def count(kind: Any, tokens: Sequence[Any]) -> int:
     text = tokens[0].value
     if not text.isdecimal() or len(text) > MAX_DIGITS or int(text) < 1:
         raise ValueError(
-            f"{tokens[0].keyword or 'argument'}: expected a whole number of at least 1, got {text}; give one"
+            f"{tokens[0].keyword or 'argument'}: expected a whole number of at least 1, got {text}; give such a number"
         )
     return int(text)
 

@@ -204,7 +204,7 @@ def test_compile_keeps_a_proof_of_the_same_net_and_no_other(capsys) -> None:
     compiled = ("compile", "(a|b)*abb", "--to", "rnn", "--out", "net")
     assert exit_code(*compiled) == 0
     assert exit_code("certify", "net", "--proof") == 0
-    assert "net: had this net before, and keeps its certificate\n" in printed(capsys, *compiled)[1]
+    assert "net: already contains this net, and keeps its certificate\n" in printed(capsys, *compiled)[1]
     assert exit_code("certify", "net", "--check", "net") == 0
     certificate = Path("net/certificate.json").read_text()
     assert exit_code("compile", "a*b", "--to", "rnn", "--out", "other") == 0
@@ -300,7 +300,7 @@ def test_convert_says_where_there_is_no_answer(capsys) -> None:
     )
     code, out, _ = printed(capsys, "convert", "m.json", "m.regex")
     assert code == 0
-    assert "no answer: in 1 states, which reject if the format cannot express that\n" in out
+    assert "no answer: in 1 states; in a format that cannot express this, these states reject\n" in out
     assert Path("m.regex").read_text() == "a(aa)*\n"
 
 

@@ -90,7 +90,10 @@ def test_bounds_are_marked(tmp_path: Path, capsys) -> None:
             "needs with a rational matrix (order 8 alone needs 4), got 3",
         ),
         (["ab", "--rational", "--robust"], "--robust: not allowed with --rational"),
-        (["ab", "--max-dimension", "x"], "--max-dimension: expected a whole number of at least 1, got x; give one"),
+        (
+            ["ab", "--max-dimension", "x"],
+            "--max-dimension: expected a whole number of at least 1, got x; give such a number",
+        ),
         (["ab", "--max-dimension", "5000"], "periods are at most 1,000, so lower it or leave it out"),
         (["ab", "--budget", "0"], "--budget: expected a whole number of at least 1, got 0"),
         (["ab", "--out", "orbit.jpg"], "--out: expected a name that ends in .png, .svg or .pdf, got 'orbit.jpg'"),

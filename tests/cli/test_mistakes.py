@@ -39,7 +39,7 @@ def test_a_table_that_lacks_a_transition_is_refused(tmp_path: Path, capsys) -> N
         (["ab", "--to", "regular-gpt", "--chunk-size", "1"], "--chunk-size: expected 2 to 2,000, got 1"),
         (
             ["ab", "--to", "regular-gpt", "--chunk-size", "x"],
-            "--chunk-size: expected a whole number of at least 0, got x; give one",
+            "--chunk-size: expected a whole number of at least 0, got x; give such a number",
         ),
         (
             ["--pattern", "ab", "--to", "rnn"],
@@ -138,7 +138,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         ),
         (
             ["train", "parity", "regular-gpt", "--seed", "-1"],
-            "lengthwise: --seed: expected a whole number of at least 0, got -1; give one",
+            "lengthwise: --seed: expected a whole number of at least 0, got -1; give such a number",
         ),
         (["train", "regex", "regular-gpt", "--set", "task.pattern=[ab]+"], "contains every string of one symbol"),
         (

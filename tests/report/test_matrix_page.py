@@ -194,4 +194,4 @@ def test_a_cell_whose_other_seeds_are_not_run_yet_counts_as_one_of_the_cells() -
     (entry,) = entries_of(experiment, outcomes)
     assert (entry.num_runs, entry.level) == (1, "proved")
     page = "".join(matrix_page(experiment, outcomes, "stem").sections)
-    assert "1 of 2 runs are finished, and all seeds of 0 of 1 cells" in page
+    assert "1 of 2 runs are finished. All seeds are finished in 0 of 1 cells" in page

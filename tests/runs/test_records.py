@@ -129,7 +129,7 @@ def test_records_that_other_measurements_keep_out_are_counted(pages: Path, capsy
     assert measured_otherwise([first, *others], pages / "shared") == 1
     assert measured_otherwise([first, *others], pages / "runs") == 0
     assert reproduce(pages, "--runs", str(pages / "shared"), "--recorded", "--page-only") == 1
-    assert f"1 recorded result not taken, because {pages / 'shared'} has another" in " ".join(
+    assert f"1 recorded result not taken, because {pages / 'shared'} has other measurements" in " ".join(
         capsys.readouterr().out.split()
     )
 

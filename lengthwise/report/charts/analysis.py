@@ -118,7 +118,7 @@ def field_chart(cumulative: Float[Tensor, "B T"]) -> alt.LayerChart:
         base.mark_area(color=PALETTE[0], opacity=0.25).encode(x=x, y=alt.Y("low:Q", title=""), y2="high:Q"),
         base.mark_line(color=PALETTE[0], strokeWidth=2).encode(x=x, y=y),
         _chart(uniform).mark_line(color=GRAY, strokeDash=[4, 3], strokeWidth=1.5).encode(x=x, y=y),
-        _chart([{"position": length, "share": 1.0, "text": "dashed: every symbol alike"}])
+        _chart([{"position": length, "share": 1.0, "text": "dashed: equal gradient at every symbol"}])
         .mark_text(align="right", baseline="top", dx=-4, dy=6, color=GRAY)
         .encode(x=x, y=y, text="text:N"),
     ]

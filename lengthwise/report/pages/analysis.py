@@ -90,7 +90,7 @@ def level_table(result: Analysis) -> Table:
     """Return the number of clusters at each level, and whether clusters correspond to elements."""
     header = (
         *("level", "window", "states", "elements", f"clusters at {result.distance:.3g}"),
-        *("one for each element from", "up to", "clusters are elements"),
+        *("each element in one cluster from", "elements apart up to", "clusters are elements"),
     )
     lines = tuple(
         (
@@ -115,9 +115,9 @@ def reach_table(result: Analysis) -> Table:
     columns = [
         ("strings", f"{len(windows):,}"),
         ("symbols with 99 % of gradient", f"{float(windows.double().mean()):,.1f}"),
-        ("fewest", f"{int(windows.min()):,}"),
-        ("most", f"{int(windows.max()):,}"),
-        ("on newer half", percent(float(result.cumulative[:, length // 2].mean()))),
+        ("minimum", f"{int(windows.min()):,}"),
+        ("maximum", f"{int(windows.max()):,}"),
+        ("gradient on newer half", percent(float(result.cumulative[:, length // 2].mean()))),
     ]
     if result.flips:
         pairs = sum(point.num_strings for point in result.flips)

@@ -74,8 +74,9 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tupl
         (", ".join(levels_of(entries)), "runs with this level of certificate"),
         (
             "error",
-            "the length in symbols of the shortest known string with a wrong answer: the median over nets (for an even "
-            "number of nets, the smaller of the two middle values) and the range",
+            "the number of symbols of the shortest string that a net is known to answer wrongly. The entry is the "
+            "median over nets (for an even number of nets, the smaller of the two middle values), with the range in "
+            "brackets",
         ),
     ]
 
@@ -105,9 +106,9 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
             f"over finished seeds and over the lengths {lengths}{every}. The colors begin at the accuracy of the best "
             f"constant answer. {_DOTS if has_marks(entries) else _NO_DOTS}{_checked(outcomes)}"
         ),
-        f"{runs:,} of {len(experiment.specs):,} runs are finished, and all seeds of {complete:,} of "
-        f"{len(experiment.cells):,} cells. [{stem}.csv]({stem}.csv) contains the numbers of all finished cells in full "
-        "precision.",
+        f"{runs:,} of {len(experiment.specs):,} runs are finished. All seeds are finished in "
+        f"{complete:,} of {len(experiment.cells):,} cells. [{stem}.csv]({stem}.csv) contains the numbers of all "
+        "finished cells in full precision.",
         folded("Columns of that file", [definitions(CSV_COLUMNS.items())]),
         "## What it costs",
         *table_paragraphs(cost_table(experiment, entries)),

@@ -41,7 +41,7 @@ _SCORED = {
 NO_RESULT = "no recorded result, because it has not been run yet or has diverged (early records omit diverged runs)"
 
 MAX_NAMED = 5
-"""The largest number of runs without a result that are named for one reason; if there are more, they are counted."""
+"""If more runs than this lack a result for the same reason, the page shows their number instead of their names."""
 
 _SMOKE = "**This is a smoke run: it shows that everything works, and its numbers have no meaning.**"
 

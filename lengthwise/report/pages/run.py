@@ -58,7 +58,8 @@ def _own_certificate(path: Path, result: RunResult) -> Certificate:
     model = result.spec["model"] | (attempts[-1].model if attempts else {})
     if about != (result.run_id, result.spec["task"], model):
         raise ValueError(
-            f"{path}: expected a certificate of {result.run_id}, got one of another model; certify it again"
+            f"{path}: expected a certificate of {result.run_id}, got one of another run, task or "
+            "model; certify this run again"
         )
     check(certificate)
     return certificate
@@ -88,7 +89,8 @@ def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
     """Write the page and, next to it, its charts (PNG, SVG) and every measured point (CSV); return their paths.
 
     Raises:
-        ValueError: no run is given, a run is given twice or is not finished, or the page's name does not end in .html.
+        ValueError: no run is given, a run is given twice, is not finished or has answers that are not classes, or the
+            page's name does not end in .html.
     """
     check_suffix("page", page, [".html"])
     results = _finished(runs)

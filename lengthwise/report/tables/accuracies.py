@@ -25,7 +25,7 @@ COLUMNS = {
         "random tasks of this kind"
     ),
     "lowest": "the lowest accuracy of any run at any length",
-    "best run": "the highest mean over lengths of any run",
+    "best run": "the highest accuracy of a run, averaged over lengths",
     "solved": "runs without a single error at the lengths scored",
     "chance": "accuracy of the best constant answer, averaged over lengths",
     "structured": (
@@ -35,8 +35,8 @@ COLUMNS = {
     "at step": (
         f"every {PROBE_EVERY} steps, a run is tested on a fixed set of separately drawn strings of 48 to 500 symbols. "
         "(If a task has no strings of these lengths, its longest strings are used.) For a solved run, the column "
-        "contains the first step from which on no test has an error. -: no run is solved, the last test had an error, "
-        "or the run was never tested"
+        "contains the step from which on no test has an error. The entry is - if the cell has no solved run, if the "
+        "last test of its solved runs has an error, or if they were not tested"
     ),
     "after CPU s": "the CPU seconds of training up to that step",
     "CPU s": "CPU seconds of training; for a run of several attempts, the sum over all attempts and certificates",
@@ -129,7 +129,10 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
 
 
 def _over_tasks(cell: Cell, results: Sequence[RunResult], means: Sequence[float]) -> tuple[str, str]:
-    """Return the interval of the mean and the share of proved runs, if a cell's runs have random tasks."""
+    """Return two entries of a cell whose runs have different tasks: the interval of the mean, and the share proved.
+
+    Both entries are empty if all runs have the same task.
+    """
     if len({spec.task for spec in cell.specs}) == 1 or len(means) < 2:
         return NOTHING, NOTHING
     low, high = mean_interval(means)
@@ -142,7 +145,7 @@ def _over_tasks(cell: Cell, results: Sequence[RunResult], means: Sequence[float]
 
 
 def _best_tests(results: Sequence[RunResult]) -> tuple[str, str]:
-    """Return the mean over runs of the best test, and the expected best test of the most frequent answer."""
+    """Return the best test accuracy, averaged over runs, and the best test expected from the most frequent answer."""
     tests = [result.fresh_tests for result in results]
     if not all(tests):
         return NOTHING, NOTHING

@@ -14,12 +14,12 @@ MAIN_COLUMNS = ("row", "column", "reached", "CPU s, median", "CPU s, max", "atte
 """The columns of `attempts_table` that the main table of a page shows."""
 
 COLUMNS = {
-    "reached": "runs whose certificate reached the level",
+    "reached": "runs whose certificate reached the level of their goal",
     "CPU s, median": "CPU seconds of all attempts of a run, with their certificates: the median over runs",
     "CPU s, max": "the CPU seconds of the run that took the longest",
     "attempts": "the number of nets that a run trained; the last net is the result",
     "restarts": (
-        "the number of attempts, over all runs, that ended with a certificate below the level. Other failed attempts "
+        "the number of attempts, over all runs, that ended with a certificate below this level. Other failed attempts "
         "ended because of their loss"
     ),
     "sizes": "the smallest and the largest size of the model in the last attempts",

@@ -13,7 +13,7 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
 MAX_ROWS = 15
-"""The largest number of tasks that have a column each."""
+"""The largest number of tasks with which a table has a column for each task."""
 
 MAX_QUOTED = 20
 """The length of the longest counterexample that a table quotes, in symbols."""

@@ -34,10 +34,13 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
     if certificate.tested:
         yield "answered correctly", ", ".join(tested.describe() for tested in certificate.tested)
     if certificate.trace_agreement:
-        nodes = ", ".join(f"{seen.num_nodes:,} at {seen.length:,}" for seen in certificate.trace_agreement)
+        nodes = ", ".join(f"{seen.num_nodes:,} at length {seen.length:,}" for seen in certificate.trace_agreement)
         missed = sum(seen.num_disagreements for seen in certificate.trace_agreement)
         farthest = max(seen.max_distance for seen in certificate.trace_agreement)
-        yield "states compared", f"{nodes}; {missed} outside their class, up to {farthest:.2f} from a prototype"
+        yield (
+            "states compared",
+            f"{nodes}; {missed} are outside their class; all are within {farthest:.2f} of a prototype",
+        )
     if certificate.evidence is not None:
         yield certificate.evidence.method, certificate.evidence.describe()
         yield "independently checked", checked_in_words(certificate)

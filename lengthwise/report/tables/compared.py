@@ -225,7 +225,10 @@ def model_differences(comparison: Comparison) -> list[Difference]:
 
 
 def group_accuracies(result: RunResult) -> dict[str, dict[tuple[str, int], float]]:
-    """Return the accuracies of a run by group, then by family and length; random strings at balanced lengths only."""
+    """Return the accuracies of a run by group, then by family and length.
+
+    Random strings are included only at lengths at which every class can occur.
+    """
     groups: dict[str, dict[tuple[str, int], float]] = {}
     dense, long = result.dense.balanced().points, result.long.balanced().points
     for name, points in (
@@ -250,7 +253,10 @@ def differing_settings(comparison: Comparison) -> Table:
 
 
 def accuracies_by_length(model: ComparedModel) -> Mapping[int, list[float]]:
-    """Return, for each balanced length of the dense range and each long length, the accuracies of all seeds."""
+    """Return the accuracies of all seeds by length.
+
+    The lengths are the long lengths and the lengths of the dense range at which every class can occur.
+    """
     points: dict[int, list[float]] = {}
     for row in model.rows:
         for length, accuracy in best_known([*row.dense.points, *row.long.values()]).items():

@@ -17,7 +17,7 @@ from lengthwise.runs.pools.outcome import Outcome
 HEADER = ("row", "first", "second", "difference", "95 % interval", "better", "p, Holm")
 
 LEVEL = 0.05
-"""The significance level: intervals have 95 %, and a difference is significant if its corrected p is at most this."""
+"""The significance level: a difference is significant if its corrected p-value is at most this."""
 
 
 class Difference(NamedTuple):
@@ -105,7 +105,10 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str
 
 
 def difference_lines(compared: Sequence[Difference], *, errors: bool) -> list[tuple[str, ...]]:
-    """Return a line of `HEADER` for each difference, of errors or of accuracies in percentage points."""
+    """Return a table line with the columns of `HEADER` for each difference.
+
+    Differences of accuracies are in percentage points.
+    """
     return [_line(difference, errors) for difference in compared]
 
 

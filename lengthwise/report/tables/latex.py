@@ -13,8 +13,8 @@ def latex_table(
 ) -> str:
     r"""Return a `table` environment: rules of booktabs, a caption above, and below it shared columns and a note.
 
-    Columns of numbers are aligned on the right. The names of the table are escaped (`escaped`). A cell whose text is in
-    `citations` also cites the BibTeX key that the text has there.
+    Columns of numbers are aligned on the right. The names of the table are escaped (`escaped`). A cell whose text is a
+    key of `citations` also cites the BibTeX key to which `citations` maps the text.
 
     Example:
         >>> print(latex_table(Table(("model", "mean"), (("d_model=8", "50 %"),)), "Parity"))

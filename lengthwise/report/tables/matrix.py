@@ -19,7 +19,7 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
 LOW_LOSS = 0.01
-"""The loss below which a run fits the lengths of its training."""
+"""A run with a final training loss below this value counts as fitting its training lengths."""
 
 
 class Entry(NamedTuple):
@@ -28,8 +28,8 @@ class Entry(NamedTuple):
     `at_long`: the mean accuracy at each of the plan's long lengths, shortest first; NaN if the task has no strings of
     this length. `structured`: the mean over runs of the accuracy on the family of structured strings with the lowest
     accuracy. `chance`: the mean score of the best constant answer. `solved`: the number of runs without an error at the
-    lengths scored. `overflowed`: the share of strings on which states overflow. `at_printed`: the mean at the lengths
-    of each number that papers print, in the paper's form.
+    lengths scored. `overflowed`: the share of strings on which states overflow. `at_printed`: for each
+    number that a paper prints, our mean at the paper's lengths, on the paper's scale.
     """
 
     cell: Cell
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 
     @property
     def fits(self) -> int:
-        """The number of runs whose loss at the lengths of training is below `LOW_LOSS`."""
+        """The number of runs whose final training loss is below `LOW_LOSS`."""
         return sum(result.final_loss is not None and result.final_loss < LOW_LOSS for result in self.results)
 
     @property

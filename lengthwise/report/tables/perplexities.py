@@ -1,4 +1,4 @@
-"""Tables of perplexities: for the cells of an experiment, for single runs, for one curve, and of paired ratios."""
+"""Tables of perplexities (of an experiment's cells, of single runs, of one curve), and of their paired ratios."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -114,7 +114,7 @@ def ratio_text(first: Sequence[float], second: Sequence[float]) -> str:
 
 
 def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """Return paragraphs of an experiment's page: ratios of the columns that it compares, on the same last tokens."""
+    """Return paragraphs of an experiment's page: perplexity ratios of the compared columns, on the same last tokens."""
     lengths, lines = experiment.plan.chunk_lengths, []
     for row in dict.fromkeys(cell.row for cell in experiment.cells):
         cells = {cell.column: cell for cell in experiment.cells if cell.row == row}
@@ -194,7 +194,7 @@ def seeds_sentence(results: Sequence[RunResult]) -> list[str]:
     logs = [fmean(curve.points[-1].last) for curve in curves]
     low, high = mean_interval(logs)
     return [
-        f"over {len(curves)} seeds: perplexity of last tokens at {_length(curves[0].points[-1].length)}: mean "
+        f"perplexity of last tokens at {_length(curves[0].points[-1].length)}, over {len(curves)} seeds: mean "
         f"{math.exp(fmean(logs)):.2f}, 95 % interval {math.exp(low):.2f} to {math.exp(high):.2f}"
     ]
 

@@ -2,9 +2,10 @@
 
 
 def printed_range(published: str) -> tuple[float, float]:
-    """Return the lowest mean and the highest maximum that round to an entry: "max / mean", a mean, or an error.
+    """Return the lowest mean and the highest maximum that round to an entry.
 
-    The two results are shares. A number above 1 in an entry is a percentage.
+    An entry is "max / mean", a mean, or an error. The two results are shares. A number above 1 in an entry is a
+    percentage.
 
     Example:
         >>> [[round(limit, 4) for limit in printed_range(entry)] for entry in ("100.0 / 89.3", "0.27")]

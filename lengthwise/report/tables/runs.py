@@ -23,7 +23,10 @@ MAX_LENGTHS = 12
 
 
 class RunRow(NamedTuple):
-    """The numbers of a run on random strings: `dense` and `long` at balanced lengths, `unbalanced` at all others."""
+    """The numbers of a run on random strings: `dense` and `long` at balanced lengths, `unbalanced` at all others.
+
+    A length is balanced if every class can occur at this length.
+    """
 
     run_id: str
     task: str

@@ -1,4 +1,4 @@
-"""Changes during training, in words, which explain a jump of the loss."""
+"""Changes during training that explain a jump of the loss, in words."""
 
 from bisect import bisect_left
 from typing import NamedTuple

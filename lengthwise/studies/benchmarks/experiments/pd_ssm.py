@@ -55,8 +55,8 @@ def pd_ssm_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     return Experiment(
         title="Benchmark: the four tasks of the paper on PD-SSM",
         about=(
-            "Nets are trained on cycle navigation, even pairs, arithmetic and parity, on final answers of strings of "
-            "up to 40 symbols, and tested on up to 256 symbols."
+            "Nets are trained on four tasks (cycle navigation, even pairs, arithmetic and parity) with final answers "
+            "of strings of up to 40 symbols, and tested on strings of up to 256 symbols."
         ),
         notes=PROTOCOL,
         cells=[

@@ -54,10 +54,10 @@ def proved(scale: Scale = "small") -> Experiment:
             "The nets are trained with preset `bounded` on strings of at most 40 symbols, and their final weights are "
             "certified. A certificate of level *bounded* contains the length up to which the net is right on every "
             "string.\n"
-            "The nets have width 16, one head, and one or two layers. They have no position encoding, ALiBi or T5; on "
-            "Tomita 1, there are five more encodings.\n"
-            "No setting differs between tasks. Rows of languages that a net can learn have five seeds (one layer) or "
-            "three (two layers, and the five more encodings). All other rows have one seed."
+            "The nets have width 16, one head, and one or two layers. Their positions are encoded by ALiBi, by T5 or "
+            "not at all. On Tomita 1, nets with five further encodings are also trained.\n"
+            "No setting differs between tasks. If a net can learn a row's language, the row has five seeds (one "
+            "layer) or three (two layers, and the five further encodings). All other rows have one seed."
         ),
         notes=(
             "Training stops if the loss does not fall for 400 steps, so nets that cannot learn a task end early. "

@@ -91,7 +91,8 @@ def state_tracking(scale: Scale = "small") -> Experiment:
             "Symbols are elements of a group, and the answer is the product of all symbols so far. There are "
             f"{len(groups)} groups of 2 to 360 elements, and {len(UNSOLVABLE)} of these groups are not solvable.\n"
             "All models are trained on strings of up to 40 symbols with the answers to all prefixes. On the generators "
-            f"of {len(COMPARED)} groups, all six models are trained; elsewhere only the finite machine."
+            f"of {len(COMPARED)} groups, all six models are trained; in all other cases, only the finite machine is "
+            "trained."
         ),
         notes=(
             "The finite machine is a `block-linear-rnn` with as many states as the group has elements. It is trained "
@@ -104,7 +105,7 @@ def state_tracking(scale: Scale = "small") -> Experiment:
             "weights are measured, and nothing is selected.",
             "The generators of Z60 are 0 and 1, so a string of 40 symbols reaches no element above 40. Elements that "
             "do not occur in training are not learned.",
-            "Finite machines that are refuted on other groups had one attempt, with exactly as many states as the "
+            "The refuted finite machines on groups other than Z60 had one attempt, with exactly as many states as the "
             "group has elements. On A6 and GL(3, 2), `within-a-minute/tasks` has more states and further attempts, "
             "and all nets are proved.",
             f"In the parts *over every element*, groups have at most {MAX_ALPHABET} elements.",

@@ -53,8 +53,8 @@ def strings(scale: Scale = "small") -> Experiment:
             "No finite machine solves these tasks at every length, so nets have no certificates."
         ),
         notes=(
-            f"Budget: the steps, schedule and learning rates of `leaderboard`, {STEPS:,} steps of AdamW on "
-            f"{BATCH_SIZE} strings of up to 40 letters, and short strings are drawn more often at first. Each string "
+            f"Budget: {STEPS:,} steps of AdamW on {BATCH_SIZE} strings of up to 40 letters, with the schedule and the "
+            "learning rates of `leaderboard`. Short strings are drawn more often at first. Each string "
             "is followed by queries for all symbols of its answer, one by one, and all queries are supervised. A net "
             "reads 2.5 million symbols (reverse, sort) to 3.7 million (duplicate).",
             "For each string, one symbol of the answer is drawn uniformly and measured. So the score is the mean over "

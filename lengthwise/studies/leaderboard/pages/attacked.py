@@ -24,11 +24,21 @@ def attacked_page(study: Attacked, stem: str) -> StudyPage:
     header = ["task", "positions", "seed", "string", "symbols", "family", "logit margin", "CPU s", "in `certify`"]
     return StudyPage(
         [
-            markdown_table(["task", "nets", "wrong", "wrong in the attack", "symbols of its string", "CPU s"], by_task),
-            "## Families that found the shortest string",
+            markdown_table(
+                [
+                    "task",
+                    "nets",
+                    "nets that err",
+                    "nets that err in the attack",
+                    "symbols of the attack's string",
+                    "CPU s",
+                ],
+                by_task,
+            ),
+            "## The families of the attacks' shortest strings",
             markdown_table(["family", "nets"], by_family),
             "## Every net",
-            "*String*: a shortest string with a wrong answer that the attack found. *In `certify`*: the number of "
+            "*String*: the shortest string with a wrong answer that the attack found. *In `certify`*: the number of "
             "symbols of the string with a wrong answer that `certify` found. The command `certify` also tries random "
             "and structured strings that are longer than the strings of the attack.",
             markdown_table(header, [_line(net) for net in study.nets]),

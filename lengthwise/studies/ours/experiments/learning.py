@@ -159,7 +159,7 @@ def wrong_labels(scale: Scale = "small") -> Experiment:
     check_is_not_paper(scale)
     size = Size() if scale == "small" else SMOKE_SIZE
     return Experiment(
-        title="Machines behind examples, some of them labeled wrongly",
+        title="Machines learned from examples, some of which are mislabeled",
         about=(
             "The table shows how often `lengthwise learn` finds the machine that labeled the strings, with up to 10 % "
             "wrong labels.\n"

@@ -27,12 +27,17 @@ def learning_page(study: Recoveries, stem: str) -> StudyPage:
             [
                 (
                     "recovered",
-                    "languages whose machine was recovered: both machines give every nonempty string the same answer",
+                    "the number of languages for which the learned machine gives every nonempty string the same "
+                    "answer as the machine that labeled the strings",
                 ),
-                ("proved", "nets of these languages that are proved to answer like this machine at every length"),
+                (
+                    "proved",
+                    "the number of these languages whose net is proved to answer like the learned machine at every "
+                    "length",
+                ),
                 ("CPU s", "CPU seconds for a language on one core, including the certificate: median / maximum"),
                 ("models", "the median number of trained nets"),
-                ("RPNI", "languages whose machine RPNI (AALpy) recovered from all examples"),
+                ("RPNI", "the number of languages whose machine RPNI (AALpy) recovered from all examples"),
                 ("RPNI's states", "the number of states of the machine that RPNI found"),
             ]
         ),
@@ -78,8 +83,8 @@ def _protocol(size: Size) -> str:
         "Strings that are drawn more than once count as one example, with the most frequent label. For Tomita's "
         "languages, the task draws the strings: strings in the language, near misses and other strings. Random "
         "machines have two symbols and two answers. Transitions and answers are drawn uniformly until the machine is "
-        "minimal, and more than three in ten states give each answer. Strings of random machines are uniform, with "
-        "uniform lengths, and each label is wrong with the probability in the table.\n"
+        "minimal and more than three in ten of its states give each answer. For random machines, strings and their "
+        "lengths are drawn uniformly, and each label is wrong with the probability in the table.\n"
         "\n"
         f"The longest {_whole(SHARE_OF_LONGEST)} of the examples and {_whole(SHARE_AT_RANDOM)} of the other examples "
         f"are held out: training and the search never use them. The budget of the search is {size.budget:.0f} CPU "
