@@ -7,7 +7,7 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 
 @PRESETS.register("grazzi2024")
 class Grazzi2024(Preset):
-    """DeltaNet and Mamba with eigenvalues in [-1, 1]: 100,000 steps of AdamW on final answers of 3 to 40 symbols.
+    """DeltaNet and Mamba, eigenvalues in [-1, 1]: 100,000 steps of AdamW, final answers of strings of 3 to 40 symbols.
 
     The rate rises to 1e-3 over the first tenth of the steps and falls along half a cosine. For modular arithmetic the
     paper has three layers.
@@ -18,7 +18,8 @@ class Grazzi2024(Preset):
         code has shorter runs of smaller batches. Gradients are clipped for all tasks; the paper's text has both
         versions. The rate falls to 0, not to 1e-6. It begins to fall at the first step, so the largest rate is 0.98e-3.
         All numbers are float32. `mlp` has 512 units; the paper does not give this number. Initial weights are ours. The
-        source's have a deviation of 0.02, and of 0.02 / sqrt(2 layers) in maps back to the residual stream.
+        source draws them with a standard deviation of 0.02, and of 0.02 / sqrt(2 * layers) in maps back to the residual
+        stream.
     """
 
     train = MappingProxyType(
