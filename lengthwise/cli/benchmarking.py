@@ -245,10 +245,7 @@ class _Sweep(NamedTuple):
 
 
 def _run(own: "Experiment", page: Page, sweep: _Sweep, console: Output) -> "list[Outcome]":
-    """Run the cells of `own`, write the page of the benchmark, and return the outcomes.
-
-    If the user or the budget stops the runs, the function still writes the page.
-    """
+    """Run the cells of `own`, write the page, even if the runs are stopped, and return the outcomes."""
     from lengthwise.cli.progress import page_updates
     from lengthwise.runs.signals import Interrupted
 

@@ -84,9 +84,7 @@ def reproduce(
     pages: Annotated[Path, Parameter(converter=folder, help="Folder for the page of results.")] = Path("docs/results"),
     recorded: Annotated[
         bool,
-        Parameter(
-            negative=(), help="Count recorded runs as finished. Records are next to the page, or else in the package."
-        ),
+        Parameter(negative=(), help="Count runs with records (next to the page, else in the package) as finished."),
     ] = False,
     page_only: Annotated[bool, Parameter(negative=(), help="Do not train; write the page from finished runs.")] = False,
     rows: Annotated[str, Parameter(help="Run only these rows, as in parity,even-pairs; write no page.")] = "",

@@ -115,7 +115,7 @@ def _structured(lengths: Sequence[LongLength]) -> str:
 
 def _listed(phrases: Sequence[str]) -> str:
     """Return phrases as "a, b and c"."""
-    return " and ".join(filter(None, [", ".join(phrases[:-1]), phrases[-1]]))
+    return " and ".join(filter(None, [", ".join(phrases[:-1]), *phrases[-1:]]))
 
 
 def _chance(by_task: dict[str, list[LengthPoint]]) -> str:
