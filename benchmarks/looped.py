@@ -6,9 +6,9 @@
 
 Times are CPU milliseconds of training steps (forward, backward, AdamW) on one torch thread. The variants take turns in
 one run, after their layers were compared with the equations. Memory is the amount by which a training step raises the
-peak of a fresh process. It is measured with two allocators. The first gives every large block back when it is freed, so
-the peak is the memory in use at one time. The second is the system's, whose heap may keep holes between blocks that
-were in use at different times.
+peak of a fresh process. It is measured with two allocators. The first allocator gives every large block back when it is
+freed, so the peak is the memory in use at one time. The second is the allocator of the system, whose heap may keep gaps
+between blocks that were in use at different times.
 """
 
 import json
@@ -166,11 +166,15 @@ def _page(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], floa
     ]
     worst = max(by_variant["timestep"] / by_variant["code"] for by_variant in costs.values())
     aims = [
-        ["timestep step at most 1.10 times the plain loop's, R=10", f"{worst:.2f}", "yes" if worst <= 1.1 else "no"]
+        [
+            "a step of *timestep* takes at most 1.10 times as long as a step of *code*, R=10",
+            f"{worst:.2f}",
+            "yes" if worst <= 1.1 else "no",
+        ]
     ]
     for how in ALLOCATORS:
         few, many = (peaks[how, num_loops] for num_loops, _ in (KEPT, RECOMPUTED))
-        aim = f"R=100 recomputed at most 3 times R=5 kept, allocator {how}"
+        aim = f"R=100, recomputed, takes at most 3 times the memory of R=5, kept (allocator: {how})"
         aims.append([aim, f"{many / few:.2f}", "yes" if many <= 3 * few else "no"])
     memory = [[how, *(f"{peaks[how, num_loops]:,.0f}" for num_loops, _ in (KEPT, RECOMPUTED))] for how in ALLOCATORS]
     header = ["", *(f"{variant}, CPU ms" for variant in VARIANTS), "timestep / code", "timestep / control"]
@@ -179,15 +183,17 @@ def _page(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], floa
         "The table compares the CPU times of training steps of three nets: the looped transformer with timestep "
         "encoding, the same net without this encoding, and the plain loop.",
         markdown_table(header, rows),
-        f"Entries are CPU times of a training step on edit distances with R={NUM_LOOPS} and one torch thread. They are "
-        "medians of 15 steps; the variants took turns. *code* is the plain loop: its norm has a gain of its own, and "
-        "its activation is a GELU instead of a SiLU. *control* lacks *timestep*'s encoding of the loop's index, and "
-        "the parameters that turn it into gains and gates.",
+        f"Entries are CPU times of a training step on edit distances with R={NUM_LOOPS} and one torch thread. They "
+        "are medians of 15 steps, and the variants ran in alternation. In *timestep*, the layer's gains and gates are "
+        "functions of the loop's index. *control* lacks the encoding of this index, and the parameters that turn it "
+        "into gains and gates. *code* is the plain loop: its norm has a gain of its own, and its activation is a GELU "
+        "instead of a SiLU.",
         "```console\npython benchmarks/looped.py --save\n```",
         "The next table has the memory that one step adds to the peak memory of a process, for "
-        f"D={MEMORY_SIZE.d_model}, {MEMORY_SIZE.batch_size} pairs of {MEMORY_SIZE.length} letters, and segments of "
-        "ten loops. *Gives back*: freed memory returns to the system (MALLOC_MMAP_THRESHOLD_=65536), so the peak is "
-        "the memory in use. *Default*: glibc's heap, which keeps holes.",
+        f"D={MEMORY_SIZE.d_model} and {MEMORY_SIZE.batch_size} pairs of strings of {MEMORY_SIZE.length} letters. With "
+        "R=5, all activations are kept. With R=100, they are recomputed in segments of ten loops. *Gives back*: freed "
+        "memory returns to the system (MALLOC_MMAP_THRESHOLD_=65536), so the peak is the memory in use. *Default*: "
+        "glibc's heap, which keeps gaps of freed memory.",
         markdown_table(["allocator", "R=5, kept, MB", "R=100, recomputed, MB"], memory),
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], aims),
         provenance(where),

@@ -199,36 +199,47 @@ def _squared_errors(cubes: np.ndarray, outputs: np.ndarray, bins: int) -> np.nda
 
 
 def _page(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, float, float]]) -> str:
-    header = ["network", "1/δ", "loops", "of at most", "L² error", "different tokens alone", "bound", "error / bound"]
+    header = [
+        "network",
+        "1/δ",
+        "loops",
+        "loops in the theorem",
+        "L² error",
+        "different tokens alone",
+        "bound",
+        "error / bound",
+    ]
     sizes = {m.name: m.sizes for m in measured}
     parts = [
         "# Error against loops: Theorems 3.7 and 4.2",
         _headline(measured),
         "![L² error of looped approximations against loops, and the theorems' bounds](looped-approximation.svg)",
         markdown_table(header, [_line(m) for m in measured]),
-        f"- *One block*: Theorem 3.7, {_sizes(sizes['one block'])} in every row.\n"
-        f"- *With factors*: a factor for every loop and output, Theorem 4.2, {_sizes(sizes['with factors'])} besides "
-        "the factors.\n"
-        "- *Loops*: the number of loops, next to the number for which the theorem states its bound, 2 + 2 / δ⁴.\n"
-        "- *Different tokens alone*: the error from cubes whose tokens differ. If two tokens are in one interval, the "
-        "proof allows any answer. Such cubes have a share δ of the volume. They cause a term of order √δ in the bound "
-        "and in the error. This term is the largest in both.\n"
-        "- *Bound*: the term of order √δ is √δ times the largest difference between outputs and values, 1.5 √2. Gaps "
-        "of the quantizer are left out of the integral. They are a thousandth of an interval here, and can be "
-        "arbitrarily narrow.",
+        "- *1/δ*: the number of intervals into which the grid divides each token.\n"
+        f"- *One block*: the network of Theorem 3.7, with {_sizes(sizes['one block'])} in every row.\n"
+        "- *With factors*: the network of Theorem 4.2, which has a factor for every loop and output. Besides the "
+        f"factors, it has {_sizes(sizes['with factors'])}.\n"
+        "- *Loops in the theorem*: the number of loops for which the theorem states its bound, 2 + 2 / δ⁴.\n"
+        "- *Different tokens alone*: the error from cubes in which the two tokens are in different intervals. If the "
+        "two tokens are in one interval, the proof allows any answer. Such cubes have a fraction δ of the volume. "
+        "They cause a term of order √δ in the bound and in the error. This term is the largest in both.\n"
+        "- *Bound*: the theorem's bound. Its term of order √δ is √δ times the largest difference between outputs and "
+        "values of the function, 1.5 √2. Gaps of the quantizer are left out of the integral. They are a thousandth of "
+        "an interval here, and can be arbitrarily narrow.",
         "```console\npython benchmarks/looped_approximation.py --save\n```",
         "Xu and Sato (2024) bound the distance of a looped transformer of fixed size from a continuous "
         "permutation-equivariant function. The bound uses three moduli of continuity and the number of loops. This "
-        "page has the network of the proof. Its weights are [closed-form](../looped.md), and it runs exactly, in "
-        "integers, on all cubes of the grid. There are two tokens n and m of one number each, and f(x)_n = s(x_n) + "
-        "s(x_m) / 2 with the bump s(x) = (1 - cos 2πx) / 2. The bound uses the known moduli of this function: sin πt "
-        "for a token, half of it for its context, and 1.5 √2 sin(πt / √2) for the sequence. Nothing is trained.",
+        "page runs a network like the network in the proof. Its weights are [closed-form](../looped.md), and it runs "
+        "exactly, in integers, on all cubes of the grid. There are two tokens n and m of one number each, and f(x)_n "
+        "= s(x_n) + s(x_m) / 2 with the bump s(x) = (1 - cos 2πx) / 2. The bound uses the known moduli of this "
+        "function: sin πt for a token, half of it for its context, and 1.5 √2 sin(πt / √2) for the sequence. Nothing "
+        "is trained.",
         _conclusions(measured),
         "## Moduli by search",
         "`lengthwise.analysis.continuity` searches for pairs of inputs whose outputs differ most. Its results are "
         "lower bounds of the three moduli, for any function or model. For this function the moduli are known:",
         markdown_table(
-            ["modulus", "distance", "found", "fraction of the known one"],
+            ["modulus", "distance", "found", "fraction of the known modulus"],
             [[kind, f"{t:g}", f"{value:.5f}", f"{100 * share:.3f} %"] for kind, t, value, share in moduli],
         ),
         provenance(environment()),
@@ -241,9 +252,10 @@ def _headline(measured: Sequence[Measurement]) -> str:
     shares = [m.error / m.bound for m in measured]
     within = sum(share <= 1 for share in shares)
     return (
-        f"The error is within the theorems' bound in {within} of {len(measured)} rows: it is {min(shares):.2f} to "
-        f"{max(shares):.2f} times the bound, and falls with the number of loops.\n\n- The networks are smaller than "
-        "the proof's."
+        "Xu and Sato (2024) construct looped transformers that approximate a function. The error of such networks is "
+        f"within the theorems' bound in {within} of {len(measured)} rows. It is {min(shares):.2f} to {max(shares):.2f} "
+        "times the bound, and falls with the number of loops.\n\n"
+        "- The networks are smaller than the network in the proof."
     )
 
 
@@ -265,14 +277,14 @@ def _conclusions(measured: Sequence[Measurement]) -> str:
         f"small. From {plain[0].sizes.num_loops} to {plain[-1].sizes.num_loops:,} loops, the error on different tokens "
         f"falls by a factor of {shrunk[0]:.1f} with one block and {shrunk[1]:.1f} with factors. With the most loops, "
         f"this error is {plain[-1].error_different:.4f} and {timed[-1].error_different:.4f}. With factors, the change "
-        "of the output from one token ID to the next is exact. The one block can change its output only by multiples "
-        f"of the largest such change. Both networks are constant on cubes.{while_coarse}"
+        "of the output from one token ID to the next is exact. With one block, the output can change only by "
+        f"multiples of the largest such change. Both networks are constant on cubes.{while_coarse}"
     )
 
 
 def _sizes(sizes: Sizes) -> str:
     return (
-        f"state {sizes.state_dim}, {sizes.num_heads} head of size {sizes.head_dim}, width {sizes.width}, "
+        f"a state of size {sizes.state_dim}, {sizes.num_heads} head of size {sizes.head_dim}, width {sizes.width} and "
         f"{sizes.num_weights} weights"
     )
 

@@ -171,14 +171,16 @@ def page(measurements: list[Measurement], where: dict[str, str]) -> str:
         "A `MachineModel`, which answers by table look-up, reads at least "
         f"{minimum / 1e6:,.0f} million symbols a second for the final answer.",
         markdown_table(header, map(cells, measurements)),
-        "*Tree machine*: a machine that merges level by level like RegularGPT with C=2; its prototypes are the "
-        "elements of the task's monoid (A_5: 60). *Transducer*: a machine with the states of the task's machine (A_5: "
-        "60). *x definition*: how many times faster than the short definitions in NumPy. *x net*: how many times "
-        "faster than an untrained RegularGPT of default size. Both numbers are measured on a 64th of the symbols.",
+        "*Tree machine*: a machine that merges level by level like RegularGPT with C=2; its states are the elements "
+        "of the task's monoid (A_5: 60). *Transducer*: a machine with the states of the task's machine (A_5: 60). *x "
+        "definition*: the speed, divided by the speed of a short definition of the same machine in NumPy. *x net*: "
+        "the speed, divided by the speed of an untrained RegularGPT of default size. The definition and the net read "
+        "only a 64th of the symbols.",
         "```console\npython benchmarks/machine_model.py --save\n```",
         "Times are CPU time on one core with one torch thread, for the fastest of five calls in one process. Before "
-        f"the measurement, all answers were checked against the definitions'. Final answers read {MAXIMUM:,} symbols. "
-        "Answers to all prefixes read a 64th of them; most of their cost is writing 2, 5 and 60 logits a symbol.",
+        "the measurement, all answers were compared with the answers of the definitions. Final answers read "
+        f"{MAXIMUM:,} symbols. Answers to all prefixes read a 64th of these symbols, and most of their cost is writing "
+        "2, 5 or 60 logits for each symbol.",
         f"The aim is at least 10^8 symbols a second for the final answer ({'met' if minimum >= AIM else 'not met'}).",
         provenance(where),
     ]

@@ -196,7 +196,10 @@ def _headline(ratios: Mapping[str, Sequence[float]]) -> list[str]:
     every = [ratio for of_title in ratios.values() for ratio in of_title]
     if not every:
         return []
-    return [f"Public implementations take {min(every):.2f} to {max(every):.2f} times as long as ours on this core.\n"]
+    return [
+        f"On this core, public implementations of recurrences take {min(every):.2f} to {max(every):.2f} times as long "
+        "as ours.\n"
+    ]
 
 
 def _next_to_public(
@@ -207,8 +210,8 @@ def _next_to_public(
     compared = {row[0] for row in rows}
     compared |= {title for public in PUBLIC if public.ours in compared for title in public.others}
     alone = [m for m in measurements if m.title not in ratios and m.title not in compared]
-    above = [f"{m.title} ({m.times_gru:.1f} at {m.length})" for m in alone if m.times_gru > MAX_RATIO]
-    public = markdown_table(["ours", "package", *(f"T = {n}, times ours" for n in lengths)], rows)
+    above = [f"{m.title} ({m.times_gru:.1f} times at T = {m.length})" for m in alone if m.times_gru > MAX_RATIO]
+    public = markdown_table(["ours", "package", *(f"T = {n}, their time / our time" for n in lengths)], rows)
     missing = [f"{public.package} ({public.ours})" for public in PUBLIC if not public.is_installed]
     return "\n\n".join(
         [

@@ -129,22 +129,23 @@ def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
         if last.ratio < work.aim:
             floor = "" if last.floor is None else f"{last.floor:,.1f}"
             reason = f". {work.reason.format(floor=floor)}" if work.reason else ""
-            missed.append(f"- {work.title}, next to {last.peer}: {last.ratio:.2f}; the aim is {work.aim:g}{reason}")
+            compared = f"theirs / ours is {last.ratio:.2f}; the aim is {work.aim:g}"
+            missed.append(f"- {work.title}, next to {last.peer}: {compared}{reason}")
     absent = sorted({work.distribution for work in WORKS if not is_installed(work)})
     parts = [
         "# Speed next to other packages",
         "The table compares the CPU times of this package and of other packages for the same tasks, at the largest "
         "measured size, on one core.",
         markdown_table(["work", "peer", "size", "theirs, ms", "ours, ms", "theirs / ours", "growth"], rows),
-        "*Ours* is this package, and *theirs* the other package (column *peer*). Both packages took turns, in one "
-        "process with one thread. Their results were compared first. *Theirs / ours*: the median ratio over turns, "
-        "with the smallest and the largest ratio in brackets. Above 1, this package is faster. *Growth*: the exponent "
-        "with which the time grows with the size, for the other package / for this package.",
+        "*Ours* is this package, and *theirs* the other package (column *peer*). The two packages ran in alternation, "
+        "in one process with one thread. Their results were compared first. *Theirs / ours*: the median ratio over "
+        "turns, with the smallest and the largest ratio in brackets. Above 1, this package is faster. *Growth*: the "
+        "exponent with which the time grows with the size, for the other package / for this package.",
         *([f"Not installed, so not measured: {', '.join(absent)}."] if absent else []),
         "```console\nmake peers\n```",
         "## Below the aim\n\n" + ("\n".join(missed) or "No row."),
-        "For torch's own fused kernels, the aim is 0.95. Transformers with biases are compared with a net without "
-        "biases, and their aim is 0.8.",
+        "If the peer is one of torch's own fused kernels, the aim is 0.95. Transformers with biases are compared with "
+        "a net without biases, and their aim is 0.8.",
         provenance(where),
     ]
     return "\n\n".join(parts) + "\n"

@@ -26,7 +26,7 @@ SECTION_4_5 = {
     },
     (64, 1): {("test", "sequential"): " (2)", ("test", "the paper's scan"): " (0.8)"},
 }
-"""The paper's milliseconds: blocks and their width, what was timed, and the form."""
+"""The paper's milliseconds, by the number and width of blocks, then by what was timed and by form."""
 
 
 def save(measurements: Sequence[Any], memory: Mapping[str, float]) -> list[Path]:
@@ -53,33 +53,37 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         _headline(measurements),
         "## A layer that reads token ids",
         _by_length(measurements, "layer", PUBLISHED),
-        "The layer is the layer of Fan et al. (2024), with states h_t = A_t h_(t-1) + v_t and 5 symbols: two linear "
-        "maps compute A_t, and two compute v_t. *Tables*: A_t and v_t are computed once for each symbol of the "
-        "alphabet. All other forms compute them for every position, as the published code does. The published code's "
-        "times on another core are in brackets; its loop indexes a tensor by time, so the cost of its gradient is "
-        "quadratic in the length.",
+        "The measured layer is the layer of Fan et al. (2024), with states h_t = A_t h_(t-1) + v_t and 5 symbols. Two "
+        "linear maps compute A_t, and two other linear maps compute v_t. *Tables*: A_t and v_t are computed once for "
+        "each symbol of the alphabet. All other forms compute them for every position, as the published code does. "
+        "The published code's times on another core are in brackets. The published loop indexes a tensor by time, so "
+        "the cost of its gradient is quadratic in the length.",
         "Times are medians of the CPU time of the forward and backward pass together. All times are from one run, on "
-        "one core and one thread. Before the measurement, states and gradients of all forms were checked to be equal. "
-        "There are 8 blocks of 8 x 8 and a batch of 128, unless noted. *The paper's scan* is our implementation of "
-        "appendix A.2 of Fan et al. (2024), with autograd's gradient, as in its code; *loop, autograd* is our "
-        "definition.",
+        "one core and one thread. Before the measurement, a check showed that all forms have equal states and "
+        "gradients. There are 8 blocks of 8 x 8 and a batch of 128, unless noted. *The paper's scan* is our "
+        "implementation of appendix A.2 of Fan et al. (2024), with autograd's gradient, as in its code; *loop, "
+        "autograd* is our definition.",
         "```console\npython benchmarks/recurrence.py --save\n```",
         "## The recurrence alone\n\nA_t and v_t are given for every position. Gradients are taken with respect to "
         "both and to the first state.",
         _by_length(measurements, "matrices", {}),
-        "## Section 4.5 of the paper\n\nEntries are milliseconds for a batch of 128: a training step of the layer at "
-        "T=40, and its states at T=500. In brackets are the paper's times on a Quadro RTX 8000. They are for an "
+        "## Section 4.5 of the paper\n\n"
+        "Entries are milliseconds for a batch of 128. *Training* is a training step of the layer at T=40, and *test* "
+        "computes its states at T=500. In brackets are the paper's times on a Quadro RTX 8000. They are for an "
         "*instance*, which the paper does not define (and for blocks of 1 x 1, it does not give the length either).",
         _section_4_5(measurements),
-        "The order of the two forms is the reverse of the paper's. On the paper's GPU, the scan trains faster than "
-        "the sequential form, and reads blocks of 1 x 1 faster. On this core and with this batch size, each form of "
-        "the scan takes longer than the sequential form. Exceptions are a batch of one string, and blocks of 1 x 1 in "
-        "small batches (see *The rule*). The reason is that the batch already fills the core's vector units. The "
-        "paper's claim is about another device, so these numbers do not decide it.",
-        "## Cost against the block dimension\n\nThe entries are for the recurrence alone, "
+        "The order of the sequential form and the paper's scan is the reverse of the order in the paper. On the "
+        "paper's GPU, the scan trains faster than the sequential form, and reads blocks of 1 x 1 faster. On this core "
+        "and with this batch size, each form of the scan takes longer than the sequential form. Exceptions are a "
+        "batch of one string, and blocks of 1 x 1 in small batches (see *The rule*). The reason is that the batch "
+        "already fills the core's vector units. The paper's claim is about another device, so these numbers do not "
+        "decide it.",
+        "## Cost against the block dimension\n\n"
+        "The entries are for the recurrence alone, with "
         + _dimension_text(measurements)
-        + " Section 3.4 of the paper counts b^3 h log T for h blocks of b x b, so b^2 log T at a fixed width: an "
-        "exponent of 2. With small blocks, a core spends its time on memory and calls instead of products. The "
+        + " Section 3.4 of the paper counts b^3 h log T for these blocks. At a fixed width, this is proportional to "
+        "b^2 log T, so its exponent is 2. With small blocks, a core spends its time on memory and calls instead of "
+        "products. The "
         "sequential form multiplies matrices with vectors only, so its exponent is 1.",
         _dimension(measurements),
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(measurements, memory)),
@@ -88,14 +92,17 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         "## Memory\n\nA step of the layer at T=500 adds this memory to the process: "
         + "; ".join(f"{form} {megabytes:,.0f} MB" for form, megabytes in memory.items())
         + ".",
-        f"## Long strings\n\n![Cost against length](recurrence-speed.svg)\n\nBatch 8. {_slopes(measurements)}",
+        "## Long strings\n\n"
+        "![Cost against length](recurrence-speed.svg)\n\n"
+        f"A batch has 8 strings. {_slopes(measurements)}",
         "## The rule\n\n"
         "The function `recurrence` uses the form in column *chosen* (`fastest_form`): chunks for strings of at least "
         "64 symbols if a step is small, otherwise the sequential form. *X fastest*: the time of the chosen form, "
         "divided by the time of the fastest form.",
         _rule(measurements),
-        "With a few symbols, a table multiplies all states by the matrices of all symbols at once, and selects the "
-        "results. With many symbols, it gathers the matrices of a step.",
+        "If the alphabet has few symbols, the form *tables* multiplies all states by the matrices of all symbols at "
+        "once, and selects the results. If it has many symbols, the form gathers the matrices of the symbols at each "
+        "step.",
         _symbols(measurements),
         provenance(where),
     ]
@@ -190,8 +197,9 @@ def _repeated(measurements: Sequence[Any]) -> str:
         for of_kind in (alone, steps)
     ]
     return (
-        "Some calls are measured twice on this page. The recurrence alone, sequential (above, and below *The rule*): "
-        f"{pairs[0]}. A training step of the layer (above, and in Section 4.5): {pairs[1]}. So differences of less "
+        "Some calls are measured twice on this page. The sequential form of the recurrence alone (above, and below "
+        f"*The rule*) takes {pairs[0]}. A training step of the layer (above, and in Section 4.5) takes {pairs[1]}. So "
+        "differences of less "
         f"than a factor of {factor:.2f} between tables are noise of this core. The table of aims cites the slower time."
     )
 
@@ -223,8 +231,9 @@ def _dimension_text(measurements: Sequence[Any]) -> str:
     first = next(m for m in measurements if m.what == "dimension")
     width = first.blocks * first.width
     return (
-        f"batch {first.batch}, T={first.length}, width {width} = h b throughout. *Exponent*: the exponent of b, fitted "
-        "to the upper half of the dimensions, and to the last two."
+        f"batch {first.batch}, T={first.length} and width {width}, which consists of h blocks of dimension b. "
+        "*Exponent*: the exponent of b, fitted to the upper half of the dimensions. *Last doubling*: the exponent, "
+        "fitted to the last two dimensions."
     )
 
 
@@ -236,7 +245,11 @@ def _slopes(measurements: Sequence[Any]) -> str:
         points = [(math.log(m.length), math.log(m.milliseconds)) for m in rows if m.form == form]
         slope = statistics.linear_regression(*zip(*points[-max(2, len(points) // 2) :], strict=True)).slope
         slopes.append(f"{form} {slope:.2f}")
-    return "Exponent of the length, fitted to the longer half of the lengths: " + ", ".join(slopes) + "."
+    return (
+        "The cost grows with a power of the length. Its exponent, fitted to the longer half of the lengths, is: "
+        + ", ".join(slopes)
+        + "."
+    )
 
 
 def _rule(measurements: Sequence[Any]) -> str:

@@ -200,17 +200,18 @@ def _page(costs: dict[Size, dict[str, tuple[float, float]]], where: dict[str, st
     first, *_ = costs
     slowest = max(POSITIONS, key=lambda name: costs[first][name][1])
     worst = costs[first][slowest][1]
-    aim = f"a step of at most {AIM} times that of torch's encoder, T={first.length} (slowest: {slowest})"
+    aim = f"a step takes at most {AIM} times as long as with torch's encoder, T={first.length} (slowest: {slowest})"
     parts = [
         "# Speed of transformers, by position encoding",
         "The table compares the CPU times of training steps of transformers with different position encodings, and of "
         "torch's own encoder.",
         markdown_table(header, rows),
         f"Entries are CPU times of a training step with {first.num_layers} layers, D={first.d_model}, "
-        f"{first.num_heads} heads and one torch thread. They are medians of 15 steps; the nets took turns. *Ratio*: "
-        "the median over turns of the ratio to torch's encoder. The first row is torch's encoder without positions, "
-        "with the same embeddings and read-out as our nets. Before the measurement, our net without positions was "
-        "checked to have the same values and gradients as this net.",
+        f"{first.num_heads} heads and one torch thread. They are medians of 15 steps, and the nets ran in "
+        "alternation. *Ratio*: the median, over turns, of the net's time divided by the time of torch's encoder. The "
+        "first row is torch's encoder without positions, with the same embeddings and read-out as our nets. Before "
+        "the measurement, a check showed that our net without positions has the same outputs and gradients as torch's "
+        "encoder.",
         "```console\npython benchmarks/transformer.py --save\n```",
         "On long strings, biases with learned parameters cost more, because torch computes their gradients from all "
         "T² scores of every string. ALiBi has no learned parameters.",
