@@ -1,8 +1,8 @@
 """The cost of RegularGPT's attention and layers, compared with a causal Transformer: counts of operations.
 
-With chunk size T there is a single level, at which each position attends to itself and all earlier positions. This is
-a layer of a causal Transformer. The break-even ratio K / L is the thickness per Transformer layer at which both models
-cost the same.
+With chunk size T there is a single level, at which each position attends to itself and all earlier positions. This is a
+layer of a causal Transformer. The break-even ratio K / L is the thickness K of RegularGPT, divided by the number L of
+Transformer layers, at which both models cost the same.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Chunk sizes that differ by level, or that are chosen by pilot runs: a limitation that Chi et al. (2023) name."""
+"""Chunk sizes that differ by level, or that pilot runs choose; Chi et al. (2023) choose the size by hand."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ SIZES = (2, 3, 4)
 """The chunk sizes that pilots choose from."""
 
 PILOT_STEPS = 1_000
-"""The training steps of a pilot, with a complete schedule; a full net takes 6,000 steps."""
+"""The training steps of a pilot, with a complete learning-rate schedule; a full net takes 6,000 steps."""
 
 DEPTHS_AT = (40, 500, 10_000)
 
@@ -85,14 +85,14 @@ def chunks(scale: Scale = "small") -> Experiment:
             "chunk size by hand, and name this as a limitation."
         ),
         notes=(
-            "All nets have preset `fast`, width 64 and two seeds. Full nets are trained for 6,000 steps, and their "
-            "final weights are measured at lengths 41-500. *C=4, then 2*: the lowest level merges four symbols, and "
-            "each higher level merges two states.",
-            f"A pilot is a training run of {PILOT_STEPS:,} steps with a complete schedule; a full net is trained for "
-            "six times as many steps. Pilots have equal steps but not equal CPU time, because longer chunks make "
-            "steps cheaper. The chunk size of the pilot with the lowest final loss is chosen. This loss is measured "
-            "without noise or pads, on a new batch of each training length (`final_loss` in the records). No string "
-            "longer than 40 symbols is used.",
+            "All nets are trained with preset `fast`, at width 64, and each entry has two seeds. Full nets are "
+            "trained for 6,000 steps, and their final weights are measured at lengths 41-500. *C=4, then 2*: the "
+            "lowest level merges four symbols, and each higher level merges two states.",
+            f"A pilot is a training run of {PILOT_STEPS:,} steps with a complete learning-rate schedule; a full net "
+            "is trained for six times as many steps. Pilots have equal steps but not equal CPU time, because longer "
+            "chunks make steps cheaper. The chunk size of the pilot with the lowest final loss is chosen. This loss "
+            "is measured without noise or pads, on a new batch of each training length (`final_loss` in the records). "
+            "No string longer than 40 symbols is used.",
             "Pilots must be long enough to learn something. After 300 steps (seed 0), the losses of the three sizes "
             "differed by at most 0.01 on each of the four tasks, so a choice would have been random.",
             "All levels share one layer, even if their chunk sizes differ. A merge of two states then uses only the "

@@ -116,10 +116,11 @@ def table_3(scale: Scale = "small") -> Experiment:
             "changes with the length can.",
             "*paper*: the paper's perplexities at 512, 1,024, 2,048, 4,096 and 8,192 tokens, which are 1 to 16 times "
             "its training length. If the paper's C and K differ from ours, they are printed before the numbers. "
-            "Relative to the training length, our chunks and the paper's cover similar lengths. With the paper's C=32 "
-            "and our C=16, two levels cover twice the training length. With the paper's C=64 and our C=32, they cover "
-            "8 times the training length. With the paper's C=256 and our C=64, a training string has two chunks. The "
-            "paper's 128/12 needs no third level at any of these lengths, and our 32/6 needs one at 2,048.",
+            "Relative to the training length, the levels of our trees cover about the same lengths as in the paper. "
+            "With the paper's C=32 and our C=16, two levels cover twice the training length. With the paper's C=64 "
+            "and our C=32, they cover 8 times the training length. With the paper's C=256 and our C=64, a training "
+            "string has two chunks. The paper's 128/12 needs no third level at any of these lengths, and our 32/6 "
+            "needs one at 2,048.",
             "The first length with a third level is 512 for C=16 and 2,048 for C=32; C=64 has no such length. *At "
             "most 2 levels* leaves the third level out.",
             "*Depth of the input*: answers at all positions are read after both levels, as in the paper. In the other "

@@ -54,7 +54,8 @@ _ABOUT_PRODUCTS = (
     "*products*: model `block-linear-rnn` with preset `machine`, trained on the answers to all prefixes. Each symbol "
     "has a learned matrix of S x S numbers, with S from 16 to 128, and its columns become one-hot vectors. A node of "
     "the tree is the product of the matrices of its symbols. So the merge is given, and only the matrices are learned. "
-    "In training, the product is computed from left to right. In a tree with log T levels, it has the same bits."
+    "In training, the product is computed from left to right. If it is computed in a tree with log T levels, the "
+    "result is the same bit for bit."
 )
 
 
@@ -68,8 +69,8 @@ def ours(scale: Scale = "small") -> Experiment:
         about=(
             "Nets are trained at lengths up to 40, and their final weights are measured at lengths 41-500. No seed, "
             "step or setting is selected.\n"
-            "*C=2*: RegularGPT, which merges two states at a time in a tree, by a learned merge. *products*: the merge "
-            "is a product of matrices, so the net is a linear RNN that can be computed as a tree."
+            "Column *C=2* is RegularGPT, which merges two states at a time in a tree, by a learned merge. In column "
+            "*products*, the merge is a product of matrices, so the net is a linear RNN that can be computed as a tree."
         ),
         notes=(
             "*C=2* is trained with preset `fast`, on final answers only. If the training loss does not become low, "
@@ -136,7 +137,7 @@ def groups(scale: Scale = "small") -> Experiment:
             "Nets are trained with preset `fast`, with width D=64 or D=128, and with one seed."
         ),
         notes=(
-            "The answer is the group element. A task that asks only where one point goes would be easier.",
+            "The answer is the group element. A task that asks only where the element moves one point would be easier.",
             "`lengthwise compile` writes weights that solve A_5 at every length. Here the weights are learned.",
         ),
         cells=[
@@ -172,7 +173,8 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
             "On cycle navigation, {cells[Cycle Navigation][C=2 | C=3][solved]} nets with C=2 or 3 make no error, and "
             "{cells[Cycle Navigation][C=4][solved]} with C=4. The lowest accuracy with C=4 at any length up to 500 is "
             "{cells[Cycle Navigation][C=4][lowest]}.\n"
-            "The paper's entries with C=3 are {cells[Parity][C=3][paper]} and {cells[Cycle Navigation][C=3][paper]}."
+            "The paper's entries with C=3 are {cells[Parity][C=3][paper]} on parity and "
+            "{cells[Cycle Navigation][C=3][paper]} on cycle navigation."
         ),
         about=(
             "Nets are trained with preset `fast`, at lengths at which every answer is possible. Column *paper* has the "
@@ -220,8 +222,8 @@ def modular_arithmetic(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             "Nets have preset `fast`, width 128, 16,000 steps of 256 strings, and a learning rate of 0.005 for "
-            "matrices. Training uses lengths at which every answer is possible, and lengths grow with success. "
-            "Batches have pads inside strings in 70 % of the cases, and pads in front in 10 %. The noise on states is "
+            "matrices. Training uses lengths at which every answer is possible, and lengths grow with success. 70 % "
+            "of the batches have pads inside strings, and 10 % have pads in front of strings. The noise on states is "
             "0.05, and later 0.2.",
             "With answers to all prefixes, a batch has 64 strings, which cost about as much as 256 strings with final "
             "answers, and 10 % of the batches have pads inside strings.",
@@ -265,7 +267,7 @@ def ablation(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/contraction")
 def contraction(scale: Scale = "small") -> Experiment:
-    """Measure what the contraction of states costs, which proofs need: train with and without its two parts."""
+    """Measure the cost of the contraction of states, which proofs need: train with and without its two parts."""
     specs = ScaledSpecs(scale, seeds=(0, 1))
     not_compared: Settings = {"train": {"late_consistency": 0.0}}
     columns: dict[str, Settings] = {
@@ -287,9 +289,9 @@ def contraction(scale: Scale = "small") -> Experiment:
             "from 0.1 to 0.3, and a loss compares the states of a string with and without pads."
         ),
         notes=(
-            "Neither part uses any answer. Column *nor noisier late* leaves out both parts. All nets are trained for "
-            "the same number of steps. Compare the step after which a net was solved, the cost of a step, and the "
-            "certificates.",
+            "Neither part uses answers of the task. Column *nor noisier late* leaves out both parts. All nets are "
+            "trained for the same number of steps. Compare the step after which a net was solved, the cost of a step, "
+            "and the certificates.",
             "The recorded nets of column *preset fast* were trained by later code than the other nets, and their "
             "steps take a different time. So CPU seconds of this column cannot be compared with the other columns.",
         ),

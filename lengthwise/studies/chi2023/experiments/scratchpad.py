@@ -142,8 +142,8 @@ def scratchpad(scale: Scale = "small") -> Experiment:
             "symbols, and the answers to all prefixes are supervised. There are three seeds, and nothing is selected. "
             "With a scratchpad, a net gives its answers one after another.",
             "*Sinusoids* is a transformer with sinusoidal positions. Beyond the training length, it reads positions "
-            "that it has never seen. *None* has no positions. *ALiBi* and *window* are recency biases: ALiBi's "
-            f"slopes, and attention to the last {WINDOW} positions only.",
+            "that it has never seen. *None* has no position encoding. *ALiBi* and *window* are recency biases: "
+            f"ALiBi's slopes, and attention to the last {WINDOW} positions only.",
             "A string of *scratchpad* is s_1 =q_1 s_2 =q_2 ... s_T, where q_t is the answer after symbol s_t. It has "
             "2T - 1 symbols, and the first table counts all of them: its lengths 81-199 are 41-100 symbols of the "
             "task.",

@@ -95,8 +95,8 @@ _HEADLINE_1 = (
     "RegularGPT, trained on regular languages, reaches the paper's mean accuracy, to the printed digits, on "
     "{reached[*][C=2]} languages with chunk size C=2 and on {reached[*][C=3]} with C=3.\n"
     "These nets have a quarter of the paper's width, and a twentieth of its training steps.\n"
-    "The list of [claims](../claims.md#chi2023) shows which of the paper's entries these results decide, also for "
-    "other models."
+    "The list of [claims](../claims.md#chi2023) shows which of the paper's entries these results reproduce or "
+    "contradict, for RegularGPT and for the other models."
 )
 _HEADLINE_2 = (
     "Nets are trained on parity. RegularGPT and the RNN reach the paper's mean accuracies, to the printed digits, in "
@@ -130,24 +130,24 @@ def table_1(scale: Scale = "small") -> Experiment:
         notes=(
             "At scale `small`, the three runs of a cell have seed 0 and the paper's three learning rates. So *3 of 3* "
             "means one seed at three rates, and the page does not show how much other seeds would differ.",
-            "The nets are trained with preset `chi2023` on strings drawn like the published code's. Scale `small` has "
-            "smaller nets and fewer steps: width 64 (paper: 256) and 5,000 steps, for a Transformer 2,000 (paper: "
-            "100,000; the code: up to 1,000,000).",
+            "The nets are trained with preset `chi2023`, and strings are drawn as in the published code. Scale "
+            "`small` has smaller nets and fewer steps. The width is 64 (paper: 256). Transformers are trained for "
+            "2,000 steps and other nets for 5,000 (paper: 100,000; the code: up to 1,000,000).",
             "The paper mentions three seeds for each result, and three learning rates. It does not state which of "
             "these runs its maximum and mean include. Its section 5.2 suggests that both include all learning rates.",
-            "Parameters: the paper's 4.3 million belong to the Transformer. RegularGPT shares one layer among its "
-            "levels, and has 0.79 million parameters at D=256 with C=2.",
+            "The paper states 4.3 million parameters, which is the number of the Transformer. RegularGPT shares one "
+            "layer among its levels, and has 0.79 million parameters at D=256 with C=2.",
             "On these strings, a score above chance does not show that a net has learned the language. A classifier "
             "on shallow features is right on 99.5 to 100 % of the strings of D_n and, up to rounding, on all strings "
             "of Tomita 3. Such features are the number of runs, the frequencies of pairs of symbols, or equal counts "
-            "of brackets together with the right ends ([shallow features](shallow-features.md)). Some scores are "
-            "lower than these features' scores: the paper's D_3, D_4 and Tomita 3 with C=2 (99.7, 98.7, 99.7), our "
-            "D_2, D_4 and D_12 with C=2, and the means of C=3 on D_n, here and in the paper. The paper does not "
-            "measure lengths 101-500. At these lengths, our three nets with C=2 on D_2 score 76.88 to 84.66 %, and a "
-            "constant answer scores 75 %.",
-            "Training: the published code's layer, Adam at a constant learning rate, no augmentation. On D_n and "
-            "Tomita, nets are trained up to length 50 and scored at 51-100. On other tasks, they are trained up to 40 "
-            "and scored at 41-500 (the code begins at 42).",
+            "of brackets together with the first and last symbol ([shallow features](shallow-features.md)). Some "
+            "scores are lower than these features' scores: the paper's D_3, D_4 and Tomita 3 with C=2 (99.7, 98.7, "
+            "99.7), our D_2, D_4 and D_12 with C=2, and the means of C=3 on D_n, here and in the paper. The paper "
+            "does not measure lengths 101-500. At these lengths, our three nets with C=2 on D_2 score 76.88 to 84.66 "
+            "%, and a constant answer scores 75 %.",
+            "RegularGPT has the published code's layer. Training uses Adam at a constant learning rate, without "
+            "augmentation. On D_n and Tomita, nets are trained up to length 50 and scored at 51-100. On other tasks, "
+            "they are trained up to 40 and scored at 41-500 (the code begins at 42).",
             "Baselines: the RNN is Elman's network with ReLU, as in the code that the paper builds on. The "
             "Transformer has 5 layers with separate weights, and the relative positions of Transformer-XL. It is "
             "causal, as in the paper, and its answer is read at the last symbol; in the code, every position attends "
@@ -155,7 +155,7 @@ def table_1(scale: Scale = "small") -> Experiment:
             "Lengths at which only one answer can occur also count, as in the paper. A rule that uses only whether the "
             "length is odd scores 75 % on D_n and Tomita 5.",
             "Expressions of modular arithmetic begin with a +, as in the code.",
-            "Scale `small`: sixteen Transformers, on D_4, D_12 and Tomita 3 to 6, were trained with PyTorch 2.11 and "
+            "At scale `small`, sixteen Transformers on D_4, D_12 and Tomita 3 to 6 were trained with PyTorch 2.11 and "
             "measured with 2.13.",
         ),
         cells=[cell for language in LANGUAGES if any(language.published) for cell in _cells(scale, language)],
@@ -202,7 +202,7 @@ def _cells_of_table_2(scale: Scale, probability: float, trained_at: float) -> li
 
 @EXPERIMENTS.register("regular-gpt/table-2")
 def table_2(scale: Scale = "small") -> Experiment:
-    """Table 2: parity on strings with more or fewer ones, at training lengths and beyond, in two readings."""
+    """Table 2: parity on strings with more or fewer ones, at training lengths and beyond, for two kinds of training."""
     cells = [
         cell
         for probability in PROBABILITIES
@@ -213,8 +213,9 @@ def table_2(scale: Scale = "small") -> Experiment:
         title="Chi et al. (2023), Table 2: parity at other probabilities of a one",
         headline=_HEADLINE_2,
         about=(
-            "The paper does not state at which probability its nets were trained, so its table has two readings: the "
-            "measured probability, and always 0.5 (*trained at 0.5*).\n"
+            "The paper does not state at which probability its nets were trained, so its table can be read in two "
+            "ways. Either each net was trained at the probability at which it was measured, or always at 0.5 (*trained "
+            "at 0.5*).\n"
             "*Same length*: lengths 1-40, as in training. *Extrapolation*: lengths 41-500. The paper's entries are "
             "means over three seeds, and are shown for both readings."
         ),
