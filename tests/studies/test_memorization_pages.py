@@ -37,7 +37,7 @@ def test_standard_nets_are_counted_next_to_linear_ones() -> None:
         "Each RNN is trained to repeat one word, and d_min is the smallest dimension of a linear RNN that does this "
         "without reading its own answers. Without feedback, 1 of 8 linear nets are right below d_min and 5 of 8 at "
         "d_min; 2 of these 5 are right for 4,800 symbols.\n"
-        "With tanh, the numbers are 0 below d_min, 6 at d_min, and 4 that are right for 4,800 symbols.\n"
+        "With tanh, 0 of 8 nets are right below d_min and 6 of 8 at d_min; 4 of these 6 are right for 4,800 symbols.\n"
         "If nets read their own answers, 3 linear nets and 7 nets with tanh are right below d_min."
     )
 

@@ -75,7 +75,7 @@ def inside(scale: Scale = "small") -> Experiment:
             "each level.",
             "Preset `fast` adds noise to states, and compares the states of a string with and without pads "
             "(consistency). Both encourage clusters, so our own nets are not evidence that clusters emerge by "
-            "themselves. Nets with the paper's layers are trained without both.",
+            "themselves. Nets with the paper's layers are trained without noise and without this comparison.",
             "Nets with the paper's layers: preset `chi2023`, width 64, 5,000 steps at learning rate 3e-4, seed 0 "
             "(runs of `regular-gpt/variants`).",
         ),

@@ -95,8 +95,8 @@ def codebook(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT with a codebook of states, our protocol",
         headline=(
-            "Nets of RegularGPT with a codebook of states make no error at the lengths scored in {cells[*][*][solved]} "
-            "runs; {cells[*][*][level proved]} are `proved` and {cells[*][*][level extracted]} are `extracted`.\n"
+            "In {cells[*][*][solved]} runs, RegularGPT with a codebook of states makes no error at the lengths scored; "
+            "{cells[*][*][level proved]} nets are `proved` and {cells[*][*][level extracted]} are `extracted`.\n"
             "A run trained {cells[*][*][attempts]} nets, one after another, until a certificate was good enough."
         ),
         about=(

@@ -48,8 +48,8 @@ def variants(scale: Scale = "small") -> Experiment:
             "The published code has another form of two layers for each level, which was not run."
         ),
         about=(
-            "The layers are the layer of the published code, GPT-2's layer, which the paper describes, and our layer. "
-            "K is the number of layers for each level of the tree."
+            "The three kinds are the layer of the published code, GPT-2's layer (which the paper describes), and our "
+            "layer. K is the number of layers for each level of the tree."
         ),
         notes=(
             "Nets are trained with preset `chi2023` and chunk size C=2, as in `regular-gpt/table-1`. The published "

@@ -116,13 +116,13 @@ _HEADLINE = (
     "accuracies at 500 symbols on Sum(5), EvenPair(5) and ModArith(5) are {cells[Sum(5)][Ours][best test]}, "
     "{cells[EvenPair(5)][Ours][best test]} and {cells[ModArith(5)][Ours][best test]} (the paper: "
     "{cells[Sum(5)][Ours][paper]}, {cells[EvenPair(5)][Ours][paper]} and {cells[ModArith(5)][Ours][paper]}).\n"
-    "With eq. (5)-(6), the paper's text taken literally, the best test accuracies are {cells[Sum(5)][Ours, eq. "
-    "(5)-(6)][best test]}, {cells[EvenPair(5)][Ours, eq. (5)-(6)][best test]} and {cells[ModArith(5)][Ours, eq. "
-    "(5)-(6)][best test]}. Other pages train for more steps at the code's learning rate ([rate and "
-    "steps](linear-rnn-controls.md)) and [at the paper's size](linear-rnn-table-2-paper.md).\n"
-    "With the recipe of *Ours*, S4, S4D and Liquid-S4 fit strings of 40 symbols in {share[*][S4 | S4D | "
-    "Liquid-S4][fits][yes]} cases. In the other cases, scores at 500 symbols do not measure generalization. [Another "
-    "page](linear-rnn-baselines-search.md) chooses recipes by training loss."
+    "With eq. (5)-(6), the paper's text taken literally, the best test accuracies are "
+    "{cells[Sum(5)][Ours, eq. (5)-(6)][best test]}, {cells[EvenPair(5)][Ours, eq. (5)-(6)][best test]} and "
+    "{cells[ModArith(5)][Ours, eq. (5)-(6)][best test]}. Other pages train for more steps at the code's learning rate "
+    "([rate and steps](linear-rnn-controls.md)) and [at the paper's size](linear-rnn-table-2-paper.md).\n"
+    "With the recipe of *Ours*, S4, S4D and Liquid-S4 fit strings of 40 symbols in "
+    "{share[*][S4 | S4D | Liquid-S4][fits][yes]} cases. If a net does not fit, its score at 500 symbols does not "
+    "measure generalization. [Another page](linear-rnn-baselines-search.md) chooses recipes by training loss."
 )
 _PAPER_HEADLINE = (
     "*Ours* is the paper's name for its layer. At the paper's size, and scored by the best test as in the paper, "
@@ -157,10 +157,12 @@ _ENTRIES = (
     "tests: compare them with column *best test*, not with column *mean*."
 )
 _COLUMNS = (
-    "*Ours* is the code's parametrization. *Clamped columns* has the column norm of the paper's eq. (6), and *eq. "
-    "(5)-(6)* is the paper's text taken literally."
+    "*Ours* is the layer of the published code. *Clamped columns* is this layer with the column norm of the paper's "
+    "eq. (6). *Eq. (5)-(6)* is the layer in the paper's text, taken literally."
 )
-_PAPER_COLUMNS = "*Ours* is the code's parametrization, and *eq. (5)-(6)* is the paper's text taken literally."
+_PAPER_COLUMNS = (
+    "*Ours* is the layer of the published code, and *eq. (5)-(6)* is the layer in the paper's text, taken literally."
+)
 _NOTES = (
     "*Fits*: every run is right on at least 99 % of 256 strings of the training length.",
     "The paper's entries are the best of 40 tests of 128 strings. In these tests, a net that guesses one of five "

@@ -18,18 +18,16 @@ _HOW = (
     "digit at each step. A net needs at least one dimension, because without a state, the bias gives the same answer "
     "at every step. *Contracting*: all eigenvalues of W_h are inside the unit circle, so the net forgets errors, and "
     "its states repeat with the period of the word. The column *contracting: 2* has the number of words whose smallest "
-    "dimension is 2.\n"
-    "\n"
+    "dimension is 2.\n\n"
     "With one dimension, Sturm's theorem decides the contracting case, with exact fractions. With two dimensions, all "
     "contracting W_h form a triangle in the plane of trace and determinant. The signs of polynomials in trace and "
     "determinant are computed with integers. They show that some W_h in the triangle generates the word, or that no "
     "read-out separates the answers on any part of the triangle. There are two reasons why a read-out cannot separate "
     "the answers. Either the segment between two states of one answer crosses the segment between two states of the "
-    "other answer, or a state is inside a triangle of states of the other answer.\n"
-    "\n"
-    "With more dimensions, a net has random eigenvalues, or is a shift register that stores the last answers. Each of "
-    "these nets was tested: it generates its word 50 times. *No feedback*: W_x = 0. The function `memorize` finds this "
-    "dimension."
+    "other answer, or a state is inside a triangle of states of the other answer.\n\n"
+    "With more than two dimensions, the search tries nets with random eigenvalues, and a shift register that stores "
+    "the last answers. Each net that the search found was tested: it generates its word 50 times. *No feedback*: W_x = "
+    "0. The function `memorize` finds this dimension."
 )
 
 

@@ -63,8 +63,9 @@ def _headline(trained: Sequence[Trained], size: Size) -> str:
     below, at, above = (_share([net for net in plain if _side(net) == side], size) for side in (-1, 0, 1))
     num_right, num_lasting = _lasting(trained, size)
     return (
-        "Each linear RNN is trained to repeat one word, and each word has a smallest dimension d_min. Without "
-        f"feedback, {below} nets below d_min learn their word, {at} at d_min, and {above} above d_min.\n"
+        "Each linear RNN is trained to repeat one word, and d_min is the smallest dimension in which a linear RNN "
+        f"without feedback can do this. Without feedback, {below} nets below d_min learn their word, {at} at d_min, "
+        f"and {above} above d_min.\n"
         f"If nets read their own answers, {_share([net for net in fed if _side(net) < 0], size)} nets below d_min "
         "learn their word.\n"
         f"{num_right:,} nets are right at the first {size.length} symbols, and {num_lasting:,} of them are right at "
@@ -164,15 +165,13 @@ def _frequency_text(rows: Sequence[Learned]) -> str:
     return (
         "The table is about the nets with W_x = 0 and dimension d_min that are right. The angle of each eigenvalue of "
         "W_h, divided by 2 pi / p, is rounded to the nearest whole number k. *Most robust*: the frequencies of the "
-        "most robust generator. *Right*: the number of nets. *Off*: the largest rounding distance in a net; the entry "
-        "is the median over nets. *Readable*: the number of nets whose rounded frequencies are readable. *Robust*: the "
-        "number of nets whose rounded frequencies equal the frequencies of the most robust generator. *Readable sets*: "
-        "the number of readable sets of frequencies among all sets of dimension d_min. It shows how often a random set "
-        "would be readable.\n"
-        "\n"
+        "most robust generator. *Right*: the number of these nets. *Off*: the largest rounding distance in a net; the "
+        "entry is the median over these nets. *Readable*: the number of nets whose rounded frequencies are readable. "
+        "*Robust*: the number of nets whose rounded frequencies equal the frequencies of the most robust generator. "
+        "*Readable sets*: the number of readable sets of frequencies among all sets of dimension d_min. It shows how "
+        "often a random set would be readable.\n\n"
         f"All rows together have {right} nets. The frequencies of {readable} nets are readable, and the frequencies of "
-        f"{robust} nets are the most robust ones.\n"
-        "\n"
+        f"{robust} nets are the most robust ones.\n\n"
         f"{markdown_table(header, lines)}"
     )
 
@@ -189,7 +188,7 @@ def _lifetime_text(rows: Sequence[Lasting], size: Size) -> str:
         ]
         for row in rows
     ]
-    header = ["word", "precision", "d", "threshold", "formula", "predicted", "measured", "wholly in it"]
+    header = ["word", "precision", "d", "threshold", "formula", "predicted", "measured", "all in bfloat16"]
     soon = [row for row in rows if row.measured or (row.predicted or size.max_written + 1) <= size.max_written]
     agree = sum(row.measured == row.predicted for row in soon)
     return (
@@ -202,9 +201,8 @@ def _lifetime_text(rows: Sequence[Lasting], size: Size) -> str:
             "drift of all planes. For one plane and threshold 0, the states are the corners of a regular p-gon. An "
             "error is then possible only at a state whose next corner, in the direction of the drift, has another "
             "letter. The prediction is the formula, rounded up to the next step with such a state. *Measured*: the "
-            "first wrong step of the generator. *Wholly in it*: the first wrong step if states and read-out are also "
-            f"in bfloat16. *inf*: never; in the last two columns, not within {size.max_written:,} steps.\n"
-            "\n"
+            "first wrong step of the generator. *All in bfloat16*: the first wrong step if states and read-out are "
+            f"also in bfloat16. *inf*: never; in the last two columns, not within {size.max_written:,} steps.\n\n"
             f"In {len(soon)} rows, an error within {size.max_written:,} steps was measured or predicted. The predicted "
             f"step is exact in {agree} of these rows. "
         )

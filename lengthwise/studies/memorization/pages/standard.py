@@ -34,8 +34,8 @@ def _headline(study: Standard) -> str:
         "Each RNN is trained to repeat one word, and d_min is the smallest dimension of a linear RNN that does this "
         f"without reading its own answers. Without feedback, {below} of {of_below} linear nets are right below d_min "
         f"and {at} of {of_at} at d_min; {lasting} of these {at} are right for {study.size.longest:,} symbols.\n"
-        f"With tanh, the numbers are {tanh_below} below d_min, {tanh_at} at d_min, and {tanh_lasting} that are right "
-        f"for {study.size.longest:,} symbols.\n"
+        f"With tanh, {tanh_below} of {of_below} nets are right below d_min and {tanh_at} of {of_at} at d_min; "
+        f"{tanh_lasting} of these {tanh_at} are right for {study.size.longest:,} symbols.\n"
         f"If nets read their own answers, {fed} linear nets and {tanh_with_fed} nets with tanh are right below d_min."
     )
 

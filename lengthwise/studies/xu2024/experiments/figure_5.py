@@ -72,10 +72,10 @@ def figure_5(scale: Scale = "small") -> Experiment:
             f"{size.alphabet} (paper: 60 letters from 26, a million problems, 100 passes in order). Here each batch "
             "is drawn with replacement. At scale `small`, a problem is drawn 32 times on average. The first table has "
             "accuracies on test problems.",
-            "Training at scale `small`: width 64 (paper: 256), 2,000 steps of 64 problems, preset `plain` with Muon "
-            "at a constant learning rate, learned positions. There were no pilot runs, and nothing is selected. A "
-            "correlation over runs shows that both accuracies rise with the number of loops. It does not show that "
-            "one accuracy can replace the other.",
+            "At scale `small`, nets have width 64 (paper: 256). They are trained for 2,000 steps of 64 problems with "
+            "preset `plain`, Muon at a constant learning rate, and learned positions. There were no pilot runs, and "
+            "nothing is selected. A correlation over runs shows that both accuracies rise with the number of loops. "
+            "It does not show that one accuracy can replace the other.",
             "Cost at scale `small`: 2.3 CPU hours, estimated from the time of three steps of each cell (`python "
             "benchmarks/cell_costs.py looped/figure-5`).",
         ),

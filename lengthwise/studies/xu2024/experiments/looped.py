@@ -212,30 +212,30 @@ def table_1(scale: Scale = "small") -> Experiment:
             _parameters(rows[0]),
             "The wide control has about as many parameters as timestep. So a difference between the two is not due to "
             "the number of parameters.",
-            "Cost at scale `small`: about 13 CPU hours, more than half of them for 50 and 100 loops. ED (6) took 3.7 "
-            "CPU hours as measured; the other costs are estimated from the time of two steps of each cell. Some nets "
-            "were trained on a GPU with PyTorch 2.11, wholly or in part. These are LCS (6) with 50 and 100 loops, the "
-            "knapsack with 10, the plain loop with 10 on LCS and ED (12), and the wide control on ED (12).",
+            "Scale `small` takes about 13 CPU hours, more than half of them for nets with 50 and 100 loops. ED (6) "
+            "took 3.7 CPU hours as measured; the other costs are estimated from the time of two steps of each cell. "
+            "Some nets were trained on a GPU with PyTorch 2.11, wholly or in part. These are LCS (6) with 50 and 100 "
+            "loops, the knapsack with 10, the plain loop with 10 on LCS and ED (12), and the wide control on ED (12).",
             "Rows: *LCS* is the longest common subsequence of two strings, and *ED* the edit distance. The number in "
             "brackets is the length of a string in letters, or the number of items.",
             "Problems at scale `small`: strings have 12 letters from an alphabet of 4 (paper: 60 letters from 26), or "
             "6 letters for up to 100 loops. A knapsack has 8 items of weight 1 to 10 and value 1 to 5, and a capacity "
             "of up to 20. (In the paper it has 20 items, with weights, values and capacities up to 20, 10 and 50.) "
-            "Edit distances are true edit distances; the paper's begin with costs of 1 at the border. Subset sums are "
-            "hard: the shallow baselines below are at chance, and a search through all sums of three items is right "
-            "on 79 %. (In the paper's setting, a threshold is right on 82 %.) All nets are at chance on hard subset "
-            "sums.",
+            "Edit distances are true edit distances; in the paper, their computation begins with costs of 1 at the "
+            "border. Subset sums are hard: the shallow baselines below are at chance, and a search through all sums "
+            "of three items is right on 79 %. (In the paper's setting, a threshold is right on 82 %.) All nets are at "
+            "chance on hard subset sums.",
             "In longest common subsequences, letters are not uniform in the alphabet. For each string, a pool of 13 "
             "letters is drawn with replacement from the alphabet, here of 4 letters. The string's letters are uniform "
             "in that pool. (The paper states uniform letters, but the two strings of 60 letters in its example have 10 "
             "and 11 different letters.)",
             _TAKEN_ALONE,
-            "Training at scale `small`: width 64 (paper: 256), a transformer with 5 layers (paper: 12), preset "
-            "`plain` with Muon at a constant learning rate, and learned positions. A batch has 64 problems (paper: "
-            "128). The number of steps is 1,500 (knapsack, LCS of 12), 1,000 (strings of 6), 4,000 (ED) or 500 "
-            "(subset sum); the paper trains for 781,250. The activations of all loops are stored. This is faster than "
-            "recomputing them, and takes 0.5 GB for 100 loops on strings of 6. With sinusoids, as in the paper, nets "
-            "learned edit distances far more slowly.",
+            "At scale `small`, nets have width 64 (paper: 256), and the transformer has 5 layers (paper: 12). They "
+            "are trained with preset `plain`, Muon at a constant learning rate, and learned positions. A batch has 64 "
+            "problems (paper: 128). The number of steps is 1,500 (knapsack, LCS of 12), 1,000 (strings of 6), 4,000 "
+            "(ED) or 500 (subset sum); the paper trains for 781,250. The activations of all loops are stored. This is "
+            "faster than recomputing them, and takes 0.5 GB for 100 loops on strings of 6. With sinusoids, as in the "
+            "paper, nets learned edit distances far more slowly.",
             "Selection: positions, learning rate, steps and alphabet were chosen by pilot runs of seed 0, which were "
             "measured on other strings than the nets of this page. The knapsack, strings of 6 and the wide control "
             "had no pilot runs. Nothing else is selected. The paper reports the best accuracy on 1,000 test problems. "
@@ -338,8 +338,8 @@ def table_2(scale: Scale = "small") -> Experiment:
             _parameters(cells),
             "Problems at scale `small`: trees of depth 2 in 5 dimensions (paper: depth 4 in 20), prompts of 26 points "
             "(paper: 101), and nets with 5 loops or layers (paper: 12).",
-            "Training at scale `small`: width 64 (paper: 256), 3,000 steps of 16 prompts (paper: 200,000 of 64), "
-            "preset `plain` with Muon.",
+            "At scale `small`, nets have width 64 (paper: 256), and are trained for 3,000 steps of 16 prompts (paper: "
+            "200,000 of 64) with preset `plain` and Muon.",
             "All nets have the published layers, with GELU. Timestep and its control have RMSNorm without a gain, and "
             "the plain loop has LayerNorm. So timestep and the plain loop differ in more than the timestep encoding.",
             "The paper does not state at which positions it measures errors. Its code suggests the last position, and "

@@ -91,10 +91,10 @@ def trees(scale: Scale = "small") -> Experiment:
             f"dimension. Curricula end with {points} points in {size.trees['dims']} dimensions. *Points alone* means "
             "all dimensions from the first step, as in the published code. *No curriculum* means all points and "
             "dimensions from the first step. The other nets have both curricula.",
-            "Training at scale `small`: width 64 (paper: 256), 5 loops or layers (paper: 12), 8,000 steps of 16 "
-            "prompts (paper: 200,000 of 64). A curriculum rises every 200 steps (paper: 5,000). Here and in the "
-            "paper, curricula end after 37.5 % of the steps. The preset is `plain` with Muon. There were no pilot "
-            "runs, and nothing is selected.",
+            "At scale `small`, nets have width 64 (paper: 256) and 5 loops or layers (paper: 12). They are trained "
+            "for 8,000 steps of 16 prompts (paper: 200,000 of 64). A curriculum rises every 200 steps (paper: 5,000). "
+            "Here and in the paper, curricula end after 37.5 % of the steps. The preset is `plain` with Muon. There "
+            "were no pilot runs, and nothing is selected.",
             "At scale `small`, *timestep* has SiLU. The published code uses GELU for its in-context tasks. Variant "
             "`timestep-in-context` has GELU, and is used at scale `paper` and in `looped/table-2`.",
             "All nets are measured at full size: on prompts with all points in all dimensions.",
