@@ -1,4 +1,4 @@
-"""A straightforward implementation as a baseline: all positions of the padded string, a full mask at each level."""
+"""A straightforward RegularGPT as a baseline: all positions are computed, with a full mask at each level."""
 
 import torch
 import torch.nn.functional as F

@@ -134,7 +134,7 @@ def cost_of(name: str, spec: RunSpec, device: torch.device, count: int) -> Cost:
 
 
 def _weights_read(spec: RunSpec, model: SequenceModel) -> int:
-    """Count the matrix weights by which a token is multiplied; a layer's count as often as it is applied."""
+    """Count the matrix weights by which a token is multiplied, each as often as its layer is applied."""
     config = spec.model_config.model_dump()
     matrices = {name: p.numel() for name, p in model.named_parameters() if p.ndim == 2}
     of_layers = sum(number for name, number in matrices.items() if "layer" in name)

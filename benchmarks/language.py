@@ -1,4 +1,4 @@
-"""The time of drawing batches from a text next to the time of training, and the cost of the table of language models.
+"""The time of drawing batches from a text next to the time of training, and the cost of training language models.
 
     python benchmarks/language.py            prints the table
     python benchmarks/language.py --save     also writes the dated numbers

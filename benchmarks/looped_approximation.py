@@ -120,7 +120,7 @@ def measure(name: str, made: LoopedApproximation) -> Measurement:
 
 
 def search(num_steps: int) -> list[tuple[Kind, float, float, float]]:
-    """Kind, distance, the value found, and its fraction of the known modulus."""
+    """Return, for each kind of modulus and each distance, the value found and its fraction of the known modulus."""
     lines = []
     for kind, modulus in MODULI.items():
         generator = torch.Generator().manual_seed(0)

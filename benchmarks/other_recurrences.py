@@ -89,7 +89,7 @@ class GRULayer(nn.Module):
 
 
 def _stack(layer: nn.Module, width: int) -> nn.Module:
-    """A layer between an embedding and the same read-out as in our models."""
+    """Return a layer between an embedding and the same read-out as in our models."""
     return Stack(nn.Embedding(NUM_SYMBOLS, width), layer, hidden_layer_readout(width, width, NUM_CLASSES))
 
 

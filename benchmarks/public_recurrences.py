@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 
 class Public(NamedTuple):
-    """A layer of a package from the index, and the title of our model that is the same.
+    """A layer of a package from the Python package index, and the title of our model with the same recurrence.
 
-    `others`: ways of ours that the package has with other settings.
+    `others`: the titles of our models that the package contains with other settings.
     """
 
     ours: str
@@ -102,7 +102,7 @@ PUBLIC = (
 
 
 class Stack(nn.Module):
-    """Return a layer between an embedding and a read-out."""
+    """A layer between an embedding and a read-out."""
 
     def __init__(self, embedding: nn.Module, layer: nn.Module, readout: nn.Module) -> None:
         super().__init__()

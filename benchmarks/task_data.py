@@ -36,7 +36,7 @@ from lengthwise.tasks.in_context.decision_tree import (
 )
 
 AIM = 10_000
-"""The samples a second that every task should draw and solve."""
+"""The number of samples per second that should be drawn and solved, for every task."""
 
 TASKS_MEASURED: tuple[tuple[str, int, dict[str, Any]], ...] = (
     ("subset-sum", 10, {}),
