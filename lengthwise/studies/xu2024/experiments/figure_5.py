@@ -66,17 +66,18 @@ def figure_5(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             f"Row *{size.num_examples:,} problems*: nets are trained on this number of fixed problems, and measured "
-            "on these problems and on new problems. Row *new problems*: no problem comes twice. One layer is applied "
-            "R times; *plain loop* and *timestep* are as in Table 1.",
-            f"Problems are edit distances between strings of about {size.length} letters from an alphabet of "
-            f"{size.alphabet} (paper: 60 letters from 26, a million problems, 100 passes in order). Here each batch "
-            "is drawn with replacement. At scale `small`, a problem is drawn 32 times on average. The first table has "
-            "accuracies on test problems.",
+            "on these problems and on new problems. Row *new problems*: every batch has newly drawn problems. One "
+            "layer is applied R times. In *timestep*, the layer's gains and gates are functions of the loop's number; "
+            "*plain loop* is the published code's net ([Table 1](looped-table-1.md)).",
+            f"A problem asks for the edit distance between two strings of about {size.length} letters from an "
+            f"alphabet of {size.alphabet} (paper: 60 letters from 26, a million problems, 100 passes in order). Here "
+            "each batch is drawn with replacement. At scale `small`, a problem is drawn 32 times on average. The "
+            "first table has accuracies on test problems.",
             "At scale `small`, nets have width 64 (paper: 256). They are trained for 2,000 steps of 64 problems with "
             "preset `plain`, Muon at a constant learning rate, and learned positions. There were no pilot runs, and "
-            "nothing is selected. A correlation over runs shows that both accuracies rise with the number of loops. "
-            "It does not show that one accuracy can replace the other.",
-            "Cost at scale `small`: 2.3 CPU hours, estimated from the time of three steps of each cell (`python "
+            "nothing is selected. Runs with different numbers of loops can have correlated accuracies because loops "
+            "change both accuracies. A correlation does not show that one accuracy can replace the other.",
+            "Scale `small` takes 2.3 CPU hours, estimated from the time of three steps of each cell (`python "
             "benchmarks/cell_costs.py looped/figure-5`).",
         ),
         cells=cells,

@@ -218,8 +218,8 @@ def table_1(scale: Scale = "small") -> Experiment:
             "loops, the knapsack with 10, the plain loop with 10 on LCS and ED (12), and the wide control on ED (12).",
             "Rows: *LCS* is the longest common subsequence of two strings, and *ED* the edit distance. The number in "
             "brackets is the length of a string in letters, or the number of items.",
-            "Problems at scale `small`: strings have 12 letters from an alphabet of 4 (paper: 60 letters from 26), or "
-            "6 letters for up to 100 loops. A knapsack has 8 items of weight 1 to 10 and value 1 to 5, and a capacity "
+            "At scale `small`, strings have 12 letters from an alphabet of 4 (paper: 60 letters from 26), or 6 "
+            "letters for up to 100 loops. A knapsack has 8 items of weight 1 to 10 and value 1 to 5, and a capacity "
             "of up to 20. (In the paper it has 20 items, with weights, values and capacities up to 20, 10 and 50.) "
             "Edit distances are true edit distances; in the paper, their computation begins with costs of 1 at the "
             "border. Subset sums are hard: the shallow baselines below are at chance, and a search through all sums "
@@ -240,8 +240,8 @@ def table_1(scale: Scale = "small") -> Experiment:
             "measured on other strings than the nets of this page. The knapsack, strings of 6 and the wide control "
             "had no pilot runs. Nothing else is selected. The paper reports the best accuracy on 1,000 test problems. "
             "*Best test* is a different score: the score of Fan et al. (2024), on 128 problems.",
-            "The answer is one class, at `<sep>`. The paper's accuracy also counts the end symbol after the answer. "
-            "Here every step draws new strings; the paper repeats a million strings 100 times.",
+            "The answer is one class, read at the symbol `<sep>`. The paper's accuracy also counts the end symbol "
+            "after the answer. Here every step draws new strings; the paper repeats a million strings 100 times.",
             "Scale `paper` has the published sizes, steps, positions and labels, with preset `xu2024`.",
         ),
         cells=[cell for row in rows for cell in row],
@@ -336,8 +336,8 @@ def table_2(scale: Scale = "small") -> Experiment:
             "loops. *Plain loop*: the published code's net. The paper's entries are for larger problems than those at "
             "scale `small`.",
             _parameters(cells),
-            "Problems at scale `small`: trees of depth 2 in 5 dimensions (paper: depth 4 in 20), prompts of 26 points "
-            "(paper: 101), and nets with 5 loops or layers (paper: 12).",
+            "At scale `small`, trees have depth 2 in 5 dimensions (paper: depth 4 in 20), prompts have 26 points "
+            "(paper: 101), and nets have 5 loops or layers (paper: 12).",
             "At scale `small`, nets have width 64 (paper: 256), and are trained for 3,000 steps of 16 prompts (paper: "
             "200,000 of 64) with preset `plain` and Muon.",
             "All nets have the published layers, with GELU. Timestep and its control have RMSNorm without a gain, and "

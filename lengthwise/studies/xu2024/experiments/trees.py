@@ -98,7 +98,7 @@ def trees(scale: Scale = "small") -> Experiment:
             "At scale `small`, *timestep* has SiLU. The published code uses GELU for its in-context tasks. Variant "
             "`timestep-in-context` has GELU, and is used at scale `paper` and in `looped/table-2`.",
             "All nets are measured at full size: on prompts with all points in all dimensions.",
-            "Estimated cost at scale `small`: 1.6 CPU hours. Eight steps, spread over the training of each net, were "
+            "Scale `small` takes an estimated 1.6 CPU hours. Eight steps, spread over the training of each net, were "
             "timed and extrapolated (script `benchmarks/cell_costs.py`).",
         ),
         cells=cells,

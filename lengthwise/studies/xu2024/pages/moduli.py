@@ -51,7 +51,7 @@ def _headline(study: Study) -> str:
     untrained = [f"{one.values['contextual'][distance]:.3f}" for one in study.moduli if not one.is_trained]
     return (
         f"If the embeddings of other symbols change by distance {distance:g}, the logits of looped transformers "
-        f"trained on parity change by at least {' and '.join(trained)}.\n"
+        f"trained on parity can change by at least {' and '.join(trained)}.\n"
         f"Before training, these contextual moduli are at least {' and '.join(untrained)}. The page has one net of "
         "each kind."
     )
