@@ -320,8 +320,8 @@ def _page(costs: list[Cost], rate: float, where: dict[str, str]) -> str:
     size = costs[0].size
     parts = [
         "# Speed of language models",
-        "The table has the CPU times of training steps of language models. It compares RegularGPT with and without a "
-        "dense mask, and our transformer with the net of nanoGPT.",
+        "The table compares the CPU times of training steps of RegularGPT with and without a dense mask, and of our "
+        "transformer and nanoGPT's.",
         markdown_table(header, rows),
         f"Entries are CPU times of a training step on windows of T={size.length} tokens with V={size.vocab_size:,} "
         "different tokens; D is the width, H the number of heads, and B the batch size. RegularGPT has chunk size "

@@ -252,9 +252,9 @@ def _headline(measured: Sequence[Measurement]) -> str:
     shares = [m.error / m.bound for m in measured]
     within = sum(share <= 1 for share in shares)
     return (
-        "Xu and Sato (2024) construct looped transformers that approximate a function. The error of such networks is "
-        f"within the theorems' bound in {within} of {len(measured)} rows. It is {min(shares):.2f} to {max(shares):.2f} "
-        "times the bound, and falls with the number of loops.\n\n"
+        "The error of looped transformers that approximate a function, as constructed by Xu and Sato (2024), is within "
+        f"the theorems' bound in {within} of {len(measured)} rows.\n\n"
+        f"- The error is {min(shares):.2f} to {max(shares):.2f} times the bound, and falls with the number of loops.\n"
         "- The networks are smaller than the network in the proof."
     )
 

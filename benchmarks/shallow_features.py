@@ -91,7 +91,7 @@ def page(scores: list[Score]) -> str:
         "- On the strings of Chi et al. (2023), one simple feature is enough to answer almost all strings in five "
         "rows of the paper's Table 1. In these rows, only a higher score shows that a net has learned the language.\n"
         "- If most strings outside the language are near misses, the best score is lower for seven of the eight "
-        "languages in the paper's table, and slightly higher for Tomita 6. Tomita 1, 2 and 7, which are not in that "
+        "languages in the paper's table. It is slightly higher for Tomita 6. Tomita 1, 2 and 7, which are not in that "
         "table, are so simple that one feature is right on 99 % or more.",
         markdown_table(header, lines),
         "Entries are the score of the best feature, and its name; all features are listed below. The last two columns "

@@ -34,10 +34,11 @@ def test_standard_nets_are_counted_next_to_linear_ones() -> None:
         for dimension in size.dimensions
     ]
     assert standard_page(standard.Standard(size, rows), "page").headline == (
-        "Each RNN is trained to repeat one word, and d_min is the smallest dimension of a linear RNN that does this "
-        "without reading its own answers. Without feedback, 1 of 8 linear nets are right below d_min and 5 of 8 at "
-        "d_min; 2 of these 5 are right for 4,800 symbols.\n"
-        "With tanh, 0 of 8 nets are right below d_min and 6 of 8 at d_min; 4 of these 6 are right for 4,800 symbols.\n"
+        "Without feedback, 1 of 8 linear RNNs learn to repeat their word in fewer dimensions than d_min, the smallest "
+        "dimension that is enough in theory.\n"
+        "At d_min, 5 of 8 linear nets are right at the first 48 symbols, and 2 of these 5 at the first 4,800. With "
+        "tanh, 0 of 8 nets are right below d_min and 6 of 8 at d_min; 4 of these 6 are right at the first 4,800 "
+        "symbols.\n"
         "If nets read their own answers, 3 linear nets and 7 nets with tanh are right below d_min."
     )
 
@@ -48,8 +49,8 @@ def test_nets_that_learn_their_words_are_those_of_the_sections() -> None:
     below, at, above = (
         text.split("- W_x = 0: ")[1].split(f" {side}")[0].split(", ")[-1] for side in ("below", "at", "above")
     )
-    assert f"Without feedback, {below} nets below d_min learn their word, {at} at d_min" in page.headline
-    assert f"and {above} above d_min." in page.headline
+    assert f"Without feedback (W_x = 0), {below} linear RNNs learn to repeat their word" in page.headline
+    assert f"At d_min, {at} nets learn their word, and {above} above d_min." in page.headline
     fed = text.split("- W_x learned: ")[1].split(" below")[0]
     assert f"If nets read their own answers, {fed} nets below d_min learn their word." in page.headline
     last = text.split("### Totals")[1].split("## ")[0].strip().split("\n- ")[-1]

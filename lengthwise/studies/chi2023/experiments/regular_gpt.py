@@ -43,8 +43,8 @@ def _products(specs: ScaledSpecs) -> list[Cell]:
 
 _HEADLINE = (
     "On fifteen regular tasks, {cells[not D_12 | Modular Arithmetic][C=2][solved]} nets of RegularGPT make no error on "
-    "random strings of 41-500 symbols. On D_12 and modular arithmetic, {cells[D_12 | Modular Arithmetic][C=2][solved]} "
-    "nets make no error.\n"
+    "random strings of 41-500 symbols; on D_12 and modular arithmetic, {cells[D_12 | Modular Arithmetic][C=2][solved]} "
+    "do.\n"
     "If the merge is a product of matrices, {cells[*][products][solved]} nets make no error, and "
     "{cells[*][products][level proved]} are `proved`. The rule that decides whether a net is trained again is the same "
     "for both kinds of nets."
@@ -132,8 +132,8 @@ def groups(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT on groups that are not solvable",
         about=(
-            "RegularGPT is trained on the word problems of the groups A_5 (60 elements) and S_5 (120 elements). Each "
-            "group has two generators, and only final answers are supervised.\n"
+            "RegularGPT is trained on the word problems of the groups A_5 (60 elements) and S_5 (120 elements).\n"
+            "Each group has two generators, and only final answers are supervised.\n"
             "Nets are trained with preset `fast`, with width D=64 or D=128, and with one seed."
         ),
         notes=(
@@ -253,8 +253,8 @@ def ablation(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Ablation of preset `fast`",
         about=(
-            "Preset `fast` trains RegularGPT. Each row leaves out one ingredient of this preset, and is measured on "
-            "even pairs."
+            "Each row leaves out one ingredient of preset `fast`, which trains RegularGPT, and is measured on even "
+            "pairs."
         ),
         notes=(
             "The merge layer, Muon, the activation, the initialization of the heads, and the late comparison of "

@@ -99,11 +99,11 @@ _HEADLINE_1 = (
     "contradict, for RegularGPT and for the other models."
 )
 _HEADLINE_2 = (
-    "Nets are trained on parity. RegularGPT and the RNN reach the paper's mean accuracies, to the printed digits, in "
-    "{reached[*][RegularGPT* | RNN*]} cases; most entries of the paper count twice, once for each assumed training "
-    "probability.\n"
-    "The page shows nothing about the Transformer, because after 2,000 steps its mean accuracies at the training "
-    "lengths are only {cells[*][Transformer, same length][mean]} ([claims](../claims.md#chi2023))."
+    "RegularGPT and the RNN, trained on parity, reach the paper's mean accuracies, to the printed digits, in "
+    "{reached[*][RegularGPT* | RNN*]} cases.\n"
+    "Most entries of the paper count twice, once for each assumed training probability. The page shows nothing "
+    "about the Transformer, because after 2,000 steps its mean accuracies at the training lengths are only "
+    "{cells[*][Transformer, same length][mean]} ([claims](../claims.md#chi2023))."
 )
 
 _NEEDS_1 = (

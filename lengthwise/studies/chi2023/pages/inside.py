@@ -31,11 +31,11 @@ def inside_page(inside: Inside, stem: str) -> StudyPage:
         "## All nets",
         markdown_table(HEADER, map(_line, inside.nets)),
         (
-            "*Levels whose clusters are elements*: a level counts if, at some clustering distance, all states of each "
-            "element of the monoid are in one cluster, and no cluster has states of two elements. *Symbols with 99 % "
-            "of gradient*: the number of last symbols that hold more than 99 % of the gradient, averaged over strings. "
-            "*Changed*: how often the net's answer changed when one symbol was replaced. *Should change*: how often "
-            "the right answer changed."
+            "*Levels whose clusters are elements*: a level counts if its clusters match the elements of the monoid at "
+            "some clustering distance. All states of each element are then in one cluster, and no cluster has states "
+            "of two elements. *Symbols with 99 % of gradient*: the number of last symbols that hold more than 99 % of "
+            "the gradient, averaged over strings. *Changed*: how often the net's answer changed when one symbol was "
+            "replaced. *Should change*: how often the right answer changed."
         ),
     ]
     pictures: dict[str, Chart] = {}

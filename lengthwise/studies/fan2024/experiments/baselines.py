@@ -45,7 +45,8 @@ def baselines_search(scale: Scale = "small") -> Experiment:
             f"of layers. With a recipe, one net is trained for {STEPS:,} steps of 128 strings of 40 symbols, with the "
             "answers to all prefixes. The recipe with the lowest loss at the end of training is chosen; measurements "
             "beyond 40 symbols are not used. Column *fits* marks nets with an accuracy below 99 % at 40 symbols.",
-            "The recipes have these learning rates, with steps of warm-up and number of layers in brackets: "
+            "The recipes differ in their learning rate and, in brackets, in their steps of warm-up and number of "
+            "layers. They are: "
             + "; ".join(f"{rate:g} ({warmup} steps, {layers})" for rate, warmup, layers in GRID)
             + ". All other settings come from preset `fan2024`, except that there is no weight decay.",
             "The final loss belongs to the final weights, on 128 new strings of 40 symbols.",

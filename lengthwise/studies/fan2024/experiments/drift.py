@@ -47,8 +47,8 @@ def drift(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Why Sum(5) falls below chance at 500 symbols",
         about=(
-            "Nets on Sum(5) add digits modulo 5 by rotating their state by about k fifths of a turn for the digit k. "
-            "The rotation is slightly wrong, and its errors accumulate.\n"
+            "Nets on Sum(5) add digits modulo 5 by rotating their state by about k fifths of a turn for the digit k, "
+            "and the errors of these rotations accumulate.\n"
             "The accumulated error is about the same for all strings of one length. So most wrong answers at a length "
             "differ from the right answer by one or two common amounts. Guesses would be spread over all remainders.\n"
             "Over 300 symbols, *Ours*, the paper's layer, rotates its states too far: by at least about half the angle "

@@ -31,10 +31,9 @@ COLUMNS = (
 
 _HEADLINE = (
     "Trained on novels, a linear RNN has perplexity {cells[*][block-diagonal, b=8][128]} at the training length if its "
-    "transitions have 8 x 8 blocks, and {cells[*][block-diagonal, b=2][128]} if they have 2 x 2 blocks. A diagonal "
-    "linear RNN, which has fewer parameters, has {cells[*][diagonal][128]}.\n"
-    "An LSTM of twice the width has perplexity {cells[*][LSTM][128]}, and a transformer has "
-    "{cells[*][transformer][128]}.\n"
+    "transitions have 8 x 8 blocks, and {cells[*][block-diagonal, b=2][128]} if they have 2 x 2 blocks.\n"
+    "A diagonal linear RNN, which has fewer parameters, has perplexity {cells[*][diagonal][128]}. An LSTM of twice "
+    "the width has {cells[*][LSTM][128]}, and a transformer has {cells[*][transformer][128]}.\n"
     "At 16 times the training length, the perplexities are {cells[*][block-diagonal, b=8][2,048]} (8 x 8 blocks), "
     "{cells[*][block-diagonal, b=2][2,048]} (2 x 2 blocks), {cells[*][diagonal][2,048]} (diagonal) and "
     "{cells[*][LSTM][2,048]} (LSTM)."

@@ -46,7 +46,8 @@ def _headline(study: Sequence[Smallest]) -> str:
     parts = ", ".join(f"{_bounds(bounds)} for {counted(counts[bounds], 'word')}" for bounds in sorted(counts))
     return (
         f"A linear RNN that reads its own answers can repeat {small} of {len(study)} words indefinitely with one "
-        "dimension. But then W_h expands every error, and after the first error the net no longer generates its word.\n"
+        "dimension.\n"
+        "With this dimension, W_h expands every error, and after the first error the net no longer generates its word. "
         f"If a net has to forget its errors, the smallest dimension is {parts}."
     )
 

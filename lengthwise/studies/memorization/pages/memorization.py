@@ -40,11 +40,11 @@ def memorization_page(study: Memorized, stem: str) -> StudyPage:
     """Return the page: success against dimension, learned frequencies, lifetimes, and a chart of success."""
     size, trained = study.size, study.trained
     sections = [
-        f"## Terms\n\n{_TERMS}",
         f"## Success against dimension\n\n![Success against dimension]({stem}.svg)",
         *(f"### {name}\n\n{_success_table(trained, size, learns)}" for learns, name in MODES.items()),
         "### Totals",
         _success_text(trained, size),
+        f"## Terms\n\n{_TERMS}",
         "## Learned eigenvalues and the frequencies of linear programs",
         _frequency_text(study.learned),
         "## Lifetime at low precision",
@@ -63,11 +63,10 @@ def _headline(trained: Sequence[Trained], size: Size) -> str:
     below, at, above = (_share([net for net in plain if _side(net) == side], size) for side in (-1, 0, 1))
     num_right, num_lasting = _lasting(trained, size)
     return (
-        "Each linear RNN is trained to repeat one word, and d_min is the smallest dimension in which a linear RNN "
-        f"without feedback can do this. Without feedback, {below} nets below d_min learn their word, {at} at d_min, "
-        f"and {above} above d_min.\n"
-        f"If nets read their own answers, {_share([net for net in fed if _side(net) < 0], size)} nets below d_min "
-        "learn their word.\n"
+        f"Without feedback (W_x = 0), {below} linear RNNs learn to repeat their word in fewer dimensions than d_min, "
+        "the smallest dimension that is enough in theory.\n"
+        f"At d_min, {at} nets learn their word, and {above} above d_min. If nets read their own answers, "
+        f"{_share([net for net in fed if _side(net) < 0], size)} nets below d_min learn their word.\n"
         f"{num_right:,} nets are right at the first {size.length} symbols, and {num_lasting:,} of them are right at "
         f"the first {size.longest}. It is not known whether more training would change this."
     )

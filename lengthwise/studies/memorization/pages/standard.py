@@ -31,11 +31,12 @@ def _headline(study: Standard) -> str:
     (tanh_below, *_), (tanh_at, tanh_lasting, _) = (_counts(study, tanh, side) for side in (-1, 0))
     fed, tanh_with_fed = (_counts(study, kind, -1)[0] for kind in (linear_fed, tanh_fed))
     return (
-        "Each RNN is trained to repeat one word, and d_min is the smallest dimension of a linear RNN that does this "
-        f"without reading its own answers. Without feedback, {below} of {of_below} linear nets are right below d_min "
-        f"and {at} of {of_at} at d_min; {lasting} of these {at} are right for {study.size.longest:,} symbols.\n"
-        f"With tanh, {tanh_below} of {of_below} nets are right below d_min and {tanh_at} of {of_at} at d_min; "
-        f"{tanh_lasting} of these {tanh_at} are right for {study.size.longest:,} symbols.\n"
+        f"Without feedback, {below} of {of_below} linear RNNs learn to repeat their word in fewer dimensions than "
+        "d_min, the smallest dimension that is enough in theory.\n"
+        f"At d_min, {at} of {of_at} linear nets are right at the first {study.size.length} symbols, and {lasting} of "
+        f"these {at} at the first {study.size.longest:,}. With tanh, {tanh_below} of {of_below} nets are right below "
+        f"d_min and {tanh_at} of {of_at} at d_min; {tanh_lasting} of these {tanh_at} are right at the first "
+        f"{study.size.longest:,} symbols.\n"
         f"If nets read their own answers, {fed} linear nets and {tanh_with_fed} nets with tanh are right below d_min."
     )
 

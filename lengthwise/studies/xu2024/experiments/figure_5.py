@@ -70,9 +70,9 @@ def figure_5(scale: Scale = "small") -> Experiment:
             "layer is applied R times. In *timestep*, the layer's gains and gates are functions of the loop's number; "
             "*plain loop* is the published code's net ([Table 1](looped-table-1.md)).",
             f"A problem asks for the edit distance between two strings of about {size.length} letters from an "
-            f"alphabet of {size.alphabet} (paper: 60 letters from 26, a million problems, 100 passes in order). Here "
-            "each batch is drawn with replacement. At scale `small`, a problem is drawn 32 times on average. The "
-            "first table has accuracies on test problems.",
+            f"alphabet of {size.alphabet}. (The paper has 60 letters from 26, and a million problems in 100 passes in "
+            "order.) Here each batch is drawn with replacement. At scale `small`, a problem is drawn 32 times on "
+            "average. The first table has accuracies on test problems.",
             "At scale `small`, nets have width 64 (paper: 256). They are trained for 2,000 steps of 64 problems with "
             "preset `plain`, Muon at a constant learning rate, and learned positions. There were no pilot runs, and "
             "nothing is selected. Runs with different numbers of loops can have correlated accuracies because loops "

@@ -52,8 +52,8 @@ PUBLISHED = {
 
 _HEADLINE = (
     "Language models that loop one wide layer 1, 3 and 6 times have perplexities {cells[*][1 loop, timestep][128]}, "
-    "{cells[*][3 loops, timestep][128]} and {cells[*][6 loops, timestep][128]} with timestep encoding. Without it, "
-    "they have {cells[*][1 loop, plain][128]}, {cells[*][3 loops, plain][128]} and {cells[*][6 loops, plain][128]}.\n"
+    "{cells[*][3 loops, timestep][128]} and {cells[*][6 loops, timestep][128]} with timestep encoding, and "
+    "{cells[*][1 loop, plain][128]}, {cells[*][3 loops, plain][128]} and {cells[*][6 loops, plain][128]} without it.\n"
     "A transformer with six layers has perplexity {cells[*][transformer][128]}. The looped layers differ slightly from "
     "the paper's.\n"
     "The nets are trained for only 1,000 steps. So the numbers probably show how soon nets begin to learn, rather than "

@@ -164,8 +164,8 @@ def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
 
 
 _HEADLINE = (
-    "Looped transformers are trained on dynamic programming at a small size. Among {compared} differences between "
-    "nets, {decided} are statistically significant after correction for their number.\n"
+    "Among {compared} differences between nets trained on dynamic programming at a small size, {decided} are "
+    "statistically significant after correction for their number.\n"
     "Three seeds show at most the direction of a difference, and the paper's entries are for larger problems "
     "([claims](../claims.md#xu2024))."
 )
@@ -318,13 +318,12 @@ def table_2(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Xu and Sato (2024), Table 2: decision trees in context",
         headline=(
-            "Looped transformers are trained to predict values of small decision trees from examples. With three "
-            "seeds, {decided} of {compared} differences between nets are statistically significant after correction "
-            "for their number.\n"
+            "With three seeds, {decided} of {compared} differences between nets that predict values of small decision "
+            "trees from examples are statistically significant after correction for their number.\n"
             "The mean squared error is {cells[depth 2, 5 dimensions, 26 points][timestep, R=5][error]} with timestep "
             "encoding and {cells[depth 2, 5 dimensions, 26 points][plain loop, R=5][error]} in the plain loop (the "
-            "paper: {cells[depth 2, 5 dimensions, 26 points][timestep, R=5][paper]} and {cells[depth 2, 5 dimensions, "
-            "26 points][plain loop, R=5][paper]})."
+            "paper: {cells[depth 2, 5 dimensions, 26 points][timestep, R=5][paper]} and "
+            "{cells[depth 2, 5 dimensions, 26 points][plain loop, R=5][paper]})."
         ),
         about=(
             "A prompt contains points, and each point is followed by the value of a decision tree at this point. The "
@@ -336,7 +335,7 @@ def table_2(scale: Scale = "small") -> Experiment:
             "loops. *Plain loop*: the published code's net. The paper's entries are for larger problems than those at "
             "scale `small`.",
             _parameters(cells),
-            "At scale `small`, trees have depth 2 in 5 dimensions (paper: depth 4 in 20), prompts have 26 points "
+            "At scale `small`, trees have depth 2 in 5 dimensions (paper: depth 4 in 20). Prompts have 26 points "
             "(paper: 101), and nets have 5 loops or layers (paper: 12).",
             "At scale `small`, nets have width 64 (paper: 256), and are trained for 3,000 steps of 16 prompts (paper: "
             "200,000 of 64) with preset `plain` and Muon.",
