@@ -184,6 +184,12 @@ _TAKEN_ALONE = (
 )
 
 
+_POOLS = (
+    "In longest common subsequences, letters are not uniform in the alphabet. For each string, a pool of 13 letters is "
+    "drawn with replacement from the alphabet, here of 4 letters. The string's letters are uniform in that pool. (The "
+    "paper states uniform letters, but the two strings of 60 letters in its example have 10 and 11 different letters.)"
+)
+
 _NEEDS_1 = (
     "Training a net of the paper's size takes 3 x 10^16 to 8 x 10^18 operations: a week to five years on a CPU core, "
     "or minutes to a day on a GPU."
@@ -225,10 +231,7 @@ def table_1(scale: Scale = "small") -> Experiment:
             "border. Subset sums are hard: the shallow baselines below are at chance, and a search through all sums "
             "of three items is right on 79 %. (In the paper's setting, a threshold is right on 82 %.) All nets are at "
             "chance on hard subset sums.",
-            "In longest common subsequences, letters are not uniform in the alphabet. For each string, a pool of 13 "
-            "letters is drawn with replacement from the alphabet, here of 4 letters. The string's letters are uniform "
-            "in that pool. (The paper states uniform letters, but the two strings of 60 letters in its example have 10 "
-            "and 11 different letters.)",
+            _POOLS,
             _TAKEN_ALONE,
             "At scale `small`, nets have width 64 (paper: 256), and the transformer has 5 layers (paper: 12). They "
             "are trained with preset `plain`, Muon at a constant learning rate, and learned positions. A batch has 64 "
