@@ -129,10 +129,11 @@ def plan_page(plan: Plan, where: Mapping[str, str]) -> str:
         f"```console\n{_command(plan.items[0])}\n```",
         "This command writes the page:",
         "```console\npython benchmarks/plan_of_claims.py --save\n```",
-        "## Claims that no such run decides",
-        "These are theorems, benchmarks on other devices, baselines for which the paper states no size or recipe, "
-        "and tables that take a GPU.",
-        markdown_table(("claim", "our numbers, or what the claim takes"), plan.undecided),
+        "## Open claims that no run at the paper's size decides",
+        "These claims are theorems, benchmarks on other devices, baselines for which the paper states no size or "
+        "recipe, and tables that take a GPU. The column *our result so far* is as on [the page of claims](claims.md), "
+        "which also explains the names of nets.",
+        markdown_table(("claim", "our result so far"), plan.undecided),
         provenance(where),
     ]
     return "\n\n".join(parts) + "\n"
