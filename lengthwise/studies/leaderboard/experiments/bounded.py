@@ -47,13 +47,13 @@ def proved(scale: Scale = "small") -> Experiment:
         title="Transformers, proved right up to a length",
         headline=(
             "Small transformers are proved right on every string up to a length: {cells[*, 1 layer, *][*][level "
-            "bounded]} nets with one layer and {cells[*, 2 layers, *][*][level bounded]} with two layers. "
-            "{cells[*][*][level refuted]} nets are refuted by a string with a wrong answer."
+            "bounded]} nets with one layer and {cells[*, 2 layers, *][*][level bounded]} with two layers.\n"
+            "A string with a wrong answer refutes {cells[*][*][level refuted]} nets."
         ),
         about=(
             "The nets are trained with preset `bounded` on strings of at most 40 symbols, and their final weights are "
             "certified. A certificate of level *bounded* contains the length up to which the net is right on every "
-            "string.\n"
+            "string. "
             "The nets have width 16, one head, and one or two layers. Their positions are encoded by ALiBi, by T5 or "
             "not at all. On Tomita 1, nets with five further encodings are also trained.\n"
             "No setting differs between tasks. If a net can learn a row's language, the row has five seeds (one "

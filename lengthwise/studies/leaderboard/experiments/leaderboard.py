@@ -218,7 +218,8 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
         title="Learning rates of the leaderboard",
         about=(
             "For the leaderboard, each model gets the learning rate with the lowest loss at the end of training on "
-            f"{HELD_OUT.row}. Measurements beyond the training lengths are not used.\n"
+            f"{HELD_OUT.row}.\n"
+            "Measurements beyond the training lengths are not used to choose the rate.\n"
             f"The learning rates are tried in this order: {', '.join(f'{rate:g}' for rate in RATES)}. Each net is "
             "trained on the answers to all prefixes, with one seed."
         ),

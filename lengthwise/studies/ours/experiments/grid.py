@@ -46,8 +46,9 @@ def dynamic_programming(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Dynamic programming, learned from final answers and proved",
         about=(
-            "Dynamic programming fills a table of two strings cell by cell. A grid recurrence learns the rule for one "
-            "cell from final answers, until it is *proved* right at every length.\n"
+            "A grid recurrence learns dynamic programming over two strings from final answers, until it is *proved* "
+            "right at every length.\n"
+            "Dynamic programming fills a table of two strings cell by cell, and the net learns the rule for one cell.\n"
             "Training uses strings of up to 12 letters (Levenshtein: 14) from an alphabet of 4, with preset "
             "`growing-grid` and three seeds."
         ),

@@ -46,7 +46,7 @@ def bounded(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Recurrences of reflections, proved right up to a length",
         about=(
-            "Linear RNNs whose matrices are reflections are trained on parity, and proved right up to a length. "
+            "Linear RNNs whose matrices are reflections are trained on parity, and proved right up to a length.\n"
             "Reflections preserve distances, so rounding errors add up. A certificate of level *bounded* contains the "
             "length up to which rounding cannot change an answer.\n"
             "Each symbol has one 4 x 4 matrix, the identity or a reflection. The nets are trained with preset "
