@@ -145,8 +145,6 @@ def entrant_cell(entrant: Entrant, language: Language, part: str, scale: Scale) 
 
 def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     """Return the leaderboard of these models."""
-    at_end = [entrant.column for entrant in entrants if entrant.rate in (RATES[0], RATES[-1])]
-    rates = ", ".join(f"{rate:g}" for rate in RATES)
     others = [entrant.column for entrant in entrants if not is_of_package(MODELS[entrant.model])]
     plan = EvaluationPlan(
         dense_every=EVERY, dense_strings=64, long=((10_000, 16),), structured=((500, 16),), certificate=True
@@ -162,17 +160,7 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
         ),
         notes=(
             f"Budget, the same for all models: {_ABOUT_RUNS}.",
-            (
-                "Learning rate: each model has one learning rate for all tasks, chosen by `leaderboard/rates`. Among "
-                f"{rates}, this rate has the lowest final training loss on {HELD_OUT.row}, a task that is not in the "
-                "table."
-            )
-            + (
-                f" The learning rate of *{'* and of *'.join(at_end)}* is at an end of this list, so another one may be "
-                "better."
-                if at_end
-                else ""
-            ),
+            _rate_note(entrants),
             f"Some models, such as Mamba, mLSTM and DeltaNet with one reflection, do not fit {HELD_OUT.row} at any of "
             "these learning rates. Their rate has the lowest of several high losses.",
             "The papers trained these models on 200 to 4,000 times as many symbols. Many published numbers are the "
@@ -191,8 +179,8 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             "lengths at which both answers occur.",
             LENGTHS_NOTE,
             "Nets are measured in float32, as they were trained. RNNs have ReLU, so their states may grow without "
-            "bound. If "
-            "states overflow on a string, the answer counts as wrong, although the same net may be right in float64.",
+            "bound. If states overflow on a string, the answer counts as wrong, although the same net may be right in "
+            "float64.",
             f"Random languages have {NUM_STATES} states and {NUM_SYMBOLS} symbols. {about_monoids(NUM_RANDOM)}",
         ),
         cells=[
@@ -204,6 +192,20 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
         plan=with_certificates(plan, scale),
         is_matrix=True,
     )
+
+
+def _rate_note(entrants: Sequence[Entrant]) -> str:
+    """Return how the models got their learning rates, and which models have the first or last rate of the list."""
+    at_end = [entrant.column for entrant in entrants if entrant.rate in (RATES[0], RATES[-1])]
+    rates = ", ".join(f"{rate:g}" for rate in RATES)
+    note = (
+        "Learning rate: each model has one learning rate for all tasks, chosen by `leaderboard/rates`. Among "
+        f"{rates}, this rate has the lowest final training loss on {HELD_OUT.row}, a task that is not in the table."
+    )
+    if at_end:
+        columns = "* and of *".join(at_end)
+        note += f" The learning rate of *{columns}* is at an end of this list, so another one may be better."
+    return note
 
 
 @EXPERIMENTS.register("leaderboard")
