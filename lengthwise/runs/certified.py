@@ -28,13 +28,13 @@ from lengthwise.tasks.regular.recognition import RecognitionTask
 
 
 def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, Path]:
-    """Certify the model of a run, a compiled machine or a TOML file; return the certificate and its file.
+    """Certify the model of a run, a compiled machine or a TOML file; return the certificate and its path.
 
     By default, the certificate is saved in the folder, or next to the TOML file (`load_described`).
 
     Raises:
-        ValueError: the folder has no such model or is damaged. Its machine was compiled without a task. The model was
-            trained on examples, which leave the answers to other strings open.
+        ValueError: the folder has no such model or is damaged. The folder's machine was compiled without a task. The
+            model was trained on examples, so the right answers to other strings are unknown.
     """
     path = out or certificate_file(folder)
     stored = load_stored(folder)
@@ -88,9 +88,9 @@ def task_of_machine(folder: Path, task: Task, source: str) -> RegularTask:
 def compare_nets(first: Path, second: Path, seed: int = 0) -> tuple[Equality, str]:
     """Compare the models of two runs, compiled machines or TOML files on all strings (`equal`).
 
-    Symbols are matched by name. Answers are matched by name or, if the two models have no name in common, in their
-    order. Names that mean accepted and rejected (`acceptor_index`) must be in the same order in both models. The second
-    value lists the answers that are matched in order, or is "".
+    The models must have the same symbols in the same order. Answers are matched by name or, if the two models have no
+    name in common, in their order. Names that mean accepted and rejected (`acceptor_index`) must be in the same order
+    in both models. The second value lists the answers that are matched in order, or is "".
 
     Raises:
         ValueError: a path has no model that reads symbols, or the symbols or answers of the two models do not match.
@@ -140,17 +140,21 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
     model, task = stored.model, stored.task
     if (what := mismatched_part(certificate, stored.model, stored.task)) is not None:
         raise ValueError(
-            f"{folder}: expected the same {what} as in the certificate, got a difference; certify {folder} again"
+            f"{folder}: expected the model and the task that the certificate is about, got a difference in {what}; "
+            f"certify {folder} again"
         )
     assert isinstance(task, MachineTask), "no other task has a certificate"
     if certificate.counterexample is not None:
         string = task.encode(certificate.counterexample.string)
-        # The counterexample is answered again here: a forged file could name any string and any answer.
+        # The model answers the counterexample again here: a forged file could name any string and any answer.
         with torch.no_grad():
             index = int(final_answers(model.eval(), string[None]))
         answer = task.classes[index] if index >= 0 else None
         if answer != certificate.counterexample.got:
-            raise ValueError(f"{folder}: its model answers the counterexample with {answer!r}; certify {folder} again")
+            raise ValueError(
+                f"{folder}: expected the answer that the certificate records, but the model answers the counterexample "
+                f"with {answer!r}; certify {folder} again"
+            )
     sentences = [f"the certificate is about the model and the task in {folder}"]
     if certificate.level != "refuted":
         return sentences + confirm(certificate, model, task)
@@ -161,7 +165,8 @@ def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
         # Only the length is compared, because several strings can be shortest.
         if error is None or len(error) != len(counterexample.string):
             raise ValueError(
-                f"{folder}: the counterexample is not a shortest error of its model; certify {folder} again"
+                f"{folder}: the counterexample is not a shortest string that the model answers wrongly; certify "
+                f"{folder} again"
             )
         sentences += [SHORTEST_CLAIM]
     return sentences

@@ -1,4 +1,4 @@
-"""The seconds that a run takes, over all interruptions."""
+"""A clock that counts the seconds of a run, across all interruptions."""
 
 import time
 from collections.abc import Iterator

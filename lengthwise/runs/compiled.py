@@ -23,7 +23,7 @@ _WAY_OUT = "`lengthwise compile` makes it again"
 
 
 def save_compiled(construction: Construction, folder: str | Path) -> None:
-    """Write model, machine and task into a folder; files appear by rename.
+    """Write model, machine and task into a folder; each file is complete when it appears.
 
     Readers reject weights whose digest differs from the digest in the description.
     """
@@ -89,7 +89,7 @@ def load_compiled(folder: str | Path) -> Construction:
         load_weights(model, load(weights))
     except RuntimeError:
         raise ValueError(
-            f"{path / WEIGHTS}: expected the weights of its {name}, got other weights; {_WAY_OUT}"
+            f"{path / WEIGHTS}: expected the weights of the {name} in {DESCRIPTION}, got other weights; {_WAY_OUT}"
         ) from None
     return Construction(model.eval(), target, content.max_length, content.source, content.about)
 

@@ -26,7 +26,7 @@ Part = TypeVar("Part", bound=nn.Module)
 PARTS = ("embedding", "core", "head")
 
 GATES = {1: nn.RNN, 3: nn.GRU, 4: nn.LSTM}
-"""The class of torch's recurrent core whose weight matrices have this number of square blocks."""
+"""torch's class of recurrent core, for each number of square blocks in the recurrent weight matrix."""
 
 _CONVERT = (
     "in the program that trained the net, call safetensors.torch.save_model(net, 'net.safetensors'); files written by "
@@ -35,7 +35,7 @@ _CONVERT = (
 
 
 class Description(FrozenRecord):
-    """The content of the TOML file: the path of the weights, relative to this file, the task, and the names of parts.
+    """The content of the TOML file: the path of the weights (relative to this file), the task, and the names of parts.
 
     The name of a part is the prefix of the names of its weights.
     """
@@ -111,8 +111,8 @@ def _recurrent_net(description: Description, path: Path) -> WrappedRNN:
         if prefix not in prefixes:
             known = ", ".join(f"{part} = {prefix!r}" for prefix, part in prefixes.items())
             raise ValueError(
-                f"{path}: expected weights of its three parts ({known}), got {key!r}; name the parts in this file, or, "
-                "if the net has other parts, build it in Python and give its parts to `wrap`"
+                f"{path}: expected weights of the net's three parts ({known}), got {key!r}; name the parts in this "
+                "file, or, if the net has other parts, build it in Python and give its parts to `wrap`"
             )
         parts[prefixes[prefix]][rest] = tensor
     for part, tensors in parts.items():
@@ -168,7 +168,7 @@ def _relative_to(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def parts_of(net: WrappedRNN) -> dict[str, Tensor]:
-    """Return the weights of a net of an `nn.Embedding`, a core and an `nn.Linear`, under the names for `net_of_parts`.
+    """Return the weights of a net of an `nn.Embedding`, a core and an `nn.Linear`, named as in `net_of_parts`.
 
     Raises:
         ValueError: the net has parts of other kinds.
@@ -214,20 +214,20 @@ def _read_weights(path: Path, prefixes: Container[str]) -> dict[str, Tensor]:
     Tied tensors appear under all their names, although `safetensors.torch.save_model` stores each of them once.
 
     Raises:
-        ValueError: the file does not exist, is damaged, or is of another kind; a tied name with one of the `prefixes`
-            refers to a tensor that is not in the file.
+        ValueError: the file does not exist, is damaged, or is of another kind; or the file records two names of one
+            tied tensor, but stores two tensors or none (only names with one of the `prefixes` are checked).
     """
     if path.name.endswith(".index.json"):
         raise ValueError(
-            f"{path}: expected a file of weights, got the index of several; in the program that trained the net, call "
-            "safetensors.torch.save_model(net, 'net.safetensors'), which writes one file"
+            f"{path}: expected a file of weights, got the index of several files; in the program that trained the net, "
+            "call safetensors.torch.save_model(net, 'net.safetensors'), which writes one file"
         )
     try:
         check_not_pickled(path)
         content = read_file(path)
         weights = load(content)
     except FileNotFoundError:
-        raise ValueError(f"{path}: expected weights, got no such file; {_CONVERT}") from None
+        raise ValueError(f"{path}: expected a file of weights, found no such file; {_CONVERT}") from None
     except SafetensorError as problem:
         raise ValueError(f"{path}: expected safetensors, got something else ({problem})") from None
     except KeyError as problem:
@@ -241,8 +241,8 @@ def _read_weights(path: Path, prefixes: Container[str]) -> dict[str, Tensor]:
     tied = {name: kept for name, kept in notes.items() if name.rpartition(".")[0] in prefixes}
     for name, kept in tied.items():
         if name in weights or kept not in weights:
-            got = "a tensor of its own" if name in weights else "no such tensor"
-            raise ValueError(f"{path}: expected {name} to be another name for {kept}, got {got}; save the net again")
+            got = f"a separate tensor {name}" if name in weights else f"no tensor {kept}"
+            raise ValueError(f"{path}: expected {name} and {kept} to be one tied tensor, got {got}; save the net again")
     return weights | {name: weights[kept] for name, kept in tied.items()}
 
 

@@ -31,7 +31,7 @@ class Sets(FrozenRecord, strict=True, allow_inf_nan=False):
 
 
 class LanguageModelDescription(FrozenRecord, strict=True):
-    """The content of the TOML file: the folder, relative to this file, and the arguments of `wrap_hugging_face`."""
+    """The content of the TOML file: the folder (relative to this file), and the arguments of `wrap_hugging_face`."""
 
     hugging_face: str
     task: dict[str, Any] | str = ""
@@ -107,8 +107,8 @@ def _pretrained(folder: Path, path: Path) -> nn.Module:
     for what in ("missing_keys", "unexpected_keys", "mismatched_keys"):
         if names := sorted(map(str, report.get(what) or ())):
             raise ValueError(
-                f"{path}: {KEY}: expected exactly the weights of a {type(model).__name__} in {folder}, got "
-                f"{what.replace('_keys', '')} {names[0]}; save the whole model by model.save_pretrained(folder)"
+                f"{path}: {KEY}: expected exactly the weights of a {type(model).__name__} in {folder}, but "
+                f"{names[0]} is {what.replace('_keys', '')}; save the whole model by model.save_pretrained(folder)"
             )
     net: nn.Module = model.eval()
     return net

@@ -47,8 +47,9 @@ def execute(
 ) -> RunResult:
     """Train and measure `spec` in its folder below `root`, or continue from what the folder contains.
 
-    The result of a finished run is returned as is if its plan covers this plan. Otherwise the run is measured again,
-    and the new result replaces the old result. A run that another process works on raises a `RunHeld`, a ValueError.
+    The result of a finished run is returned as is if the result's plan covers `plan`. Otherwise the run is measured
+    again, and the new result replaces the old result. A run that another process works on raises a `RunHeld`, a
+    ValueError.
 
     A run with a goal (`RunSpec.goal`) makes attempts until one reaches the goal. A run that has spent its budget
     continues if it gets a larger budget.
@@ -57,13 +58,14 @@ def execute(
     `lengthwise.runs.signals`). A loss that is not finite raises `Diverged` and leaves the last good checkpoint.
     A run that was interrupted and continued has the same weights and metrics as an uninterrupted run.
 
-    The net is trained and measured on `device`. The default is the device that `LENGTHWISE_DEVICE` names, or the CPU.
-    Certificates are made on the CPU. If several processes train (`ranks`), this process is the first process, and all
-    other processes call `train_along`.
+    The net is trained and measured on `device`. The default is the device that the environment variable
+    `LENGTHWISE_DEVICE` names, or the CPU. Certificates are made on the CPU. If several processes train (`ranks`), this
+    process is the first process, and all other processes call `train_along`.
     """
     plan, root = plan or EvaluationPlan(), path_of("root", root)
     _check_arguments(spec, plan, listener, stop_requested, device)
-    # Another precision of matrix products or a default of float64 would give another net under the same id.
+    # Another precision of matrix products, or float64 as torch's default type, would give another net under the same
+    # id.
     check_arithmetic()
     folder = RunFolder(root / spec.id)
     check_ranks_of(spec, ranks)
@@ -154,9 +156,9 @@ def _train_once(work: _Work) -> _Trained:
 def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
     """Make attempts until one reaches the goal, or until the budget is spent.
 
-    An attempt is certified if its loss is low, and still low after its states have contracted. With goal `solved`, no
-    certificate is made. An attempt and its success do not depend on time, so a continued run makes the same attempts.
-    The CPU seconds decide only whether another attempt begins.
+    An attempt is certified if its loss is low, and remains low after training has contracted the net's states
+    (`PaceRecipe`). With goal `solved`, no certificate is made. An attempt and its success do not depend on time, so a
+    continued run makes the same attempts. The CPU seconds decide only whether another attempt begins.
     """
     attempts, is_repeated = _earlier_attempts(work), work.has_outcome
     while True:
@@ -172,7 +174,7 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
             # The running loss contains noise on states and tells little at the end, so the final weights are measured.
             loss, is_solved = loss_at_end(state, work.spec.task, attempt.recipe, seed=attempt.seed)
             if is_solved and goal.is_certified:
-                work.decide(state.step, f"loss {loss:.2g} after contraction; computing the certificate")
+                work.decide(state.step, f"loss {loss:.2g} with contracted states; computing the certificate")
                 state.load_final_weights()
                 certificate = _certified(state, work)
         except Diverged as error:
@@ -286,7 +288,7 @@ def _report(state: TrainingState, step: StepRecord, work: _Work, *, is_last: boo
         work.listener(Progress(work.spec.id, "training", step.step, total, f"loss {step.loss:.4f}"))
     if pace is not None and state.solved_at == step.step:
         sentence = f"loss {state.loss:.2g}, solved after {step.step:,} steps; the rest of the schedule"
-        work.decide(step.step, f"{sentence} takes {pace.contract_steps:,} more")
+        work.decide(step.step, f"{sentence} takes {pace.contract_steps:,} more steps")
 
 
 def _restore(state: TrainingState, work: _Work, attempts: Attempts) -> None:

@@ -31,7 +31,7 @@ from lengthwise.validation import path_of, validated
 
 
 class _RunFile(BaseModel):
-    """The content of ``run.json``; early versions of the package saved neither versions nor a plan."""
+    """The content of ``run.json``; early releases of the package saved neither version numbers nor a plan."""
 
     id: Any = None
     spec: Any = None
@@ -88,7 +88,7 @@ class RunFolder(NamedTuple):
         self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun, **more})
 
     def _check_code(self, spec: RunSpec) -> None:
-        """Reject a half-trained net whose model or task has changed: the finished net would match neither version."""
+        """Reject a half-trained net if its model's or task's code has changed: it would match neither version."""
         # A finished run is only read, so changed code does not harm it.
         for name in [] if (self.path / "result.json").exists() else self.changed_files(spec):
             raise ValueError(
@@ -97,7 +97,7 @@ class RunFolder(NamedTuple):
             )
 
     def changed_files(self, spec: RunSpec) -> list[str]:
-        """Return the user's files that define the task or the model and have changed since the run began, by name."""
+        """Return the names of the user's files that define task or model and have changed since the run began."""
         known = file_digests(self._begun())
         return files_of_others(known, type(spec.task), MODELS[spec.model_name]) if known else []
 
@@ -175,7 +175,7 @@ class RunFolder(NamedTuple):
             result = RunResult(**self._read(path.name))
         except ValidationError as error:
             raise ValueError(
-                f"{path}: not a result of this version ({error.error_count()} problems); {WRITE_AGAIN}"
+                f"{path}: not a result of this version of the package ({error.error_count()} problems); {WRITE_AGAIN}"
             ) from None
         # A result that was copied from another folder parses well, so its identity is compared.
         spec = self.read_spec()
@@ -186,7 +186,9 @@ class RunFolder(NamedTuple):
         return result
 
     def check_journals(self, status: RunStatus, step: int) -> None:
-        """Check that the journals belong to the first `step` steps of this run, as far as `status` records them.
+        """Check that the journals `metrics` and `probes` are about the first `step` steps of this run.
+
+        Their contents are compared with the digests in `status`, as far as it has digests.
 
         Raises:
             ValueError: entries are missing, or belong to another run.
@@ -201,7 +203,7 @@ class RunFolder(NamedTuple):
                 raise ValueError(f"{journal.path}: its contents have changed or belong to another run; {TRAIN_AGAIN}")
 
     def read_metrics(self) -> list[StepRecord]:
-        """Return the records of all steps, checked if the run is finished; a run restored from records has no steps."""
+        """Return the records of all steps, checked if the run is finished; there are none without a journal."""
         result = self.read_result()
         if result is not None and (self.checkpoint.exists() or self.metrics.path.exists()):
             self.check_journals(result.training, result.training.step)

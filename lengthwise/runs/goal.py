@@ -27,12 +27,11 @@ BUDGET = 600.0
 class Attempt(FrozenRecord):
     """One attempt to reach a run's goal: the changes to the model's settings, the seed, the steps, and the outcome.
 
-    `solved_at`: the step at which the loss fell below the threshold that starts the contraction of states; None if the
-    loss never fell below it.
+    `solved_at`: the step at which the loss fell below the threshold that starts the contraction of states
+    (`PaceRecipe`); None if the loss never fell below it.
     `loss`: the loss of the final weights if the contraction of states began, else the running loss; None if training
     diverged.
-    `is_solved`: whether that loss is low enough. `level`: the level of the net's certificate; None without a
-    certificate.
+    `is_solved`: whether `loss` is low enough. `level`: the level of the net's certificate; None without a certificate.
     `longest`: the longest training length reached, if lengths grow during training and training ended before the last
     length; otherwise None.
     """
@@ -59,7 +58,7 @@ class Attempt(FrozenRecord):
             return f"it reached lengths up to {self.longest} only, with a loss of {self.loss:.2g}"
         if self.solved_at is None:
             return f"the loss stayed at {self.loss:.2g}"
-        return f"the loss is {self.loss:.2g} with contracted states, which is too high"
+        return f"with contracted states the loss is {self.loss:.2g}, which is too high"
 
 
 class Goal(FrozenRecord, allow_inf_nan=False):
@@ -99,13 +98,13 @@ def parse_goal_level(name: str) -> GoalLevel:
 
 
 def check_reachable(model: SequenceModel, task: Task, level: GoalLevel) -> None:
-    """Raise a ValueError if no certificate of such a model can reach the level, or if the task cannot have one."""
+    """Raise a ValueError if no certificate of the model can reach the level, or if the task cannot be certified."""
     if level == "solved":
         return
     if not isinstance(task, MachineTask):
         raise ValueError(
             f"goal: expected a task with a reference machine, got {task.name}, which cannot be certified; choose the "
-            "goal solved, which the training loss decides, or a regular task"
+            "goal solved, for which the training loss alone decides, or a regular task"
         )
     highest = highest_level(model)
     if not reaches(highest, level):

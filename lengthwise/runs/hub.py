@@ -44,7 +44,7 @@ class HubConfig(FrozenRecord):
 
 
 def is_hub_folder(path: Path) -> bool:
-    """Return whether `save_hub` wrote the files in a folder, perhaps without the weights, if it was interrupted."""
+    """Return whether a folder has the files of `save_hub`, or only its configuration (after an interruption)."""
     # Without weights, a folder counts only if the configuration is ours, because other libraries use the same name.
     return (path / CONFIG).exists() and ((path / WEIGHTS).exists() or is_of_library(path))
 
@@ -66,7 +66,9 @@ def save_hub(
     run: dict[str, Any] | None = None,
     trained_to: int | None = None,
 ) -> HubConfig:
-    """Write a model's configuration and weights into a folder, which `load_hub` reads; files appear by rename.
+    """Write a model's configuration and weights into a folder that `load_hub` reads.
+
+    Each file is complete when it appears.
 
     `source`, `run` and `trained_to` state where the model comes from (`HubConfig`). To add a certificate of this model,
     write its text to ``certificate.json``.
@@ -177,7 +179,7 @@ def load_hub(folder: str | Path) -> HubModel:
     certificate = Certificate.read(path / CERTIFICATE)
     if (what := mismatched_part(certificate, model, task)) is not None:
         raise ValueError(
-            f"{path / CERTIFICATE}: expected a certificate about this model, got a certificate with another value of "
+            f"{path / CERTIFICATE}: expected a certificate about this model, got a certificate that differs in "
             f"{what}; remove it, and certify the folder again"
         )
     return HubModel(model, task, certificate, config)
@@ -198,7 +200,7 @@ def read_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
         weights = load(read_file(folder / WEIGHTS))
     except FileNotFoundError:
         raise ValueError(
-            f"{folder}: expected {WEIGHTS} in it, got none; perhaps an export was interrupted; {_WAY_OUT}"
+            f"{folder}: expected {WEIGHTS} in the folder, got none; perhaps an export was interrupted; {_WAY_OUT}"
         ) from None
     except (SafetensorError, KeyError) as problem:  # KeyError: a number type that torch lacks
         raise ValueError(f"{folder / WEIGHTS}: expected safetensors, got something else ({problem})") from None

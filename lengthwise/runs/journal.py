@@ -15,7 +15,7 @@ from lengthwise.files import UnreadableFile, naming, open_file, read_file, write
 
 @runtime_checkable
 class Entry(Protocol):
-    """A named tuple of numbers that belongs to a step; the default of a field that may be missing is None."""
+    """A named tuple of numbers about a training step; the default of a field that may be missing is None."""
 
     @property
     def step(self) -> int: ...
@@ -23,7 +23,7 @@ class Entry(Protocol):
 
 
 class Probe(NamedTuple):
-    """The accuracy on a fixed set of strings if training ended here, and the cost of training so far.
+    """The accuracy on fixed strings that the net would have if training ended at this step, and the cost so far.
 
     Every second probe also measures the accuracy on `fresh` strings. Some papers report the highest of these accuracies
     over a run.
@@ -81,7 +81,9 @@ class Journal(Generic[E]):
             return [], offset
         # The training process has resumed from a checkpoint and dropped entries that were read already.
         if offset > length:
-            raise ValueError(f"{self.path}: expected {offset} bytes or more, got {length}; it was cut back meanwhile")
+            raise ValueError(
+                f"{self.path}: expected {offset} bytes or more, got {length}; the file was cut back meanwhile"
+            )
         try:
             entries = [self.parse(line) for line in whole.splitlines()]
         except (ValueError, TypeError, RecursionError):

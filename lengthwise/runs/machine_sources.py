@@ -61,11 +61,11 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     A text that exists as a path is a path. Otherwise a text is an expression if it begins with ``regex:``, and an
     expression over words if it begins with ``words:``. Any other text is an expression unless it looks like a path. It
     looks like a path if it contains a ``/``, or ends with ``.toml`` or the suffix of a format. It also looks like a
-    path if it is nearly the name of a file in the current folder, or is long and has no operator.
+    path if it is nearly the name of a file in the current folder, or has more than `SHORT` characters and no operator.
 
     The alphabet of an expression consists of its own symbols, the symbols of the other sources, and `symbols`. A
     certificate of level `extracted` or above that contains a machine gives the machine of its task, because the model
-    follows this machine. At lower levels, it gives the machine that was extracted from the model.
+    follows this machine. A certificate of a lower level gives the machine that was extracted from the model.
 
     Raises:
         ValueError: the path does not exist or contains no machine. The expression has an error, or looks like a path.
@@ -98,7 +98,7 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
 def machine_or_expression(source: str) -> Given | Expression:
     """Return the machine at a path, or a regular expression, whose alphabet is not known yet.
 
-    See `given_machines` for the difference between the two, and for errors.
+    `given_machines` explains which texts are paths, and lists the errors.
     """
     if not source:
         raise ValueError(
@@ -157,7 +157,7 @@ def _folder_machine(folder: Path) -> Given:
         return Given(LabeledMachine(target.machine, tuple(target.classes)), False)
     raise ValueError(
         f"{folder}: expected {LEARNED} or {CERTIFICATE} in it, got neither; `lengthwise certify {folder}` writes a "
-        "certificate, `lengthwise learn` a machine"
+        "certificate, and `lengthwise learn` writes a machine"
     )
 
 
@@ -170,7 +170,7 @@ def _learned_the_empty_string(folder: Path) -> bool:
 
 
 def _certified_net_machine(path: Path) -> Given:
-    """Return the machine of the certificate of the net in a folder or in a TOML file."""
+    """Return the machine in the certificate of a net; the net is in a folder, or a TOML file describes it."""
     file = certificate_file(path)
     certificate = Certificate.read(file)
     # If the net was trained further, the old certificate contains the machine of other weights.
@@ -183,8 +183,8 @@ def _certified_net_machine(path: Path) -> Given:
 
 
 def _certificate_machine(certificate: Certificate, path: Path) -> Given:
-    # A certificate of method `attention` has no machine. Its proof ends at a length, so the net may differ from the
-    # task's machine beyond it.
+    # A certificate of method `attention` has no machine. Its proof holds up to some length only. On longer strings,
+    # the net may differ from the task's machine.
     is_machine_right = certificate.reaches("extracted") and certificate.machine is not None
     content = certificate.transducer if is_machine_right else certificate.machine
     machine = None if content is None else machine_from_json(content)

@@ -16,7 +16,7 @@ from lengthwise.training.batches import examples_answered
 def is_complete(result: RunResult, spec: RunSpec, plan: EvaluationPlan) -> bool:
     """Return whether nothing is left to do: the whole plan is measured, and no other attempt at a goal may begin."""
     goal, training = spec.goal, result.training
-    # A run that ended with its budget continues if it now gets a larger one.
+    # A run that ended because its budget was spent continues if it now gets a larger budget.
     may_go_on = goal is not None and training.status != "reached" and training.cpu_seconds < goal.budget
     return not may_go_on and result.plan.reset_unused(spec.task).covers(plan.reset_unused(spec.task))
 

@@ -72,7 +72,10 @@ class Placement(NamedTuple):
 
     @contextmanager
     def final_model(self, state: TrainingState, spec: RunSpec) -> Iterator[SequenceModel]:
-        """Yield the model as if training ended here; with sharded weights, all processes have to call this."""
+        """Yield the model that training would give if it ended now.
+
+        With sharded weights, all processes have to call this function.
+        """
         if not self.ranks.is_sharded:
             with state.with_final_weights() as model:
                 yield model

@@ -17,7 +17,7 @@ from lengthwise.text.language import LanguageTask
 
 
 class Prediction(NamedTuple):
-    """The model's answer, its probability (for several symbols the product), and the task's verdict on the answer."""
+    """The model's answer, its probability (the product, if it has several symbols), and the task's verdict on it."""
 
     answer: str
     probability: float
@@ -86,11 +86,11 @@ def sample_text(
     """Return a text that a language model writes after a prompt, without the prompt; at most `num_tokens` tokens.
 
     Tokens are drawn one by one from ``softmax(logits / temperature)``; with temperature 0, the likeliest token is
-    taken. The text ends with the document. With an empty prompt, the model first reads the end of another document. A
-    recurrent model keeps its state, while other models read the whole text again for each token.
+    taken. The text ends with the document. With an empty prompt, the model first reads the token that ends a document.
+    A recurrent model keeps its state, while other models read the whole text again for each token.
 
     Raises:
-        ValueError: the task is not a language task, or a number is out of bounds.
+        ValueError: the task is not a language task, a number is out of bounds, or a logit is not finite.
 
     Example:
         >>> from lengthwise.models import make_model

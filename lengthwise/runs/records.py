@@ -1,4 +1,4 @@
-"""The results of an experiment's runs in one file: the numbers behind a page, which can be read and extended.
+"""Files with the results of an experiment's runs: the numbers behind a page. The files can be read and extended.
 
 Diverged runs have no result. The file lists them, so that a page from records alone can also show them.
 """
@@ -24,7 +24,8 @@ from lengthwise.validation import FrozenRecord
 
 MAX_LINE = 10_000_000
 MAX_SIZE = 500_000_000
-"""The longest line and the largest file of records, in bytes after decompression: ten times the present sizes."""
+"""The longest line and the largest file of records, in bytes after decompression. Both are ten times the present
+sizes."""
 
 
 class DivergedRun(FrozenRecord):
@@ -147,7 +148,8 @@ def restore(results: Iterable[RunResult], root: Path) -> int:
     Return the number of results that were written.
 
     Experiments may share a run and measure it by different plans. A folder without weights also gets the result if its
-    own result has a smaller plan. A folder with weights is not changed, because more can be measured there.
+    own result contains fewer of the measurements. A folder with weights is not changed, because more can be measured
+    there.
 
     Results whose settings are invalid today, or would get another id, are skipped, because such a run would not be
     executed now. Results whose model or task is unknown here, or has changed in a user's file, are skipped for the same
@@ -166,7 +168,7 @@ def restore(results: Iterable[RunResult], root: Path) -> int:
 
 
 def measured_otherwise(results: Iterable[RunResult], root: Path) -> int:
-    """Return how many recorded results a folder below `root` replaces with a result that lacks their measurements.
+    """Return how many recorded results have measurements that the result in the run's folder below `root` lacks.
 
     A page that is made from these folders then counts such a run as one that has not been run yet.
     """
@@ -185,7 +187,7 @@ def measured_otherwise(results: Iterable[RunResult], root: Path) -> int:
 def _takes(folder: RunFolder, spec: RunSpec, result: RunResult) -> bool:
     """Return whether a recorded result may be written into a folder.
 
-    This is so if the folder is new, or has no weights and a result of a smaller plan.
+    This is so if the folder does not exist, or has no weights and a result with fewer measurements.
     """
     if not folder.path.exists():
         return True

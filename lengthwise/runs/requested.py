@@ -28,12 +28,13 @@ def requested_machine(
         )
     if (pattern is None) == (task is None):
         raise ValueError(
-            f"pattern: expected a regular expression or a task, got {'neither' if task is None else 'both'}; give one"
+            f"pattern: expected a regular expression or a task, got {'neither' if task is None else 'both'}; give "
+            "exactly one of them"
         )
     if task is not None:
         if alphabet is not None:
             raise ValueError(
-                f"alphabet: expected no alphabet next to a task, got {alphabet!r}; a task has its own symbols"
+                f"alphabet: expected no alphabet together with a task, got {alphabet!r}; a task has its own symbols"
             )
         settings = parse_assignments(assignments)
         if foreign := sorted(settings.keys() - {"task"}):
@@ -43,14 +44,18 @@ def requested_machine(
         return make_task(task, **settings.get("task", {}))
     if assignments:
         raise ValueError(
-            f"assignments: expected no settings next to an expression, got {assignments[0]}; only a task has settings"
+            f"assignments: expected no settings together with an expression, got {assignments[0]}; only a task has "
+            "settings"
         )
     assert pattern is not None
     source = machine_or_expression(pattern)
     if isinstance(source, Expression):
         return make_task("regex", **source._asdict(), **({} if alphabet is None else {"alphabet": alphabet}))
     if alphabet is not None:
-        raise ValueError(f"alphabet: expected no alphabet next to {pattern}, which names its symbols, got {alphabet!r}")
+        raise ValueError(
+            f"alphabet: expected no alphabet together with the machine {pattern}, which names its symbols, got "
+            f"{alphabet!r}"
+        )
     if source.labeled.is_automaton:
         return make_task("dfa", **source.labeled.dfa().to_json())
     return machine_task(source.labeled)

@@ -63,7 +63,7 @@ class RunSpec(NamedTuple):
 
     @property
     def id(self) -> str:
-        """A readable id with a hash of everything that changes a result; saving intervals and budgets change none."""
+        """The readable id of the run, with a hash of everything that can change a result (`identity`)."""
         # Sorted keys make the id independent of the order of fields in the code.
         specification = json.dumps(identity(self.to_json()), sort_keys=True)
         # 40 bits: among 10,000 runs of one task, model and seed, any two share a digest with probability 5e-5.
@@ -85,11 +85,11 @@ class RunSpec(NamedTuple):
         return model
 
     def outline(self) -> SequenceModel:
-        """Return the model's shapes without numbers, in a fraction of the time that drawing them takes."""
+        """Return the model with the shapes of its weights but without numbers, because drawing numbers takes longer."""
         return outline(self.model_name, self.model_config, self.task)
 
     def attempt(self, number: int) -> "RunSpec":
-        """Return the specification of attempt 0, 1, ... of a run with a goal; other runs return themselves.
+        """Return the specification of attempt 0, 1, ... of a run with a goal, or this specification without a goal.
 
         Example:
             >>> spec = make_spec("parity", "block-linear-rnn", {}, goal="proved")
@@ -117,11 +117,11 @@ def make_spec(
     """Make a specification from settings (sections `task`, `model`, `train`) that override a preset.
 
     The default preset is the task's preset, or else the model's preset. Some of a preset's training settings may have
-    no effect with the given settings, for example Muon's learning rate if `settings` choose AdamW. These are dropped.
-    With `goal`, the run trains until it reaches this level, and no attempt begins after `budget` CPU seconds (`Goal`).
-    The model's preset for goals, or else the first preset with a goal for this model, then replaces the model's default
-    preset. Each entry of `other_tasks` changes the section `task`, and the run is also measured on the task that
-    results. All problems are raised as one ValueError.
+    no effect with the given settings, for example Muon's learning rate if `settings` choose AdamW. Such settings are
+    dropped. With `goal`, the run trains until it reaches this level, and no attempt begins after `budget` CPU seconds
+    (`Goal`). The model's preset for goals, or else the first preset with a goal for this model, then replaces the
+    model's default preset. Each entry of `other_tasks` changes the section `task`, and the run is also measured on the
+    resulting task. All problems are raised as one ValueError.
 
     Example:
         >>> spec = make_spec("parity", "regular-gpt", {"train": {"steps": 10}})
@@ -189,12 +189,14 @@ def _misplaced(settings: Mapping[str, Any], seed: int) -> list[str]:
         if section not in (*SECTIONS, "seed", "preset")
     ]
     problems += [
-        f"{name}: not a section; give it next to the settings, as an argument of its own"
+        f"{name}: not a section; give it as a separate argument, not in the settings"
         for name in ("seed", "preset")
         if name in settings
     ]
     if not 0 <= seed <= MAX_SEED:
-        problems.append(f"seed: expected an integer from 0 to {MAX_SEED:,}, got {truncate(str(seed))}; give one")
+        problems.append(
+            f"seed: expected an integer from 0 to {MAX_SEED:,}, got {truncate(str(seed))}; give such a number"
+        )
     return problems
 
 
@@ -279,7 +281,7 @@ def spec_from_json(settings: Mapping[str, Any]) -> RunSpec:
 
 
 def identity(specification: Mapping[str, Any]) -> Settings:
-    """Return the part of a specification that changes a number.
+    """Return the part of a specification that can change a result.
 
     It excludes the number of steps between checkpoints, the budget, and the title and note of a task. It also excludes
     the name of a file of examples, because a digest identifies the contents of the file.
@@ -300,7 +302,7 @@ def identity(specification: Mapping[str, Any]) -> Settings:
 
 
 def is_titled(task: Mapping[str, Any]) -> bool:
-    """Return whether the fields of a task, including its name, have a title that replaces some of them."""
+    """Return whether a task, given by its name and fields, has a title that replaces some of its fields."""
     name = str(task.get("name"))
     return bool(task.get("title")) and name in TASKS and bool(TASKS[name].titled)
 
@@ -339,7 +341,7 @@ def read_settings(path: Path) -> Settings:
         settings = tomllib.loads(text)
     except FileNotFoundError:
         raise ValueError(
-            f"{path}: expected a TOML file with settings, got no such file; name an existing file"
+            f"{path}: expected a TOML file with settings, found no such file; name an existing file"
         ) from None
     except RecursionError:
         raise ValueError(f"{path}: cannot be read as TOML: it is nested too deeply") from None

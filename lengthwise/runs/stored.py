@@ -20,7 +20,7 @@ from lengthwise.validation import dump_named
 class StoredModel(NamedTuple):
     """A model, its task, the kind and the name of its source, and the `run` if it was trained in one.
 
-    `longest` is the longest length of training, if it is known without a run.
+    `longest` is the longest string length in training, for a model without a run whose training lengths are known.
     """
 
     model: SequenceModel
@@ -32,12 +32,12 @@ class StoredModel(NamedTuple):
 
     @property
     def trained_to(self) -> int | None:
-        """The longest length of training, if it is known."""
+        """The longest string length in training, if it is known."""
         return self.longest if self.run is None else self.run.spec.recipe.max_length
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The specification of a run, or the known part of it for another model: task and model, without a seed.
+        """The specification of the run; for a model without a run, only task and model, with an empty seed.
 
         The model's settings are the settings of the stored model, because an attempt of a run with a goal can have
         another size than the specification.

@@ -81,7 +81,7 @@ def test_compile_takes_the_file_of_a_machine(capsys) -> None:
         (("",), "pattern: expected a regular expression or a machine's file, got an empty text"),
         (
             ("ends.dot", "--alphabet", "ab"),
-            "alphabet: expected no alphabet next to ends.dot, which names its symbols, got 'ab'",
+            "alphabet: expected no alphabet together with the machine ends.dot, which names its symbols, got 'ab'",
         ),
         (("a", "--out", "ends.dot"), "--out: expected a folder, got the file ends.dot; name another"),
     ):

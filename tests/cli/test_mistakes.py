@@ -47,7 +47,7 @@ def test_a_table_that_lacks_a_transition_is_refused(tmp_path: Path, capsys) -> N
         ),
         (
             ["--task", "parity", "--alphabet", "ab", "--to", "rnn"],
-            "--alphabet: expected no alphabet next to a task, got 'ab'",
+            "--alphabet: expected no alphabet together with a task, got 'ab'",
         ),
         (
             ["--task", "tomita", "--set", "task.index=8", "--to", "rnn"],
@@ -107,7 +107,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         (["train", "parity", "gru", "--seeds", "0", "--seed", "3"], "--seed: not allowed with --seeds, got 3"),
         (["train", "parity", "gru", "--seeds", "1-2", "--seed", "0"], "--seed: not allowed with --seeds, got 0"),
         (["train", "parity", "gru", "--seed", "9" * 400], "seed: expected an integer from 0 to 1,000,000,000,000,000"),
-        (["train", "parity", "gru", "--seed", "9" * 20], f"000,000,000, got {'9' * 20}; give one"),
+        (["train", "parity", "gru", "--seed", "9" * 20], f"000,000,000, got {'9' * 20}; give such a number"),
         (["train", "parity", "--model", "gru"], "--model: no such option; write gru without it (`lengthwise train --h"),
         (["reproduce", "leaderboard", "--pages", ""], "--pages: expected a folder, got an empty name; write . for"),
         (["track", "runs/one", "--to", "tensorboard", "--out", ""], "--out: expected a folder, got an empty name"),

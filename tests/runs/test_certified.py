@@ -57,8 +57,8 @@ def test_a_certificate_is_checked_against_the_weights_it_is_about(folders: list[
         code, text = verdict(capsys, other, *check)
         assert code == 1
         assert text == (
-            f"lengthwise: {other}: expected the same weights as in the certificate, got a difference; certify {other} "
-            "again\n"
+            f"lengthwise: {other}: expected the model and the task that the certificate is about, got a difference in "
+            f"weights; certify {other} again\n"
         )
 
 
@@ -101,12 +101,12 @@ def test_every_part_of_a_certificate_is_compared_with_the_folder(tmp_path: Path)
     right = wrong.model_copy(update={"got": "1"})
     assert len(check_is_of(certificate_of(folder, level="refuted", counterexample=right), folder)) == 1
     for changes, what in (
-        ({"weights": "other"}, "expected the same weights"),
-        ({"net": "other"}, "expected the same net"),
-        ({"model": own.model | {"activation": "tanh"}}, "expected the same model"),
-        ({"task": own.task | {"p": 0.3}}, "expected the same task"),
-        ({"classes": ("zero", "one")}, "expected the same classes"),
-        ({"transducer": constant}, "expected the same transducer"),
+        ({"weights": "other"}, "got a difference in weights"),
+        ({"net": "other"}, "got a difference in net"),
+        ({"model": own.model | {"activation": "tanh"}}, "got a difference in model"),
+        ({"task": own.task | {"p": 0.3}}, "got a difference in task"),
+        ({"classes": ("zero", "one")}, "got a difference in classes"),
+        ({"transducer": constant}, "got a difference in transducer"),
         ({"level": "refuted", "counterexample": wrong}, "answers the counterexample with '1'"),
     ):
         with pytest.raises(ValueError, match=what):

@@ -94,7 +94,7 @@ def test_the_command_certifies_it(tmp_path: Path, capsys) -> None:
         net.answers.bias += 1
     save(net, tmp_path)
     assert exit_code("certify", str(path), "--check", str(certificate)) == 1
-    assert "expected the same weights as in the certificate, got a difference" in capsys.readouterr().err
+    assert "that the certificate is about, got a difference in weights" in capsys.readouterr().err
 
 
 def error_of(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
@@ -107,10 +107,13 @@ def error_of(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ({"core": ""}, "expected weights of its three parts (embedding = 'symbols', core = 'core', head = 'answers')"),
+        (
+            {"core": ""},
+            "expected weights of the net's three parts (embedding = 'symbols', core = 'core', head = 'answers')",
+        ),
         (
             {"weights": "other.safetensors"},
-            "other.safetensors: expected weights, got no such file; in the program that trained the net, call",
+            "other.safetensors: expected a file of weights, found no such file; in the program that trained the net",
         ),
         ({"weights": "net.toml"}, "net.toml: expected safetensors, got something else"),
         (
@@ -220,7 +223,7 @@ def test_tied_weights_are_read_under_all_their_names(tmp_path: Path) -> None:
 def test_the_index_of_several_files_is_named(tmp_path: Path, capsys) -> None:
     path = save(net_of(), tmp_path, weights="model.safetensors.index.json")
     (tmp_path / "model.safetensors.index.json").write_text('{"metadata": {}, "weight_map": {}}')
-    sentence = "model.safetensors.index.json: expected a file of weights, got the index of several; in"
+    sentence = "model.safetensors.index.json: expected a file of weights, got the index of several files; in"
     assert sentence in error_of(path, capsys)
 
 
@@ -231,10 +234,10 @@ def with_notes(path: Path, weights: dict[str, torch.Tensor], notes: dict[str, st
 @pytest.mark.parametrize(
     ("notes", "got"),
     [
-        ({"answers.bias": "answers.gone"}, "got no such tensor"),
-        ({"answers.bias": "answers.bias"}, "got no such tensor"),
-        ({"answers.bias": "memory.x", "memory.x": "answers.bias"}, "got no such tensor"),
-        ({"memory.bias_hh_l0": "memory.bias_ih_l0"}, "got a tensor of its own"),
+        ({"answers.bias": "answers.gone"}, "got no tensor answers.gone"),
+        ({"answers.bias": "answers.bias"}, "got no tensor answers.bias"),
+        ({"answers.bias": "memory.x", "memory.x": "answers.bias"}, "got no tensor memory.x"),
+        ({"memory.bias_hh_l0": "memory.bias_ih_l0"}, "got a separate tensor memory.bias_hh_l0"),
     ],
 )
 def test_other_names_that_lead_nowhere_are_named(notes: dict[str, str], got: str, tmp_path: Path, capsys) -> None:

@@ -68,9 +68,9 @@ def test_requested_machines_are_tasks() -> None:
         (("", None, None), "pattern: expected a regular expression or a machine's file, got an empty text"),
         ((None, None, None), "expected a regular expression or a task, got neither"),
         (("a*", None, "parity"), "expected a regular expression or a task, got both"),
-        ((None, ("a",), "parity"), "alphabet: expected no alphabet next to a task"),
+        ((None, ("a",), "parity"), "alphabet: expected no alphabet together with a task"),
         ((None, None, "parity", ["train.steps=3"]), "expected settings of the task, as task.key=value, got train"),
-        (("a*", None, None, ["task.p=1"]), "assignments: expected no settings next to an expression, got task.p=1"),
+        (("a*", None, None, ["task.p=1"]), "expected no settings together with an expression, got task.p=1"),
     ],
 )
 def test_other_requests_of_machines_are_rejected(arguments: tuple, sentence: str) -> None:

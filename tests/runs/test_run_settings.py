@@ -29,7 +29,7 @@ def test_settings_merge_preset_file_and_assignments(tmp_path: Path) -> None:
             "regular-gpt",
             {"seed": 3},
             "fast",
-            "seed: not a section; give it next to the settings, as an argument of its own",
+            "seed: not a section; give it as a separate argument, not in the settings",
         ),
         (
             "parity",
@@ -75,6 +75,6 @@ def test_bad_files_are_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(ValueError, match=r"run.toml: cannot be read as TOML"):
         read_settings(tmp_path / "run.toml")
     (tmp_path / "blank.toml").write_text("\n")
-    for name, got in (("none.toml", "no such file"), ("blank.toml", "a blank file"), ("", "a folder")):
-        with pytest.raises(ValueError, match=rf"{name}: expected a TOML file with settings, got {got}"):
+    for name, got in (("none.toml", "found no such file"), ("blank.toml", "got a blank file"), ("", "got a folder")):
+        with pytest.raises(ValueError, match=rf"{name}: expected a TOML file with settings, {got}"):
             read_settings(tmp_path / name)

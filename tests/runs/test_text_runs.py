@@ -145,7 +145,7 @@ def test_commands_from_a_file_to_a_table(tmp_path: Path, monkeypatch: pytest.Mon
     assert exit_code("predict", run, "--sample", "5", "--prompt", "the ") == 0
     assert capsys.readouterr().out.endswith("\n")
     assert exit_code("export", run, "--to", "hub-folder", "--out", "hub") == 0
-    assert "| tokens | perplexity of the last one |" in Path("hub/README.md").read_text()
+    assert "| tokens in a chunk | perplexity of the last token |" in Path("hub/README.md").read_text()
     assert "Not measured" not in Path("hub/README.md").read_text()
     result = load_run(run).result
     assert result is not None

@@ -28,7 +28,7 @@ class Pool(NamedTuple):
     """An executor, and what a sweep does with a run that another process holds.
 
     With `wait`, the run is tried again until it is finished or released. The runs of a lost machine are also released
-    after some time.
+    after some time. With `fail`, the run counts as failed.
     """
 
     executor: Executor

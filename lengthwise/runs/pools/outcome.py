@@ -12,7 +12,7 @@ from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import RunSpec
 
 NOT_RUN = "not run yet"
-"""The reason why a run without a result has none, if it has not begun or has not finished."""
+"""The reason for a missing result, if the run has not begun or has not finished."""
 
 
 class Outcome(NamedTuple):

@@ -138,7 +138,7 @@ class _Sweep:
             time.sleep(WAIT_SECONDS)
         for future in wait(self._submitted, timeout=WAIT_SECONDS, return_when=FIRST_COMPLETED).done:
             index = self._submitted.pop(future)
-            error = CancelledError("the pool gave it up") if future.cancelled() else future.exception()
+            error = CancelledError("the pool cancelled the run") if future.cancelled() else future.exception()
             if isinstance(error, RunHeld) and self._waits:
                 # The holder may finish the run or die; in both cases trying again gives the result.
                 self._held[index] = time.monotonic() + RETRY_HELD_SECONDS
@@ -165,7 +165,7 @@ class _Sweep:
             result = folder.read_result()
         except ValueError as error:
             return Outcome(spec, None, str(error))
-        return Outcome(spec, result, "" if result else f"its worker is done, but there is no result in {folder.path}")
+        return Outcome(spec, result, "" if result else f"the worker is done, but there is no result in {folder.path}")
 
 
 def _reason(error: BaseException) -> str:

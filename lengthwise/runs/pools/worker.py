@@ -140,10 +140,11 @@ def configure_worker(settings: WorkerSettings) -> None:
 
 
 def execute_job(text: str) -> None:
-    """Execute the run of a job, one at a time in a process; its outcome is in the run's folder below the root.
+    """Execute the run of a job; a process executes one job at a time. The outcome is in the run's folder.
 
     Raises:
-        ValueError: the worker has other versions, no such device, or does not see the folder or a file of the user.
+        ValueError: the worker has other versions of the software, lacks the device, or does not see the folder or a
+            file of the user.
         RunHeld: another process works on the run.
         Interrupted: the sweep is over, or was stopped; a run in progress is saved.
     """

@@ -33,7 +33,7 @@ Entry = tuple[int, Mapping[str, float]]
 class Tracker(ABC):
     """A run in a tracker: making the object opens the run, which accepts numbers until `finish`.
 
-    Each object is a new run of the tracker with everything from the first step, so runs are never mixed.
+    Each object opens a new run of the tracker, to which all steps from the first one are sent. So runs are never mixed.
 
     `modules` are the modules that the extra with the tracker's name installs.
 

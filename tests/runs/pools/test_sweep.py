@@ -108,9 +108,9 @@ class Lossy(Executor):
 def test_what_a_pool_says_is_no_result(tmp_path: Path) -> None:
     specs = [small_spec(0), small_spec(1)]
     given_up, empty = execute_all(specs, tmp_path, [PLAN] * 2, lambda progress: None, pool=Lossy())
-    assert (given_up.result, given_up.reason) == (None, f"{CancelledError.__name__}: the pool gave it up")
+    assert (given_up.result, given_up.reason) == (None, f"{CancelledError.__name__}: the pool cancelled the run")
     assert empty.result is None
-    assert empty.reason.startswith("its worker is done, but there is no result in")
+    assert empty.reason.startswith("the worker is done, but there is no result in")
 
 
 def test_a_worker_of_another_kind_or_folder_says_so(tmp_path: Path) -> None:

@@ -268,7 +268,7 @@ def test_a_journal_is_read_while_it_is_written(tmp_path: Path) -> None:
     assert (entries, offset) == ([first], len(Journal.line(first)))
     journal.path.write_text(Journal.line(first) + line)
     assert journal.read_after(offset) == ([second], offset + len(line))
-    with pytest.raises(ValueError, match="it was cut back meanwhile"):
+    with pytest.raises(ValueError, match="the file was cut back meanwhile"):
         journal.read_after(1_000)
     journal.path.write_text("nonsense\n")
     with pytest.raises(ValueError, match="damaged after byte 0"):
