@@ -15,7 +15,7 @@ Machine = Task | Transducer | DFA
 """The machine to compile: the machine of a regular task, or any other finite machine."""
 
 MAX_WEIGHTS = 20_000_000
-"""The largest number of weights of a model, 80 MB in float32."""
+"""The largest number of weights of a model. In float32, they take 80 MB."""
 
 MARGIN = 10.0
 """The smallest logit margin of a compiled model: the correct answer's logit minus the largest other logit."""

@@ -17,8 +17,8 @@ def compile_block_linear_rnn(machine: Machine) -> Construction:
     """Compile any finite machine to one block of one layer: A(u) e_p = e_q if symbol u leads from state p to q.
 
     The layer adds no vector (v = 0). The state of the net is exactly the one-hot vector of the machine's state, because
-    a column of A(u) is a softmax of logits that are 1,000 apart. W_1 has one hidden unit for each symbol. From the unit
-    of symbol u, W_2 computes the logits of A(u).
+    a column of A(u) is a softmax of logits that are 1,000 apart. Two linear maps, W_1 and W_2, compute A(u) from the
+    symbol. W_1 has one hidden unit for each symbol. From the unit of symbol u, W_2 computes the logits of A(u).
 
     Raises:
         ValueError: the model has more than 20,000,000 weights.

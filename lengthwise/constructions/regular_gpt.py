@@ -188,7 +188,10 @@ def _assemble_weights(representation: Representation, target: Target, chunk_size
 
 
 def _write_shift_heads(layer: BareLayer) -> None:
-    """Make head h output the vector in the h-th oldest state of a window; the heads' outputs are concatenated."""
+    """Make head h copy the first D / C entries of the h-th oldest state in a window of C states.
+
+    Attention concatenates the outputs of the heads.
+    """
     heads, width = layer.num_heads, layer.to_output.in_features
     # The first rows compute the keys. They stay 0, so the scores are only the biases.
     layer.to_key_value.weight[width:] = torch.eye(width // heads, width).repeat(heads, 1)

@@ -14,7 +14,9 @@ BIN_SIZE = 16
 def continued_logits(
     model: SequenceModel, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]
 ) -> Float[Tensor, "B P W S Y"]:
-    """Return the logits at each symbol of each tail after each prefix of 1 ... P = T - S symbols.
+    """Return the logits at each symbol of each tail, after each prefix of 1 ... P symbols.
+
+    There are B strings of T symbols and W tails of S symbols, and P = T - S.
 
     Entry [b, p, w, s] answers the string ``inputs[b, :p + 1] + tails[w, :s + 1]``. A model that can continue from a
     prefix computes W S + 1 symbols for each symbol of the inputs. Any other model reads each of the strings from its

@@ -68,7 +68,7 @@ def best_known(points: Iterable[LengthPoint]) -> dict[int, float]:
 
 
 class LengthCurve(FrozenRecord):
-    """The points of one protocol, in order of length."""
+    """The points that one protocol measured, in order of length."""
 
     protocol: Protocol
     points: tuple[LengthPoint, ...]

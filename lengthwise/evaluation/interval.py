@@ -17,6 +17,7 @@ most 1.
 
 def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
     """Return Wilson's 95 % score interval for a proportion: the p with |num_correct/n - p| <= z sqrt(p (1-p) / n).
+    Here n is `num_strings`, and z is `QUANTILE`.
 
     Raises:
         ValueError: `num_strings` is 0, or `num_correct` is not in 0 ... `num_strings`.
@@ -45,13 +46,14 @@ def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
 
 def error_bound(num_wrong: int, num_strings: int) -> float:
     """Return the upper bound on an error rate at 95 % confidence: the p with P(Binomial(n, p) <= num_wrong) = 0.05.
+    Here n is `num_strings`.
 
     Example: without an error, the bound is about 3 / n (the rule of three).
         >>> [round(error_bound(0, count), 3) for count in (1, 10, 100)]
         [0.95, 0.259, 0.03]
 
     Source: Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial"
-        (1934). Differs from the source: one-sided.
+        (1934). Differs from the source: the bound is one-sided.
     """
     if num_wrong == num_strings:
         return 1.0
@@ -100,11 +102,12 @@ def correlation_interval(value: float, num_pairs: int) -> tuple[float, float]:
 def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[float, float]:
     """Return a 95 % interval for the mean accuracy of at least 2 nets, which are measured on the same strings.
 
-    Seeds and strings are independent, so their variances add up. Student's interval is over nets, and Wilson's interval
-    is over strings. On each side, the squared distances from the mean to the ends of these two intervals are added, and
-    the root of the sum is the distance to the end of the result. The result is NaN for fewer nets, or if a net was not
-    measured. If all nets have the same accuracy, only Wilson's interval remains. It then holds for these nets on other
-    strings, because equal nets do not show how much other nets would differ.
+    Seeds and strings are independent, so their variances add up. Student's interval measures the variation between
+    nets, and Wilson's interval the variation between strings. Each side of the result combines one side of both
+    intervals: its distance from the mean is the square root of the sum of their squared distances. The result is NaN
+    for fewer nets, or if a net was not measured. If all nets have the same accuracy, only Wilson's interval remains.
+    The result then describes only these nets, on other strings, because equal nets do not show how much other nets
+    would differ.
 
     Example:
         >>> low, high = accuracy_interval([0.7, 0.8, 0.9], num_strings=100)

@@ -13,11 +13,11 @@ from lengthwise.tasks.given.examples import Examples
 
 @one_thread()
 def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) -> LengthCurve:
-    """Return the accuracy on labeled strings at each of their lengths, as a curve of protocol ``labeled``.
+    """Return the accuracy on labeled strings at each of their lengths, as a `LengthCurve` of protocol ``labeled``.
 
-    Symbols and answers are matched by name. Different names for accept and reject, such as "yes" and "in", are matched
-    by meaning. The model is graded by the labels, even if they differ from the task's own answers. The baseline is the
-    fraction of the most frequent label at each length.
+    Symbols and answers are matched by name. Names for accept and names for reject also match by meaning, for example
+    "yes" and "in" for accept. The model is graded by the labels, even if they differ from the task's own answers. The
+    baseline is the fraction of strings that have the most frequent label of their length.
 
     Raises:
         ValueError: a symbol is outside the task's alphabet, or a label is not one of its answers.

@@ -62,7 +62,7 @@ def has_structured(task: Task) -> TypeGuard[OracleTask]:
 
 
 def max_legal_length(task: Task, maximum: int) -> int | None:
-    """Return the largest legal length up to `maximum`, or None."""
+    """Return the largest legal length up to `maximum`, or None if there is no legal length."""
     return next((length for length in range(maximum, 0, -1) if task.is_legal_length(length)), None)
 
 

@@ -96,11 +96,11 @@ class PairedRatio(NamedTuple):
 
 
 MAX_EXPONENT = 700.0
-"""The largest exponent for which exp is computed. It overflows in float64 soon after."""
+"""The largest exponent for which exp is computed. In float64, exp overflows at slightly larger exponents."""
 
 
 def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio:
-    """Return exp of the mean difference of negative log-likelihoods, chunk by chunk, with Student's interval.
+    """Return exp of the mean difference of two negative log-likelihoods of the same chunk, with Student's interval.
 
     The difficulty of a chunk mostly cancels in a difference. Therefore this interval is far narrower than the two
     intervals of the perplexities.
@@ -170,7 +170,7 @@ def perplexity_curve(
 
     Raises:
         ValueError: no length is given, or a length is below 2 or above the number of tokens in the split. `num_chunks`
-            is 0. The task is not a language task.
+            is not in 1 ... `MAX_CHUNKS`. The task is not a language task.
 
     Source: Chi et al. (2023), section 6: the last tokens of 1,000 random chunks.
     Differs from the source: all lengths and models have the same last tokens.
@@ -185,8 +185,8 @@ def perplexity_curve(
     in_order = ascending(lengths)
     if in_order[0] < 2:
         raise ValueError(
-            f"lengths: expected chunks of at least 2 tokens, a context and a token, got {in_order[0]}; leave out "
-            "shorter lengths"
+            f"lengths: expected chunks of at least 2 tokens (a context and the predicted token), got {in_order[0]}; "
+            "leave out shorter lengths"
         )
     tokens = task.tokens(split)
     ends = chunk_ends(len(tokens), in_order[-1], num_chunks, seed=seed)

@@ -1,4 +1,4 @@
-"""Evaluation plans: the lengths that are measured, the number of strings at each, and the protocol."""
+"""Evaluation plans: the lengths that are measured, the number of strings at each length, and the protocol."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -190,7 +190,7 @@ class EvaluationPlan(Description):
         protocol: Protocol,
         set_progress: SetProgress,
     ) -> LengthCurve:
-        """Return the points at some lengths; a length without strings is replaced by the length one symbol below it."""
+        """Return the points at some lengths; a length without strings is replaced by the next smaller length."""
         points: list[LengthPoint] = []
         for length, num_strings in lengths:
             nearest = length if task.is_legal_length(length) else length - 1

@@ -40,7 +40,7 @@ def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
 
 
 def fresh_accuracy(model: SequenceModel, task: SymbolTask, step: int) -> float | None:
-    """Return the accuracy on 128 strings of `length_of_tests` symbols, new at each step; None if there is no length."""
+    """Return the accuracy on 128 strings of `length_of_tests` symbols, new at each step; None without such a length."""
     length = length_of_tests(task)
     if length is None:
         return None

@@ -59,8 +59,9 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
     form = form or default_form(model)
     if not isinstance(model, RecurrentModel | AnswersUpTo):
         raise ValueError(
-            f"model: expected a recurrent model, or one with a form for whole strings such as regular-gpt, got "
-            f"{model.name}; if `lengthwise certify` extracts its machine, export the machine with format c or js"
+            "model: expected a recurrent model, or a model whose graph for whole strings can be exported, for example "
+            f"regular-gpt, got {model.name}; if `lengthwise certify` extracts the model's machine, export the machine "
+            "with format c or js"
         )
     if form == "parts":
         raise ValueError(

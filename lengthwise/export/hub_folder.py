@@ -79,11 +79,11 @@ def model_card(stored: StoredModel, certificate: Certificate | None) -> str:
 def _accuracy(result: RunResult | None) -> list[str]:
     if result is not None and result.perplexity is not None:
         rows = [f"| {point.length:,} | {point.perplexity:.2f} |" for point in result.perplexity.points]
-        return ["| tokens | perplexity of the last one |", "|---|---|", *rows]
+        return ["| tokens in a chunk | perplexity of the last token |", "|---|---|", *rows]
     curves = [] if result is None else [curve for curve in result.curves if curve.points]
     if not curves:
         return ["Not measured."]
-    return ["| lengths | protocol | strings at each | right |", "|---|---|---|---|", *map(_curve_row, curves)]
+    return ["| lengths | protocol | strings at each length | accuracy |", "|---|---|---|---|", *map(_curve_row, curves)]
 
 
 def _curve_row(curve: LengthCurve) -> str:

@@ -30,10 +30,10 @@ class ONNX(Export):
     """An ONNX graph, opset 20, in one file; names of symbols and answers are in its metadata, as JSON.
 
     For recurrent models the graph is one step, from ``token`` [batch] and ``state`` [batch, Z] to ``logits`` and
-    ``next_state``. The metadata contain ``initial_state``, the state before the first symbol. In form ``strings`` the
-    graph maps ``inputs`` [batch, length] to ``logits_of_prefixes`` [batch, length, classes]. In form ``parts`` the
-    graph also takes ``state`` and returns ``last_state``, from which the next part of the strings continues. A part has
-    at least one symbol. For other models, form ``strings`` returns ``logits``.
+    ``next_state``; a state has Z numbers. The metadata contain ``initial_state``, the state before the first symbol. In
+    form ``strings`` the graph maps ``inputs`` [batch, length] to ``logits_of_prefixes`` [batch, length, classes]. In
+    form ``parts`` the graph also takes ``state`` and returns ``last_state``, from which the next part of the strings
+    continues. A part has at least one symbol. For other models, form ``strings`` returns ``logits``.
     """
 
     has_weights = True

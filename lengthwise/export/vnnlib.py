@@ -134,7 +134,7 @@ class VNNLib(Export):
 
 
 def proved_enclosures(source: str, stored: StoredModel) -> tuple[CertificateFacts, Enclosures]:
-    """Repeat the proof of the certificate next to a model.
+    """Repeat the proof of the certificate that is stored with a model.
 
     Raises:
         ValueError: the model has no certificate, its proof has no enclosures, or the proof fails this time.

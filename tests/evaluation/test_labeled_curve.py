@@ -83,4 +83,4 @@ def test_the_command_measures_a_net_by_a_file(tmp_path: Path, monkeypatch, capsy
     assert exit_code("evaluate", "net", "--separator", " ") == 2
     assert "not allowed without --labeled" in capsys.readouterr().err
     assert exit_code("evaluate", "net", "--labeled", "none.csv") == 2
-    assert "none.csv: expected a file of examples, got no such file" in capsys.readouterr().err
+    assert "none.csv: expected a file of examples, found no such file" in capsys.readouterr().err

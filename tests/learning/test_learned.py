@@ -275,7 +275,7 @@ def test_the_command_writes_what_was_learned(tmp_path: Path, monkeypatch: pytest
     certificate = str(tmp_path / "out" / "certificate.json")
     assert exit_code("certify", "--check", certificate, "--min-level", "proved") == 0
     assert exit_code("learn", str(tmp_path / "none.csv"), "--out", str(tmp_path / "out")) == 2
-    assert "none.csv: expected a file of examples, got no such file" in capsys.readouterr().err
+    assert "none.csv: expected a file of examples, found no such file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("name", "others"), [("a\nb", ("a b", "b a", "a")), ("\tclose", ("open shut", "shut"))])

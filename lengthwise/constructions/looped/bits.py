@@ -196,5 +196,6 @@ def _nearest(number: Fraction) -> int:
 def _check_count(count: int) -> None:
     if count > MAX_VALUES:
         raise ValueError(
-            f"values: expected at most {MAX_VALUES:,}, got {count:,}; every loop reads the number whose bits they are"
+            f"values: expected at most {MAX_VALUES:,} values, got {count:,}; every loop computes with integers that "
+            "have a bit for each value"
         )

@@ -32,9 +32,9 @@ def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> 
         {'state_dim': 7, 'num_heads': 0, 'head_dim': 0, 'width': 6, 'num_loops': 7, 'num_weights': 97}
 
     Source: Xu and Sato (2024), Lemma A.4.
-    Differs from the source: the source adds rectangular functions (Proposition A.1), which take four units each.
-        Counting thresholds takes two. Thresholds descend, so that every loop after the last threshold adds 1 to all
-        results, also to the result of input 1.
+    Differs from the source: the source adds rectangular functions (Proposition A.1), which take four units each. Here,
+        thresholds are counted, which takes two units each. Thresholds descend, so that every loop after the last
+        threshold adds 1 to all results, also to the result of input 1.
     """
     check_grid(num_bins, token_dim)
     inputs = [f"x{i}" for i in range(token_dim)]

@@ -37,11 +37,12 @@ polynomials are too badly conditioned for float64."""
 class Memorization(NamedTuple):
     """A generator of a word, and bounds on the smallest dimension d_min: `lower` <= d_min <= `upper`.
 
-    The bounds are equal unless the budget ended the search. `frequencies` are the generator's frequencies, whose
-    dimension is at most `upper`. `margin` is the smallest distance from a state of the generator, which has norm 1, to
-    the region of another symbol. For two symbols, it is the largest margin that these frequencies allow. For more
-    symbols, it is at least `min_margin`, the optimum of the group lasso. `programs` counts the linear programs of the
-    search for d_min. `is_widest` is False if the budget ended the search for wider margins.
+    The bounds are equal unless the budget ended the search. `frequencies` are the generator's frequencies. Their
+    dimension is `upper`, or more if `memorize` searched larger dimensions for a wider margin. `margin` is the smallest
+    distance from a state of the generator, which has norm 1, to the region of another symbol. For two symbols, it is
+    the largest margin that these frequencies allow. For more symbols, it is at least `min_margin`, the optimum of the
+    group lasso. `programs` counts the linear programs of the search for d_min. `is_widest` is False if the budget ended
+    the search for wider margins.
     """
 
     word: Word
@@ -69,8 +70,9 @@ def memorize(
     dimension").
 
     Raises:
-        ValueError: the text is not a word (`parse_word`), its linear programs are too large, it needs (or the search
-            needs) more than `max_dimension` dimensions, or `max_dimension` is above 999, the most that any word needs.
+        ValueError: the text is not a word (`parse_word`). Its linear programs are too large. The word needs more than
+            `max_dimension` dimensions, or the search found no generator with at most that many. `max_dimension` is
+            above 999, the most that any word needs.
 
     Example:
         >>> memorization = memorize("abacabad")
@@ -98,8 +100,8 @@ def memorize(
         )
     if max_dimension is not None and max_dimension < upper:
         raise ValueError(
-            f"max_dimension: expected at least {upper}, which is enough for {word.text!r}, got {max_dimension}; the "
-            "search ended before it could tell whether fewer dimensions are enough"
+            f"max_dimension: expected at least {upper}, got {max_dimension}; {upper} dimensions are enough for "
+            f"{word.text!r}, but the search ended before it could tell whether fewer are enough"
         )
     dimensions = range(upper, min(max_dimension or upper, word.period - 1) + 1) if robust else ()
     frequencies, best = _widest(word, smallest, wider, dimensions)

@@ -19,7 +19,8 @@ END = 2
 """The class that follows the highest digit."""
 
 MAX_EXACT_LENGTH = 16
-"""The longest string whose baseline is exact. For longer strings the baseline is 1/2, too high by at most 0.0042."""
+"""The longest string whose baseline is exact. For longer strings the baseline is 1/2, which is too high by at most
+0.0042."""
 
 
 class TwoBinaryNumbers(StringAnswerTask):

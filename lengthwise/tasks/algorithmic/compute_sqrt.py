@@ -15,7 +15,7 @@ from lengthwise.tasks.base import TASKS
 class ComputeSqrt(StringAnswerTask):
     """The digits of floor(sqrt(x)), the most significant first, queried one by one (`StringAnswerTask`).
 
-    A string has the binary digits of x, the most significant first; x is uniform in 1 ... 2^n - 1. The answer has
+    A string has the n binary digits of x, the most significant first; x is uniform in 1 ... 2^n - 1. The answer has
     (n + 1) // 2 digits, and may begin with zeros.
 
     Example:

@@ -1,4 +1,4 @@
-"""Duplicate string: the letters of a string, twice."""
+"""Duplicate string: the letters of two copies of a string."""
 
 import torch
 from jaxtyping import Int64
@@ -10,7 +10,7 @@ from lengthwise.tasks.base import TASKS
 
 @TASKS.register("duplicate-string")
 class DuplicateString(LetterTask):
-    """A string repeated twice, its letters queried one by one (`StringAnswerTask`).
+    """Two copies of a string, one after the other, whose letters are queried one by one (`StringAnswerTask`).
 
     Raises:
         ValueError: `num_letters` is not in 2 ... 26.

@@ -73,14 +73,14 @@ class Knapsack(SingleAnswerTask):
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Draw uniform weights, values and capacities, all from 1."""
+        """Draw uniform weights, values and capacities, all of at least 1."""
         weights = torch.randint(1, self.max_weight + 1, (count, length), generator=generator)
         values = torch.randint(1, self.max_value + 1, (count, length), generator=generator)
         capacities = torch.randint(1, self.max_capacity + 1, (count, 1), generator=generator)
         return join_parts(weights, values, capacities), best_value(weights, values, capacities[:, 0])
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the capacity, and the values of greedy choices by value per weight: of whole items, or with a part."""
+        """Return the capacity and two greedy values, by value per weight: of whole items, and with part of an item."""
         length = (inputs.shape[1] - 4) // 2
         weights, values = inputs[:, :length] - NUM_SPECIAL, inputs[:, length + 1 : -3] - NUM_SPECIAL
         capacities = inputs[:, -2] - NUM_SPECIAL

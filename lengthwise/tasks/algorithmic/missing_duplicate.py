@@ -1,4 +1,4 @@
-"""Missing duplicate: the letter that is hidden in a string repeated twice."""
+"""Missing duplicate: the letter that is hidden in one of two copies of a string."""
 
 from typing import ClassVar
 
@@ -16,7 +16,7 @@ HIDDEN = 2
 
 @TASKS.register("missing-duplicate")
 class MissingDuplicate(StringAnswerTask):
-    """The hidden letter ``_`` of a string that is repeated twice, queried at the end (`StringAnswerTask`).
+    """The letter that ``_`` hides in one of two copies of a string, queried at the end (`StringAnswerTask`).
 
     The letters of the first half are independent and uniform, and the hidden position is uniform. Lengths are even.
 

@@ -47,8 +47,9 @@ class SubsetSum(SingleAnswerTask):
     fits, reaches neither the reachable target nor this difference.
 
     The items then carry no information about the answer, and the target's location carries hardly any. Sums of three
-    items carry more: trying all of them answers 79 % of the problems of 10 items correctly, and all problems of 6
-    items. Hard problems have at least 6 items, with ``2^length`` at most ``20 max_value``, and `max_value` at least 64.
+    items carry more information: trying all of them answers 79 % of the problems of 10 items correctly, and all
+    problems of 6 items. Hard problems have at least 6 items, with ``2^length`` at most ``20 max_value``, and
+    `max_value` at least 64.
 
     Raises:
         ValueError: a field is out of its range, `num_range` is too small, or `max_value` is too small for ``"hard"``
@@ -119,7 +120,10 @@ class SubsetSum(SingleAnswerTask):
         return join_parts(items, targets[:, None]), answers
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the target's location, parities, the number of items up to it, and what greedy choices leave."""
+        """Return the target's location, parities, the number of items up to the target, and the rest of greedy choices.
+
+        The rest is what greedy choices leave of the target or, if this is less, of the total minus the target.
+        """
         items, target = inputs[:, :-3] - NUM_SPECIAL, inputs[:, -2] - NUM_SPECIAL
         total = items.sum(1)
         return {

@@ -25,7 +25,7 @@ NO_LETTER = PAD - 1
 
 
 class TwoStringsTask(SingleAnswerTask):
-    """A number computed from two strings over the first `alphabet` letters, written as ``a b c | a c <sep>``."""
+    """A number computed from two strings, which are written as ``a b c | a c <sep>``, over `alphabet` letters."""
 
     max_length: Annotated[int, Field(ge=1, le=1_000)] = 60
     alphabet: Annotated[int, Field(ge=1, le=26)] = 26
@@ -61,7 +61,7 @@ class TwoStringsTask(SingleAnswerTask):
 
 
 class GridTask(TwoStringsTask, MachineTask):
-    """Two strings and a number that a local rule computes over a table with a cell for each pair of letters."""
+    """A number computed from two strings by a local rule, over a table with a cell for each pair of letters."""
 
     @property
     @abstractmethod
@@ -70,7 +70,9 @@ class GridTask(TwoStringsTask, MachineTask):
 
 
 def grid_rule(cells: Mapping[tuple[int, int, bool], tuple[int, int]], letters: str, border: int) -> GridMachine:
-    """Return the rule for differences of neighbors in a table along whose upper and left edges they are `border`.
+    """Return the rule for the differences of neighboring entries of a table.
+
+    Along the upper and the left edge of the table, all differences are `border`.
 
     ``cells[across, down, equal]`` contains the differences along the lower and the right edge of a cell. The key
     contains the differences along the upper and the left edge, and whether the letters are equal. Classes are the

@@ -66,7 +66,7 @@ class Columns:
         for given, usual, what in ((self.string, STRINGS, "string"), (self.label, LABELS, "label")):
             candidates = [name for name in names if (name.lower() in usual if given is None else name == given)]
             if len(candidates) != 1:
-                got = f"{len(candidates)} with a standard name ({', '.join(usual)}); name the column to read"
+                got = f"{len(candidates)} columns with a standard name ({', '.join(usual)}); name the column to read"
                 if given is not None:
                     got = f"{given!r} {len(candidates)} times" if candidates else f"{given!r}{nearest(given, names)}"
                 known = ", ".join(map(repr, names[:MAX_NAMED])) + ", ..." * (len(names) > MAX_NAMED)

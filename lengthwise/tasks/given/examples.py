@@ -244,7 +244,7 @@ def _check_labels(symbols: Sequence[str], labels: Sequence[str], number: int, su
     expected = 1 if supervision == "last" else len(symbols)
     if len(labels) != expected or not all(labels):
         what = "one label" if supervision == "last" else f"{expected} labels, one for each symbol"
-        got = len(labels) if all(labels) else "an empty one"
+        got = len(labels) if all(labels) else "an empty label"
         raise ValueError(f"examples: row {number:,}: expected {what}, got {got}")
 
 

@@ -78,7 +78,7 @@ def read_language(folder: Path, name: str) -> DFA:
 
 
 def draw_languages(folder: Path, count: int, seed: int = 0) -> list[str]:
-    """Draw names of languages, as evenly over the classes as their numbers of languages allow.
+    """Draw names of languages; the classes get equal shares, as far as they have enough languages.
 
     Raises:
         ValueError: `count` is below 1, or exceeds the number of languages; the folder has no automata.

@@ -87,7 +87,7 @@ def rows_of(groups: Iterable[Group], symbols: Sequence[str], every: int = 1) -> 
 def write_mlregtest(folder: Path, name: str, language: DFA, *, largest: str = "Small", seed: int = 0) -> None:
     """Write the data sets of a language in MLRegTest's files, such as ``Small/NAME_Train.txt``.
 
-    `largest` is the largest size; the smaller sizes are parts of it.
+    `largest` is the largest size; the data sets of smaller sizes are subsets of the largest.
 
     Raises:
         ValueError: the size is unknown, or a file exists already; otherwise as for `mlregtest_splits`.

@@ -186,7 +186,7 @@ def _rows_of_file(path: Path, columns: Columns, separator: str, *, checks_first:
     """Yield the rows of any kind of file; `checks_first` rejects a first row that seems to be a header."""
     if not exists(path):
         raise ValueError(
-            f"{path}: expected a file of examples, got no such file; give its path from the current folder"
+            f"{path}: expected a file of examples, found no such file; give its path relative to the current folder"
         )
     kind = path.suffix.lower()
     if path.is_dir() or kind in UNNAMED:

@@ -98,7 +98,7 @@ class NextSymbols(RegularTask):
 
     @property
     def members(self) -> Bool[np.ndarray, "S M"]:
-        """Return which symbols and, with `with_end`, whether the end is in each set that occurs after a symbol."""
+        """Return a row for each set that occurs after a symbol: a bool for each symbol and, if `with_end`, the end."""
         return _next_sets(self.language, self.with_end).members
 
     @property

@@ -49,7 +49,7 @@ class WordProblem(RegularTask):
         experiments.
     Differs from the source: there every element of the group is a symbol, as here with `alphabet` ``"elements"``. By
         default, only the generators that belong to the name, or that are given, are symbols. The source's groups are
-        Z60, A4xZ5 and A5 here.
+        named Z60, A4xZ5 and A5 here.
     """
 
     prefix_exchangeable: ClassVar[bool] = True

@@ -174,7 +174,7 @@ def test_arguments_without_a_use_are_rejected(name: str, argument: str, tmp_path
 
 
 def test_a_missing_path_is_not_a_wrong_suffix(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="nope: expected a file of examples, got no such file; give its path"):
+    with pytest.raises(ValueError, match="nope: expected a file of examples, found no such file; give its path"):
         read_examples(tmp_path / "nope")
 
 

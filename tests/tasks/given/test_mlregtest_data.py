@@ -49,7 +49,7 @@ def test_every_fault_is_named_with_its_line(content: bytes, message: str, tmp_pa
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"none_Train\.txt: expected a file of examples, got no such file"):
+    with pytest.raises(ValueError, match=r"none_Train\.txt: expected a file of examples, found no such file"):
         read_examples(tmp_path / "none_Train.txt")
 
 

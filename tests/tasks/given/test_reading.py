@@ -143,7 +143,7 @@ def test_numbers_are_in_order() -> None:
             "row 2: expected symbols in a list, got .'b'.; write each symbol as a text",
         ),
         ([("a", "x"), (float("nan"), "y")], "last", "row 2: expected a string, got a missing value; write"),
-        ([("a", "x"), ("b", None)], "last", "row 2: expected one label, got an empty one"),
+        ([("a", "x"), ("b", None)], "last", "row 2: expected one label, got an empty label"),
         ([("a", "x"), ("b", ["x", "y"])], "last", "row 2: expected one label, got a list of 2; if there is one for"),
         ([("ab", "xy"), ("ab", "x")], "prefix", "row 2: expected 2 labels, one for each symbol, got 1"),
         (["ab", "cd"], "last", "row 1: expected a string and its label, got 'ab'"),
@@ -168,13 +168,13 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
         (
             "file.csv",
             b"text,sign\nab,1\n",
-            "label: expected one of the columns 'text', 'sign', got 0 with a standard name (label, class, output, "
-            "answer, accepted, target); name the column to read",
+            "label: expected one of the columns 'text', 'sign', got 0 columns with a standard name (label, class, "
+            "output, answer, accepted, target); name the column to read",
         ),
         (
             "file.csv",
             b"text,label,class\nab,1,2\n",
-            "got 2 with a standard name (label, class, output, ",
+            "got 2 columns with a standard name (label, class, output, ",
         ),
         ("file.csv", b"text,label\nab\n", "row 2: expected 2 columns, got 1; check separators and quotes"),
         ("file.csv", b"text,label\nab,cd,yes\n", "row 2: expected 2 columns, got 3; check separators and quotes"),
@@ -192,7 +192,7 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
         (
             "file.jsonl",
             b'{"string": "ab"}\n',
-            "row 1: label: expected one of the columns 'string', got 0 with a standard",
+            "row 1: label: expected one of the columns 'string', got 0 columns with a standard",
         ),
         ("file.jsonl", b'"ab"\n', "row 1: expected a string and its label, got 'ab'"),
         ("file.dat", b"a b\n", "expected a first line with the numbers of strings and of symbols, got ['a', 'b']"),
@@ -241,7 +241,7 @@ def test_rows_of_an_array_are_pairs() -> None:
 
 
 def test_files_and_columns_that_are_missing_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="expected a file of examples, got no such file"):
+    with pytest.raises(ValueError, match="expected a file of examples, found no such file"):
         read_examples(tmp_path / "none.csv")
     with pytest.raises(
         ValueError, match="label: expected one of the columns 'number', 'text', 'label', got 'lable'; did"
@@ -295,9 +295,9 @@ class NAType:
 def test_what_data_frames_have_for_missing_values_is_named() -> None:
     with pytest.raises(ValueError, match=r"^examples: row 2: expected a string, got a missing value"):
         read_examples([("ab", "x"), (NAType(), "y")])
-    with pytest.raises(ValueError, match=r"^examples: row 2: expected one label, got an empty one"):
+    with pytest.raises(ValueError, match=r"^examples: row 2: expected one label, got an empty label"):
         read_examples([("ab", "x"), ("ba", NAType())])
-    with pytest.raises(ValueError, match=r"^examples: row 2: expected one label, got an empty one"):
+    with pytest.raises(ValueError, match=r"^examples: row 2: expected one label, got an empty label"):
         read_examples([("ab", "x"), ("ba", Decimal("NaN"))])
 
 
@@ -314,7 +314,7 @@ def test_the_name_of_a_file_is_no_part_of_a_run(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"its examples have lengths from 1 to 4: choose lengths in this range"):
         make_spec("examples", "gru", {"task": {"file": str(file)}})
     with pytest.raises(
-        ValueError, match=r"^task\.file: .*none\.csv: expected a file of examples, got no such file; give"
+        ValueError, match=r"^task\.file: .*none\.csv: expected a file of examples, found no such file; give"
     ):
         make_spec("examples", "gru", {"task": {"file": str(tmp_path / "none.csv")}})
 
