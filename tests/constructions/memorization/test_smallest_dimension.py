@@ -232,7 +232,7 @@ def test_a_search_beyond_its_budget_gives_bounds() -> None:
     assert given_up.lower <= memorization.lower == memorization.upper <= given_up.upper
     assert given_up.lower < given_up.upper == given_up.generator.dimension
     assert repeats(given_up.generator, given_up.word, 100)
-    with pytest.raises(ValueError, match=r"the search ended before it could tell whether fewer dimensions are enough"):
+    with pytest.raises(ValueError, match=r"the search ended before it could tell whether fewer are enough"):
         memorize(text, budget=3, max_dimension=given_up.lower)
 
 

@@ -247,7 +247,7 @@ def test_files_and_columns_that_are_missing_are_named(tmp_path: Path) -> None:
         ValueError, match="label: expected one of the columns 'number', 'text', 'label', got 'lable'; did"
     ):
         read_examples(save(tmp_path / "file.csv"), label="lable")
-    with pytest.raises(ValueError, match="file of examples, got no such file"):
+    with pytest.raises(ValueError, match="file of examples, found no such file"):
         make_task("examples", file=tmp_path / "none.csv")
 
 
