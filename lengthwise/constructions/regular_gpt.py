@@ -80,8 +80,8 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
     """
     if not 2 <= chunk_size <= MAX_CHUNK_SIZE:
         raise ValueError(
-            f"chunk_size: expected 2 to {MAX_CHUNK_SIZE:,}, got {chunk_size}; with larger chunks, every model has more "
-            f"than {MAX_WEIGHTS:,} weights"
+            f"chunk_size: expected 2 to {MAX_CHUNK_SIZE:,}, got {chunk_size}; choose a size in this range (every model "
+            f"with larger chunks has more than {MAX_WEIGHTS:,} weights)"
         )
     target = target_of(machine)
     monoid = bounded_monoid(target.machine.semiautomaton, MAX_ELEMENTS)

@@ -38,7 +38,7 @@ class Export(ABC):
     @staticmethod
     @abstractmethod
     def write(source: str, out: Path, options: Options) -> list[tuple[str, str]]:
-        """Write the model or machine of `source` to `out` by rename, and return a report: pairs of a topic and a text.
+        """Write the model or machine of `source` to `out`, and return a report: pairs of a topic and a text.
 
         Raises:
             ValueError: the path has no model or machine, or the format cannot represent it.

@@ -345,7 +345,7 @@ def _probe(state: TrainingState, task: SymbolTask, work: _Work) -> Probe:
 
 
 class _Announcer:
-    """A reporter of the part of the plan that is measured and of its progress; a run can stop before each part."""
+    """A reporter of the part of the plan that is being measured, and of its progress; a run can stop before a part."""
 
     def __init__(self, work: _Work, step: int) -> None:
         self._work = work

@@ -39,7 +39,7 @@ def check_task_consistent(task: SymbolTask) -> None:
     name = type(task).__name__
     for attribute, names in (("symbols", task.symbols), ("classes", task.classes)):
         if not names or len(set(names)) < len(names):
-            got = "none" if not names else "one twice"
+            got = "none" if not names else "one name twice"
             raise ValueError(f"{name}.{attribute}: expected different names, got {got}; list them all, in order")
     _check_text(task)
     lengths = list(islice(filter(task.is_legal_length, range(1, MAX_LENGTH + 1)), NUM_LENGTHS))
@@ -104,9 +104,10 @@ def _check_ids(what: str, ids: object, shape: tuple[int, ...], count: int, none:
         raise ValueError(f"{what}: expected whole numbers (torch.int64) of shape {list(shape)}, got {got}")
     outside = (ids != none) & ((ids < 0) | (ids >= count))
     if outside.any():
+        meaning = "a pad" if none == PAD else "no answer"
         raise ValueError(
-            f"{what}: expected numbers from 0 to {count - 1}, or {none} for none, got {int(ids[outside][0])}; name all "
-            "symbols and classes"
+            f"{what}: expected numbers from 0 to {count - 1}, or {none} for {meaning}, got {int(ids[outside][0])}; name "
+            "all symbols and classes"
         )
 
 
@@ -116,7 +117,7 @@ def _check_machine(task: RegularTask) -> None:
     if machine.symbols != task.symbols:
         raise ValueError(
             f"{name}.transducer: expected the symbols {', '.join(task.symbols)}, got {', '.join(machine.symbols)}; "
-            "give both the same symbols in the same order"
+            "give the task and the machine the same symbols in the same order"
         )
     for length in range(1, ANSWERED_LENGTH + 1):
         strings = _short_strings(len(task.symbols), length)

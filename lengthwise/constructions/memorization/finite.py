@@ -79,8 +79,8 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
         if _stays(generator, len(text), symbols.index(end)):
             return generator
     raise ValueError(
-        f"text: expected a text with fewer changes of symbol, got {len(text)} symbols whose read-out rounding hides in "
-        "float64; give a text with fewer changes"
+        f"text: expected a text with fewer changes of symbol, got a text of {len(text)} symbols for which rounding in "
+        "float64 leaves no read-out; give a text with fewer changes"
     )
 
 

@@ -29,7 +29,8 @@ from lengthwise.constructions.memorization.separation import num_entries, read_o
 from lengthwise.constructions.memorization.words import Word, parse_word
 
 MAX_DIVISORS = 18
-"""The largest number of divisors of a period whose sets of divisors are enumerated; other periods get bounds."""
+"""The largest number of divisors of a period whose sets of divisors are enumerated. For periods with more divisors,
+only a bound on the dimension is computed."""
 
 
 def psi(order: int) -> int:
@@ -82,8 +83,9 @@ def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: 
     programs become too large, the generator is `simplex`, which has all orders except 1.
 
     Raises:
-        ValueError: the text is not a word (`parse_word`), it needs (or the generator that was found needs) more than
-            `max_dimension` dimensions, or `max_dimension` is above 999, the most that any word needs.
+        ValueError: the text is not a word (`parse_word`). The word needs more than `max_dimension` dimensions, or the
+            search found no generator with at most that many. `max_dimension` is above 999, the most that any word
+            needs.
         RuntimeError: a linear program fails, or no integer weights below 2^52 read the word out.
 
     Example:
