@@ -47,10 +47,8 @@ def execute(
 ) -> RunResult:
     """Train and measure `spec` in its folder below `root`, or continue from what the folder contains.
 
-    The result of a finished run is returned as is if the result's plan covers `plan`. Otherwise the run is measured
-    again, and the new result replaces the old result. A run that another process works on raises a `RunHeld`, a
-    ValueError.
-
+    The result of a finished run is returned as is if its plan covers `plan`. Otherwise the run is measured again, and
+    the new result replaces the old result. A run that another process works on raises a `RunHeld`, a ValueError.
     A run with a goal (`RunSpec.goal`) makes attempts until one reaches the goal. A run that has spent its budget
     continues if it gets a larger budget.
 
@@ -64,8 +62,7 @@ def execute(
     """
     plan, root = plan or EvaluationPlan(), path_of("root", root)
     _check_arguments(spec, plan, listener, stop_requested, device)
-    # Another precision of matrix products, or float64 as torch's default type, would give another net under the same
-    # id.
+    # Another precision of matrix products or another default type would give another net under the same id.
     check_arithmetic()
     folder = RunFolder(root / spec.id)
     check_ranks_of(spec, ranks)

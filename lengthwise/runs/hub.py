@@ -68,10 +68,8 @@ def save_hub(
 ) -> HubConfig:
     """Write a model's configuration and weights into a folder that `load_hub` reads.
 
-    Each file is complete when it appears.
-
-    `source`, `run` and `trained_to` state where the model comes from (`HubConfig`). To add a certificate of this model,
-    write its text to ``certificate.json``.
+    Each file is complete when it appears. `source`, `run` and `trained_to` state where the model comes from
+    (`HubConfig`). To add a certificate of this model, write its text to ``certificate.json``.
 
     Raises:
         ValueError: the folder is a file or has another library's configuration, or the model cannot be read back.

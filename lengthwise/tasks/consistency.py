@@ -106,8 +106,8 @@ def _check_ids(what: str, ids: object, shape: tuple[int, ...], count: int, none:
     if outside.any():
         meaning = "a pad" if none == PAD else "no answer"
         raise ValueError(
-            f"{what}: expected numbers from 0 to {count - 1}, or {none} for {meaning}, got {int(ids[outside][0])}; name "
-            "all symbols and classes"
+            f"{what}: expected numbers from 0 to {count - 1}, or {none} for {meaning}, got {int(ids[outside][0])}; "
+            "name all symbols and classes"
         )
 
 

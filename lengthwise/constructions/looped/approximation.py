@@ -61,12 +61,10 @@ def looped_approximation(
     the continuous permutation-equivariant functions (Corollary 3.8).
 
     Raises:
-        ValueError: there are fewer than 2 intervals, fewer different tokens than T, or more than 2^18 IDs; the
-            sharpness is below 1; or the function is not permutation-equivariant, not finite, or does not return a
-            tensor [B, T, Y].
+        ValueError: there are fewer than 2 intervals, fewer different tokens than T, or more than 2^18 IDs. The
+            sharpness is below 1. The function is not permutation-equivariant, not finite, or not of shape [B, T, Y].
 
     Example:
-        >>> import torch
         >>> from lengthwise.constructions.looped import evaluate_exactly, sizes_of
         >>> def gap_to_others(x):
         ...     return x - x.mean(1, keepdim=True)
