@@ -60,7 +60,7 @@ def _verdict(task: SymbolTask, answers: Int64[Tensor, " N"], targets: Int64[Tens
     known = targets != IGNORE
     if not known.any():
         return "the task has no answer here"
-    right, wrong = ("as its machine", "its machine answers") if is_learned else ("right", "wrong, it is")
+    right, wrong = ("its machine agrees", "its machine answers") if is_learned else ("right", "wrong, it is")
     verdict = right if torch.equal(answers[known], targets[known]) else f"{wrong} {_text(task, targets)}"
     return verdict if known.all() else f"{verdict}; the task has no answer to {int((~known).sum())} of these queries"
 

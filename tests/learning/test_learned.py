@@ -267,8 +267,8 @@ def test_the_command_writes_what_was_learned(tmp_path: Path, monkeypatch: pytest
     assert exit_code("predict", str(tmp_path / "out"), "110", "111") == 0
     answers = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert [(text, answer, verdict) for text, answer, _, verdict in answers] == [
-        ("110", "True", "as its machine"),
-        ("111", "False", "as its machine"),
+        ("110", "True", "its machine agrees"),
+        ("111", "False", "its machine agrees"),
     ]
     assert exit_code("evaluate", str(tmp_path / "out"), "--lengths", "100", "--strings", "16") == 0
     assert "16/16" in capsys.readouterr().out.replace(" of ", "/")

@@ -159,7 +159,7 @@ def test_other_tasks_of_a_run_have_its_symbols_and_classes() -> None:
 def test_verdicts_count_only_answers_that_exist() -> None:
     got, right, none = (torch.tensor(answers) for answers in ([1, 0, 1], [1, IGNORE, 1], [IGNORE] * 3))
     assert _verdict(PARITY, got, got, False) == "right"
-    assert _verdict(PARITY, got, got, True) == "as its machine"
+    assert _verdict(PARITY, got, got, True) == "its machine agrees"
     assert _verdict(PARITY, got, none, False) == "the task has no answer here"
     assert _verdict(PARITY, got, right, False) == "right; the task has no answer to 1 of these queries"
     assert _verdict(PARITY, 1 - got, got, False) == "wrong, it is 1 0 1"

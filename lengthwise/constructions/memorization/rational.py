@@ -1,9 +1,9 @@
 """Generators with a rational W_h: the dimensions of matrices of order p, and read-outs from integer companion matrices.
 
-The minimal polynomial of a rational matrix of finite order p is a product of different cyclotomic polynomials Phi_j,
-j in J, and the least common multiple of J is p. The smallest such matrix has dimension sum phi(j). Its frequencies are
-all k with p / gcd(k, p) in J, because a rational matrix that has one primitive j-th root of unity as an eigenvalue has
-all of them. The bias replaces j = 1.
+The minimal polynomial of a rational matrix of finite order p is a product of different cyclotomic polynomials Phi_j, j
+in J, and the least common multiple of J is p. The smallest such matrix has dimension sum phi(j), with Euler's function
+phi. Its frequencies are all k with p / gcd(k, p) in J, because a rational matrix that has one primitive j-th root of
+unity as an eigenvalue has all of them. The bias replaces j = 1.
 """
 
 from collections.abc import Iterator

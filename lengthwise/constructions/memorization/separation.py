@@ -10,7 +10,7 @@ Orbit = Float[np.ndarray, "p d"]
 
 
 class Readout(NamedTuple):
-    """Weights and bias of logits ``states @ weights.T + bias``, in which each letter leads all others by at least 1."""
+    """Weights and bias of logits ``states @ weights.T + bias``, in which the right letter leads by at least 1."""
 
     weights: Float[np.ndarray, "n d"]
     bias: Float[np.ndarray, " n"]

@@ -1,4 +1,4 @@
-"""The base class of trackers like Weights & Biases: `init` of a module returns a run with `log` and `finish`."""
+"""The base class of trackers such as Weights & Biases: `init` of a module returns a run with `log` and `finish`."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence

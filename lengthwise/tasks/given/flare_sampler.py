@@ -160,7 +160,7 @@ class _Continuations:
 
 
 class _Proposals:
-    """A source of random strings of up to a longest length: in the language, edited, or uniform."""
+    """A source of random strings of at most `max_length` symbols: in the language, edited, or uniform."""
 
     def __init__(self, language: DFA, max_length: int, chance: np.random.Generator) -> None:
         self.language = language

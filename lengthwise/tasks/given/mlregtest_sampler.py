@@ -115,7 +115,7 @@ def write_mlregtest(folder: Path, name: str, language: DFA, *, largest: str = "S
 
 
 class _Drawing(NamedTuple):
-    """The sides of all draws, which are the complement and the language, and the source of their random numbers."""
+    """The two sides from which strings are drawn (complement and language), and the source of random numbers."""
 
     sides: tuple[DFA, DFA]
     chance: np.random.Generator
