@@ -155,7 +155,9 @@ def test_nets_of_ones_own_are_exported_too(kind: type[nn.RNNBase]) -> None:
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_others_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"model: expected a recurrent model, or one with .*, got {name}; if"):
+    with pytest.raises(
+        ValueError, match=f"model: expected a recurrent model, or a model whose graph .*, got {name}; if"
+    ):
         trace(make(name))
 
 

@@ -124,7 +124,7 @@ def test_a_folder_instead_of_a_file_is_named(name: str, runs: Path, tmp_path: Pa
 def test_what_is_nested_too_deeply_is_named(runs: Path, tmp_path: Path) -> None:
     own, _ = copy(runs, tmp_path)
     (own / "run.json").write_text(NESTED)
-    with pytest.raises(ValueError, match=r"run\.json: damaged file .*nested too deeply"):
+    with pytest.raises(ValueError, match=r"run\.json: damaged file .*fewer nested levels"):
         load_run(own)
     (tmp_path / "run.toml").write_text(f"a = {NESTED}")
     with pytest.raises(ValueError, match=r"run\.toml: cannot be read as TOML: it is nested too deeply"):
