@@ -2,16 +2,18 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models.base import MODELS
 from lengthwise.presets import PRESETS
-from lengthwise.registry import Registry, nearest
+from lengthwise.registry import Registered, Registry, nearest
 from lengthwise.runs.goal import BUDGET
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 from lengthwise.tasks.base import MachineTask, SymbolTask
+from lengthwise.validation import check_choice
 
 Scale = Literal["smoke", "small", "paper"]
 """The size of an experiment. `small` fits a laptop. `smoke` takes seconds, and its numbers have no meaning. `paper` has
@@ -264,9 +266,35 @@ def at_smoke_scale(settings: Settings, model: str) -> Settings:
 
 def parse_scale(name: str) -> Scale:
     """Return the scale with this name; raise a ValueError for an unknown name."""
-    if name not in get_args(Scale):
-        raise ValueError(f"scale: expected one of {', '.join(get_args(Scale))}, got {name!r}")
+    check_choice("scale", name, get_args(Scale))
     return cast(Scale, name)
 
 
-EXPERIMENTS: Registry[Callable[[Scale], Experiment]] = Registry("experiment", "lengthwise.studies.*.experiments")
+MakeExperiment = Callable[[Scale], Experiment]
+
+
+class _Experiments(Registry[MakeExperiment]):
+    """The registry of experiments. Each registered function checks its scale, which most functions only compare."""
+
+    def register(self, name: str) -> Callable[[Registered], Registered]:
+        register = super().register(name)
+
+        def decorate(make: Registered) -> Registered:
+            return register(cast(Registered, _with_checked_scale(cast(MakeExperiment, make))))
+
+        return decorate
+
+
+def _with_checked_scale(make: MakeExperiment) -> MakeExperiment:
+    """Return the function, which then rejects an unknown scale."""
+
+    @wraps(make)
+    def checked(*given: Scale, **named: Scale) -> Experiment:
+        for scale in (*given, *named.values()):
+            parse_scale(scale)
+        return make(*given, **named)
+
+    return checked
+
+
+EXPERIMENTS = _Experiments("experiment", "lengthwise.studies.*.experiments")

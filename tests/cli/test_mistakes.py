@@ -168,7 +168,7 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
         (["analyze", "nowhere"], "nowhere: expected a run folder"),
         (["certify", "one", "two"], "certify: expected no further words, got two; `lengthwise certify --help` lists"),
         (["report", "nowhere"], "nowhere: expected a run folder"),
-        (["demo", "--scale", "huge"], "--scale: expected one of smoke, small, paper, got 'huge'"),
+        (["demo", "--scale", "huge"], "--scale: expected 'smoke' or 'small' or 'paper', got 'huge'; choose one"),
         (["train", "parity", "regular-gpt", "--seed", "1.5"], "--seed: expected a whole number of at least 0, got 1.5"),
         (
             ["train", "parity", "regular-gpt", "--set", "train.optimizer.learning_rate=inf"],

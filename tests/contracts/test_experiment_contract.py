@@ -41,6 +41,11 @@ def test_makes_complete_and_different_runs(name: str, scale: Scale) -> None:
     check_complete(name, made(name, scale))
 
 
+def test_an_unknown_scale_is_rejected(name: str) -> None:
+    with pytest.raises(ValueError, match=r"^scale: expected 'smoke' or 'small' or 'paper', got 'smal'; choose one"):
+        EXPERIMENTS[name]("smal")  # type: ignore[arg-type]  # the scale is wrong on purpose
+
+
 def test_scale_paper_trains_longer_or_is_refused_where_the_experiment_is_our_own(name: str) -> None:
     refusal = ""
     try:
