@@ -4,7 +4,7 @@ import torch
 from lengthwise.ops.grid import antidiagonals, grid_by_definition, last_row
 from lengthwise.ops.integer_answers import integer_loss, integer_loss_by_definition
 
-SHAPES = [(1, 1), (1, 7), (7, 1), (3, 5), (9, 4), (6, 6)]
+SHAPES = [(1, 1), (1, 7), (7, 1), (3, 5), (9, 4), (6, 6), (1, 63), (63, 5)]
 WIDTH = 3
 
 

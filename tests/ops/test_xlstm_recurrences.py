@@ -1,5 +1,7 @@
 """sLSTM in its own coordinates and mLSTM in chunks, against the equations of the source, step by step."""
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 
@@ -41,17 +43,20 @@ def test_moving_averages_are_slstm(length: int, is_first: bool, dtype: torch.dty
     compare((slstm, slstm_by_definition), [gates, feedback, *before], dtype)
 
 
-def test_slstm_is_the_plain_recurrence() -> None:
+@pytest.mark.parametrize("length", [1, 2, 20, 63])
+def test_slstm_is_the_plain_recurrence_in_value_and_gradient(length: int) -> None:
     """The first equations of the source, without any stabilizer, from nothing."""
     draw = drawer(0, torch.float64)
-    gates, feedback = draw(1, 20, 4, 1, 3), draw(4, 1, 3, 3)
+    given = gates, feedback = draw(1, length, 4, 1, 3).requires_grad_(), draw(4, 1, 3, 3).requires_grad_()
     h, c, n = (torch.zeros(1, 1, 3, dtype=torch.float64) for _ in range(3))
     outputs, *_ = slstm(gates, feedback, h, c, n + MINIMUM)
-    for t in range(20):
+    plain = []
+    for t in range(length):
         i, f, z, o = (gates[:, t, k] + h @ feedback[k] for k in range(4))
         c, n = f.sigmoid() * c + i.exp() * z.tanh(), f.sigmoid() * n + i.exp()
         h = o.sigmoid() * c / n
-        torch.testing.assert_close(outputs[:, t], h)
+        plain.append(h)
+    check_equal(outputs, torch.stack(plain, 1), given)
 
 
 @pytest.mark.parametrize("size", [1.0, 300.0])
@@ -80,15 +85,25 @@ def test_chunks_of_mlstm_give_what_the_loop_gives(length: int, dtype: torch.dtyp
     compare((mlstm, mlstm_by_definition), [*gates, *vectors, draw(2, 2, 3, 5), draw(2, 2).abs()], dtype)
 
 
-def test_mlstm_is_the_plain_recurrence() -> None:
+@pytest.mark.parametrize("length", [1, 2, 40, 63])
+def test_mlstm_is_the_plain_recurrence_in_value_and_gradient(length: int) -> None:
     """The first equations of the source, without any stabilizer."""
     draw = drawer(0, torch.float64)
-    i, f = 3 * draw(1, 40, 1), draw(1, 40, 1)
-    keys, values, queries = (draw(1, 40, 1, 3) for _ in range(3))
+    drawn = [3 * draw(1, length, 1), draw(1, length, 1), *(draw(1, length, 1, 3) for _ in range(3))]
+    given = i, f, keys, values, queries = [each.requires_grad_() for each in drawn]
     outputs, *_ = mlstm(i, f, keys, values, queries, i.new_zeros(1, 1, 3, 4), i.new_zeros(1, 1))
     memory, norm = i.new_zeros(3, 3), i.new_zeros(3)
-    for t in range(40):
+    plain = []
+    for t in range(length):
         k, v, q = keys[0, t, 0], values[0, t, 0], queries[0, t, 0]
         memory = f[0, t, 0].sigmoid() * memory + i[0, t, 0].exp() * torch.outer(k, v)
         norm = f[0, t, 0].sigmoid() * norm + i[0, t, 0].exp() * k
-        torch.testing.assert_close(outputs[0, t, 0], q @ memory / max(1, abs(float(norm @ q))))
+        plain.append(q @ memory / (norm @ q).abs().clamp(min=1))
+    check_equal(outputs[0, :, 0], torch.stack(plain), given)
+
+
+def check_equal(outputs: torch.Tensor, plain: torch.Tensor, given: Sequence[torch.Tensor]) -> None:
+    torch.testing.assert_close(outputs, plain)
+    weights = torch.randn(plain.shape, generator=torch.Generator().manual_seed(1), dtype=plain.dtype)
+    fast, slow = (torch.autograd.grad((each * weights).sum(), given) for each in (outputs, plain))
+    torch.testing.assert_close(fast, slow)
