@@ -173,7 +173,7 @@ def _separating_suffixes(machine: Transducer, states: list[int]) -> Iterator[Str
         yield suffix
         for symbol in range(len(machine.symbols)):
             after = answers[index][table[:, symbol]]
-            # Answers are numbered from 0, below the number of states, so different pairs have different numbers.
+            # `after` is below the number of states, so different pairs of a block and an answer get different numbers.
             finer = numbered(blocks * len(outputs) + after[states])
             # A suffix separates a new pair only if it splits a block. Fewer than Q suffixes can split a block.
             if finer.max() > blocks.max():

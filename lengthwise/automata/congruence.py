@@ -15,9 +15,9 @@ def coarse_congruence(
     """Return the block of each class in a congruence that cannot be made coarser.
 
     ``table[k_1, ..., k_C]`` is the class of a window of C classes, and ``labels[k]`` is the label of class k, at least
-    0. Entries of the table and labels may be `GAP`. In a congruence, all known labels in a block agree. If the parts of
-    two known windows are in the same blocks, the classes of both windows are in the same block. Blocks are numbered in
-    the order of their first classes.
+    0. Entries of the table and labels may be `GAP`. In a congruence, all known labels in a block agree. Suppose that
+    two windows have known entries, and that their C classes are in the same C blocks. Then both entries are in the same
+    block. Blocks are numbered in the order of their first classes.
 
     A table without gaps has a unique coarsest congruence, which is returned. Moore's refinement gives the same result.
     A table with gaps may have several maximal congruences. Then pairs of classes are united greedily: first the
@@ -57,7 +57,7 @@ def _united(
 
     A pair is skipped if uniting it would also unite two classes that are `apart`. The table keeps the known entries of
     a block at its first class. A skipped pair is marked as apart permanently. Later blocks are coarser, so uniting the
-    pair would then have at least the same consequences.
+    pair later would unite at least the same classes.
     """
     table = table.copy()
     apart = apart.copy()
@@ -85,8 +85,8 @@ def _closed(
 ) -> Int64[np.ndarray, " K"] | None:
     """Return the finest congruence that unites two given blocks, or None if it would also unite `apart` blocks.
 
-    Windows of unchanged blocks already agree, because the given blocks are a congruence. So only windows with a part in
-    a block that grew are compared.
+    Windows of unchanged blocks already agree, because the given blocks are a congruence. So only windows with a class
+    in a block that grew are compared.
     """
     blocks = np.where(blocks == high, low, blocks)
     grown = np.array([low, high])  # first classes of the old blocks that are now united with others

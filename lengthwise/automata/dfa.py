@@ -311,8 +311,8 @@ def _check_transitions(transitions: Sequence[Sequence[int]], num_symbols: int) -
     """Raise a ValueError unless every state has an existing next state for each symbol."""
     if not transitions or not num_symbols:
         raise ValueError(
-            f"transitions: expected at least one state and one symbol, got {len(transitions)} and {num_symbols}; give "
-            "the next states of each state"
+            f"transitions: expected at least one state and one symbol, got {len(transitions)} states and "
+            f"{num_symbols} symbols; give the next states of each state"
         )
     for state, successors in enumerate(transitions):
         if len(successors) != num_symbols:

@@ -17,7 +17,8 @@ MAX_DRAWN = 40
 """The largest number of states in a drawing. With more states, transitions cannot be distinguished."""
 
 LABEL_WIDTH, MAX_LINES = 18, 3
-"""The largest number of characters in a label's line, and of lines in a label. Symbols that do not fit are counted."""
+"""The largest number of characters in a label's line, and of lines in a label. If some symbols do not fit, the last line
+gives their number."""
 
 MARGIN = 14
 NOTE_LINE_HEIGHT, NOTE_LETTER_WIDTH, MIN_NOTE_WIDTH = 14.0, 6.2, 30

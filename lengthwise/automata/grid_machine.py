@@ -69,8 +69,8 @@ class GridMachine:
             classes = np.append(table[..., index], border)
             if classes.min() < 0 or classes.max() >= table.shape[index]:
                 raise ValueError(
-                    f"table: expected classes in 0..{table.shape[index] - 1} (axis {index}, and {what}), got "
-                    f"{classes.min()} to {classes.max()}; fix the entry"
+                    f"table: expected classes in 0..{table.shape[index] - 1} (axis {index} of the table, and "
+                    f"`{what}`), got classes from {classes.min()} to {classes.max()}; correct the wrong class"
                 )
         # A frozen dataclass does not freeze the contents of its arrays.
         for array in (table, numbers):

@@ -64,7 +64,7 @@ class Edges(NamedTuple):
     left: Bool[np.ndarray, " M"]
 
     def select(self, below: Bool[np.ndarray, " N"], upward: Bool[np.ndarray, " M"]) -> "Edges":
-        """Return a subset of the edges, which must be closed under cells."""
+        """Return a subset of the edges; it must contain all edges that its cells make."""
         cells = np.ix_(upward, below)
         return Edges(
             self.below[below],
@@ -131,8 +131,8 @@ def _all_edges(one: GridMachine, other: GridMachine) -> Edges:
     shapes = [(size, one.table.shape[axis], other.table.shape[axis]) for axis in (0, 1)]
     if (count := math.prod(map(math.prod, shapes))) > MAX_CELLS:
         raise ValueError(
-            f"machine: expected a product of two machines with at most {MAX_CELLS:,} cells, got {count:,}; use "
-            "machines with fewer classes"
+            f"machine: expected a product of two machines whose cells have at most {MAX_CELLS:,} inputs, got "
+            f"{count:,}; use machines with fewer classes"
         )
     below, upward = (np.indices(shape).reshape(3, -1) for shape in shapes)
     (b, p, p2), (a, q, q2) = below[:, None, :], upward[:, :, None]
@@ -228,7 +228,7 @@ def _triples(edges: Edges) -> Paths:
 def difference(one: GridMachine, other: GridMachine) -> Difference | None:
     """Return two strings that the machines answer differently, or None if this is proved to be impossible.
 
-    Short strings are enumerated, so a difference among these is a shortest one.
+    Short strings are enumerated in the order of their total length, so the first difference among them is a shortest one.
 
     Raises:
         ValueError: the machines read different letters, or neither a proof nor a difference was found.

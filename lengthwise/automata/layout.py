@@ -19,7 +19,7 @@ from jaxtyping import Float
 RADIUS = 24
 """The radius of a state's circle, in pixels. All lengths below are also in pixels."""
 LAYER_GAP, ROW_GAP = 132, 104
-"""The smallest distances between centers of neighboring states."""
+"""The smallest distance between the centers of neighboring layers, and of neighboring states in a layer."""
 
 LETTER_WIDTH, CAPITAL_WIDTH, LINE_HEIGHT = 7.2, 9.0, 15.0
 """The width of a small letter and of a capital letter in a label, and the height of a line."""
@@ -28,7 +28,7 @@ CLEARANCE = 9
 """The distance that curves keep from a state's circle."""
 
 BENDS = (0, 14, -14, 24, -24, 38, -38, 56, -56, 80, -80, 110, -110, 150, -150, 200, -200)
-"""The distances that the middle of a curve may have from the straight line, in order of preference."""
+"""The distances that the middle of a curve may have from the line between its two states, in order of preference."""
 
 LOOP_ANGLES = (-90, 90, -55, -125, 55, 125, 0, 180)
 """The directions of a loop from its state, in degrees clockwise from the right, in order of preference."""
@@ -117,7 +117,7 @@ def layers(num_states: int, start: int, pairs: Sequence[tuple[int, int]]) -> lis
     """Return the states in layers by their distance from the start; each layer lists its states from top to bottom.
 
     The order gives few crossings. If some states are not reachable from the start, the first of them is an additional
-    start, and so on. A sink with several predecessors is placed in the mean of their layers.
+    start, and so on. A sink with several predecessors is placed in the layer closest to the mean of their layers.
 
     Example:
         >>> layers(4, 0, [(0, 1), (1, 2), (2, 0), (1, 3), (3, 3)])
@@ -150,9 +150,10 @@ def layers(num_states: int, start: int, pairs: Sequence[tuple[int, int]]) -> lis
 
 
 def _ordered(columns: list[list[int]], neighbors: Mapping[int, list[int]], last: set[int]) -> list[list[int]]:
-    """Return the layers in an order in which each state is near the middle of its neighbors' rows.
+    """Return the layers with their states sorted, so that a state is near the mean row of its neighbors.
 
-    A sweep over the layers may make the order worse, so the order with the shortest edges is returned.
+    The states in `last` come last in their layers. A sweep over the layers may make the order worse, so the order with
+    the shortest edges is returned.
     """
 
     def rows(candidate: list[list[int]]) -> dict[int, float]:

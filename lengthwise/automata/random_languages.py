@@ -33,7 +33,7 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
     random generator of a library is used, so the language is the same on every computer and with every version.
 
     Raises:
-        ValueError: none of 20,000 automata meets the conditions; hardly any automaton of this size does.
+        ValueError: none of 20,000 automata meets the conditions, because hardly any automaton of this size meets them.
 
     Example:
         >>> language = random_language(4, 2, seed=0)

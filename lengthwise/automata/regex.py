@@ -70,11 +70,11 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None, tokens: 
     positions = _Positions(pattern)
     whole = positions.add(node)
     reads = positions.by_symbol(symbols)
-    # Symbols that are read at the same positions always lead to the same states, so only one of each kind is explored.
+    # Symbols that are read at the same positions always lead to the same states, so only one of them is explored.
     first_of_kind = {read_at: symbol for symbol, read_at in reversed(reads.items())}
     kinds = [symbol for symbol in symbols if first_of_kind[reads[symbol]] == symbol]
     smallest = _smallest(positions, whole, {symbol: reads[symbol] for symbol in kinds})
-    # The limit is checked again for all symbols, because the exploration used only one symbol of each kind.
+    # The limit is checked again for all symbols, because the exploration did not count symbols that act alike.
     if smallest.num_states * len(symbols) > MAX_TRANSITIONS:
         raise ValueError(
             f"pattern: {quoted(pattern)} needs {smallest.num_states:,} states that read {len(symbols):,} symbols, "

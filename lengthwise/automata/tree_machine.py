@@ -143,16 +143,16 @@ class TreeMachine:
         return answers
 
     def difference_string(self, transducer: Transducer) -> tuple[str, ...] | None:
-        """Return a shortest string that this machine and a transducer answer differently, or None.
+        """Return a shortest string that this machine and a transducer answer differently, or None if there is none.
 
-        If there are several shortest strings, the first in symbol order is returned. None is a proof for every length:
-        each level has finitely many pairs (class, element of the transducer's monoid), and the pairs of a level
-        determine the pairs of the next one. So the sets of pairs repeat from some level on, and no new pair appears
-        above. Strings that the transducer answers with `IGNORE` are not compared.
+        If there are several shortest strings, the first in symbol order is returned. The search covers all lengths: it
+        ends when a level of the trees has the same pairs (class, monoid element) as an earlier level. The pairs of one
+        level determine the pairs of the next level, so no new pairs can follow. Strings that the transducer answers
+        with `IGNORE` are not compared.
 
         Raises:
             ValueError: the machines read different symbols; a string needs an entry that the table does not have; or a
-                level has more than 20,000,000 merges.
+                level has too many windows (`lengthwise.automata.windows`).
         """
         if self.symbols != transducer.symbols:
             raise ValueError(
@@ -171,7 +171,7 @@ class TreeMachine:
         symbols. On each level, the pad comes first.
 
         Raises:
-            ValueError: a string needs an entry that the table does not have; a level has over 20,000,000 merges.
+            ValueError: a string needs an entry that the table does not have; a level has too many windows.
 
         Example:
             >>> twice = np.array([[0, 1, 0, 3], [1, 0, 1, 0], [2, 3, 2, 1], [3, 2, 1, 0]])
@@ -314,7 +314,7 @@ class _Comparison:
 
     def run(self) -> tuple[str, ...] | None:
         seen = set()
-        # The pairs of a level determine the pairs of the next level, so a repeated set ends the induction.
+        # The pairs of a level determine the pairs of the next level, so no new pairs can follow a repeated set.
         while (known := self._known()) not in seen:
             seen.add(known)
             failing = self._climb()

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Int64
 
 MAX_MERGES = 20_000_000
-"""The largest number of merges in a level of a comparison."""
+"""The largest number of windows in a block of `window_blocks`, and of entries in the table of an extracted machine."""
 
 MAX_PARTS = 4 * MAX_MERGES
 """The largest number of parts in all windows of a level together."""
@@ -42,9 +42,9 @@ def count_windows(num_mixed: int, num_full: int, chunk_size: int) -> int:
 
 
 def _grid(axes: list[Int64[np.ndarray, " _"]]) -> Int64[np.ndarray, "M C"]:
-    """Return all combinations; the first axis varies slowest."""
+    """Return all combinations of one entry from each axis; the first axis varies slowest."""
     # The size is float64, because a product of int64 numbers could wrap around to a small number.
     size = int(np.prod([len(axis) for axis in axes], dtype=np.float64))
     if size > MAX_MERGES:
-        raise ValueError(f"table: a level has {size:,} merges, more than {MAX_MERGES:,}; use fewer classes")
+        raise ValueError(f"table: a level has {size:,} windows to merge, more than {MAX_MERGES:,}; use fewer classes")
     return np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=1)

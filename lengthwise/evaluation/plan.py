@@ -31,7 +31,7 @@ LongLength = tuple[PositiveInt, PositiveInt]
 """A length, and the number of strings that are measured at this length."""
 
 CHUNK_LENGTHS, NUM_CHUNKS = (128, 256, 512, 1_024, 2_048), 256
-"""The default lengths of a text's chunks, in tokens, and their default number at each length."""
+"""The default lengths of a text's chunks, in tokens, and the default number of chunks of each length."""
 
 
 class EvaluationPlan(Description):

@@ -61,8 +61,8 @@ class Extraction(NamedTuple):
     ) -> tuple[Int64[Tensor, " N"], Float[Tensor, " N"]]:
         """Return the class of each computed state, and the state's distance from the prototype of this class.
 
-        The state has the class of the nearest prototype that gives the same answer as the state, or -1 if there is
-        none.
+        The state has the class of the nearest prototype that gives the same answer as the state, or -1 if no
+        prototype gives this answer.
         """
         nearest, distances = nearest_prototypes(model, states, self.prototypes[self.num_given :])
         classes = torch.from_numpy(np.append(self.classes[self.num_given :], -1))

@@ -84,7 +84,7 @@ def extract_tree(model: TreeModel, symbols: tuple[str, ...], *, radius: float, m
     seen: set[tuple[int, ...]] = set()
     num_levels = 0
     # The classes of one level decide all later levels, so the search ends once a level repeats an earlier level. In
-    # `known`, -1 separates the two lists.
+    # `known`, -1 separates the pad, the classes of windows with pads, and the classes of windows of symbols.
     while (known := (pad, -1, *padded_classes, -1, *symbol_classes)) not in seen:
         seen.add(known)
         num_levels += 1

@@ -70,7 +70,7 @@ def recurrence(
     In a graph that is exported, the control flow cannot depend on numbers, so the graph contains the definition's loop.
 
     Raises:
-        ValueError: shapes or dtypes do not fit, T = 0, or, with overflow "raise", a number is not finite.
+        ValueError: shapes or dtypes do not match, T = 0, or, with overflow "raise", a number is not finite.
         Diverged: with overflow "raise", all given numbers are finite and the states overflow.
 
     Example:
@@ -188,7 +188,8 @@ def _scan(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
 
 def _chunked(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
     """Run chunks of equal length in parallel; the remaining steps at the end follow one by one."""
-    # With chunks of sqrt(T/2) steps, the three passes take sqrt(T/2), sqrt(2T) and sqrt(T/2) steps: the least total.
+    # With chunks of sqrt(T/2) steps, the three passes take sqrt(T/2), sqrt(2T) and sqrt(T/2) steps. This is the
+    # smallest possible total.
     size = max(1, round(math.sqrt(inputs.shape[1] / 2)))
     count = inputs.shape[1] // size
     whole = size * count

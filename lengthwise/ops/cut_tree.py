@@ -2,7 +2,7 @@
 
 A level of a string of n nodes, with chunks of C, has three steps:
 
-1. It adds -n mod C raw pads at the front, so that the first chunk is full.
+1. It adds -n mod C raw pads (leaves of the pad) at the front, so that the first chunk is full.
 2. It applies K layers. The window of node i consists of the existing nodes among i - C + 1 ... i, so the windows of the
    first C - 1 nodes are shorter than C.
 3. It keeps the last node of each chunk.

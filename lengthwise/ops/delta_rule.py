@@ -89,7 +89,7 @@ def delta_rule(
     one symbol, runs the loop of the definition.
 
     Raises:
-        ValueError: the number of symbols or of sub-steps is 0, or shapes do not fit.
+        ValueError: the number of symbols or of sub-steps is 0, or shapes do not match.
 
     Example:
         >>> key, flips = torch.ones(1, 3, 1, 1, 1), torch.tensor([2.0, 0.0, 2.0]).view(1, 3, 1, 1)

@@ -93,7 +93,7 @@ def dilated_attention(
     """Return the outputs of `dilated_attention_by_definition` without its mask. Second derivatives do not exist.
 
     Raises:
-        ValueError: T = 0, the window or the stride is below 1, or shapes do not fit.
+        ValueError: T = 0, the window or the stride is below 1, or shapes do not match.
 
     Example:
         >>> states = torch.ones(1, 1, 5, 2)

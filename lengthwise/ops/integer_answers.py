@@ -7,8 +7,8 @@ from torch import Tensor
 from lengthwise.ops.shapes import check_shapes
 
 NEIGHBORS = 3
-"""The number of integers on each side of the nearest integer that a sum over integers includes. With sharpness s, every
-other integer contributes less than exp(-9 s) of the sum."""
+"""A sum over integers includes the integer nearest to the number, and this many integers on each side of it. With
+sharpness s, every other integer contributes less than exp(-9 s) of the sum."""
 
 
 @check_shapes
@@ -25,7 +25,7 @@ def integer_loss(
     roughly with the square of the distance.
 
     Raises:
-        ValueError: `numbers` is empty, the sharpness is not above 0, or shapes do not fit.
+        ValueError: `numbers` is empty, the sharpness is not above 0, or shapes do not match.
 
     Example:
         >>> targets = torch.tensor([3, 3])

@@ -134,8 +134,8 @@ class Intervals:
     def is_sum_exact(size: Tensor, *terms: "Intervals") -> bool:
         """Return whether float32 makes no error in a sum, or in a sum of products, of exactly known numbers.
 
-        `size` is the sum of the terms' sizes. If True, all partial sums, in any order, are multiples of one power of
-        two and less than 2^24 times this power. So float32 represents each partial sum exactly.
+        `size` is the sum of the terms' sizes. If the result is True, all partial sums, in any order, are multiples of
+        one power of two and less than 2^24 times this power. So float32 represents each partial sum exactly.
         """
         digits = 0
         for term in terms:
@@ -147,8 +147,8 @@ class Intervals:
     def monotone(self, f: Callable[[Tensor], Tensor]) -> "Intervals":
         """Return the intervals' image under a nondecreasing elementwise function of PyTorch; infinite ends become NaN.
 
-        If an end is infinite, the value may be NaN in float32, as inf - inf is. The tanh of NaN is also NaN, which no
-        finite bound contains.
+        If an end is infinite, the value may be NaN in float32, for example after inf - inf. The tanh of NaN is also
+        NaN, which no finite bound contains.
         """
         # A nondecreasing function maps an interval between the images of its ends.
         image = Intervals(f(self.low), f(self.high))
@@ -217,7 +217,7 @@ def is_size_exact(size: Tensor, digits: int) -> bool:
 
     `size` is the sum of the numbers' absolute values.
     """
-    # 2^22 instead of float32's 2^24, because another such sum may be added before rounding.
+    # The bound is 2^22 instead of float32's 2^24, because another sum of this kind may be added before rounding.
     return bool((size * 2.0**digits < 2**22).all())
 
 

@@ -27,7 +27,7 @@ def powers_times(matrices: Float[Tensor, "D P P"], vectors: Float[Tensor, "D P"]
     """Return A^t v for t = 0 ... count - 1; each product of matrices doubles the number of results.
 
     Raises:
-        ValueError: `count` is below 1, or shapes do not fit.
+        ValueError: `count` is below 1, or shapes do not match.
 
     Example:
         >>> powers_times(torch.tensor([[[2.0]]]), torch.ones(1, 1), 5)

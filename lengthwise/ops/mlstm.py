@@ -9,7 +9,8 @@ n, all divided by e^m. With m_t = max(log sigmoid(f) + m_{t-1}, i, 0), every fac
 division, the 1 in the maximum of h_t becomes e^{-m}, but at least e^{-80}. Since h does not depend on m, m has no
 gradient.
 
-The definition is a loop over positions. `mlstm` computes the same in the chunks of `lengthwise.ops.outer_products`.
+The definition is a loop over positions. `mlstm` computes the same outputs in chunks, by
+`lengthwise.ops.outer_products`.
 
 Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.3 and appendix A.3.
 Differs from the source: m is at least 0. The source's code adds 1e-6 to the maximum, and here nothing is added.
@@ -27,8 +28,8 @@ from lengthwise.ops.outer_products import outer_products, outer_products_by_defi
 from lengthwise.ops.shapes import check_shapes
 
 MAX_STABILIZER = 80.0
-"""The largest stabilizer m with which the normalizer has the lower bound e^{-m}: e^{-80} is still a normal float32
-number."""
+"""The normalizer has the lower bound e^{-m} for stabilizers m up to this number, and e^{-80} for larger m. In float32,
+e^{-80} is still a normal number."""
 
 Scalars = Float[Tensor, "B T H"]
 Vectors = Float[Tensor, "B T H N"]
@@ -61,7 +62,7 @@ def mlstm(
     """Return the results of `mlstm_by_definition`, computed in chunks; an exported graph contains the definition.
 
     Raises:
-        ValueError: T = 0, or shapes do not fit.
+        ValueError: T = 0, or shapes do not match.
 
     Example:
         >>> ones, gates = torch.ones(1, 2, 1, 1), torch.full((1, 2, 1), 1000.0)

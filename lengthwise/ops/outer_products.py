@@ -109,7 +109,7 @@ def outer_products(
     """Return the results of `outer_products_by_definition`, in chunks; an exported graph contains the definition.
 
     Raises:
-        ValueError: T = 0, or shapes do not fit.
+        ValueError: T = 0, or shapes do not match.
 
     Example:
         >>> signs, ones = -torch.ones(1, 3, 1), torch.ones(1, 3, 1, 1)

@@ -106,7 +106,7 @@ def selective_scan(
     table. Decays are then computed once for each row.
 
     Raises:
-        ValueError: T = 0, shapes do not fit, or `eigenvalues` is unknown.
+        ValueError: T = 0, shapes do not match, or `eigenvalues` is unknown.
 
     Example:
         >>> ones = torch.ones(1, 3, 1)

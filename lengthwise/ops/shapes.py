@@ -69,7 +69,8 @@ def _check(expected: Mapping[str, list[Axis]], given: Mapping[str, Any], sizes: 
             continue
         if not isinstance(tensor, Tensor):
             letters = ", ".join(axis.letter for axis in axes)
-            raise ValueError(f"{name}: expected a tensor of shape [{letters}], got a {type(tensor).__name__}; give one")
+            got = type(tensor).__name__
+            raise ValueError(f"{name}: expected a tensor of shape [{letters}], got a {got}; give a tensor")
         shape = tensor.shape
         if len(shape) != len(axes):
             raise ValueError(_sentence(name, expected, sizes, tensor))

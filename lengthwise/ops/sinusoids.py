@@ -21,7 +21,7 @@ def position_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
                 [0.8415, 0.5403, 0.0022]])
 
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
-    Differs from the source: only for an odd D, for which the last cosine is left out.
+    Differs from the source: for an odd D, the last cosine is left out.
     """
     _check_count("length", length)
     return sinusoids_at(torch.arange(length), width)
@@ -35,7 +35,7 @@ def sinusoids_at(positions: Int64[Tensor, " T"], width: int) -> Float[Tensor, "T
         True
 
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
-    Differs from the source: only for an odd D, for which the last cosine is left out.
+    Differs from the source: for an odd D, the last cosine is left out.
     """
     _check_width(width)
     # For an odd width, the cosine of the last angle is cut off.
@@ -54,7 +54,7 @@ def distance_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
                 [0.8415, 0.0100, 0.5403, 0.9999]])
 
     Source: Dai et al., "Transformer-XL" (ACL 2019), their code.
-    Differs from the source: only for an odd D, for which the last cosine is left out.
+    Differs from the source: for an odd D, the last cosine is left out.
     """
     angles = position_angles(length, width)
     return torch.cat([angles.sin(), angles.cos()], -1)[:, :width]
@@ -92,7 +92,7 @@ def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -
 
     Source: the code of Xu and Sato (2024), which took it from Peebles and Xie, "Scalable diffusion models with
         transformers" (ICCV 2023).
-    Differs from the source: in time `"fraction"`, and for an odd F.
+    Differs from the source: time `"fraction"` is ours, and for an odd F, the last column is left out.
     """
     _check_count("num_loops", num_loops)
     _check_width(width)

@@ -17,7 +17,7 @@ recurrence is a moving average that cannot overflow. With x = log sigmoid(f) + l
 The gradient is written by hand; second derivatives do not exist.
 
 Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.2 and appendix A.2.
-Differs from the source: only in the coordinates.
+Differs from the source: the coordinates r and l replace the source's c, n and m.
 """
 
 import torch
@@ -73,7 +73,7 @@ def slstm(
     """Return the results of `slstm_by_definition`, with a gradient written by hand; exported graphs use the definition.
 
     Raises:
-        ValueError: T = 0, or shapes do not fit.
+        ValueError: T = 0, or shapes do not match.
 
     Example:
         >>> nothing, no_feedback = torch.zeros(1, 2, 4, 1, 1), torch.zeros(4, 1, 1, 1)

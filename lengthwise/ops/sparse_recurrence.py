@@ -93,7 +93,7 @@ def sparse_recurrence(
     """Return the states of `sparse_recurrence_by_definition`; an exported graph contains the definition.
 
     Raises:
-        ValueError: the form is unknown, T = 0, shapes do not fit, or, with overflow "raise", a number is not finite.
+        ValueError: the form is unknown, T = 0, shapes do not match, or, with overflow "raise", a number is not finite.
         Diverged: with overflow "raise", all given numbers are finite and the states overflow.
 
     Example:

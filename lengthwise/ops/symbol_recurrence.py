@@ -66,8 +66,8 @@ def symbol_recurrence(
     """Return the states of `symbol_recurrence_by_definition`; an exported graph contains the definition.
 
     Raises:
-        ValueError: T = 0, a token is not a symbol, shapes or dtypes do not fit, or, with overflow "raise", a number is
-            not finite.
+        ValueError: T = 0, a token is not a symbol, shapes or dtypes do not match, or, with overflow "raise", a number
+            is not finite.
         Diverged: with overflow "raise", all given numbers are finite and the states overflow.
 
     Example:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 PadRule = Literal["merged", "raw"]
 """The rule for states at positions before a string: layers merge pads like all states (`"merged"`), or every level has
-the raw pad there (`"raw"`)."""
+the raw pad there (`"raw"`), which is the leaf of the pad."""
 
 LeftEdge = Literal["pads", "cut"]
 """The rule for windows that begin before a string: they contain pads there (`"pads"`), or only the states that exist
@@ -78,7 +78,7 @@ class Tree(NamedTuple):
         return self.lower_chunk_sizes[level] if level < len(self.lower_chunk_sizes) else self.chunk_size
 
     def reach(self, level: int) -> int:
-        """Return the number of symbols below a state of this level; merged states of the level are this far apart."""
+        """Return the number of symbols below a state of this level; the states of a window are this far apart."""
         return math.prod(self.chunk_size_at(below) for below in range(level))
 
     def num_levels(self, length: int) -> int:

@@ -87,7 +87,7 @@ def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[T
 def merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M"] | None) -> Float[Tensor, "M D"]:
     """Return the result of the layer's `Merge`, computed by the layer's separate methods.
 
-    With indices, states are projected first, and the projections are gathered.
+    If windows are given as indices of states, the states are projected first, and the projections are gathered.
     """
     if windows is None:
         return merge_windows(layer, states.transpose(0, 1))
@@ -139,7 +139,7 @@ def prefix_states(
     """Return every prefix's state, read at the prefix's own depth, in one pass with T K C log_C T attention terms.
 
     `perturb` is applied to the states and to the pad of every level above the levels with at most `table_rows` possible
-    windows. If `perturb` is random, the forms draw in different orders, so their results differ.
+    windows. If `perturb` is random, each of the module's three forms draws in its own order, so their results differ.
     """
     if tree.left_edge == "cut":
         return cut_prefix_states(ids, tree, perturb)
@@ -150,8 +150,8 @@ def prefix_states(
     answers = []
     level = 0
     merge = merge_of(tree.layers[-1])
-    # Nodes that share a state would share its noise. So with noise, the number of tabled levels must not depend on the
-    # batch.
+    # Nodes that share a state would share its noise. So with noise, the number of levels with shared states must not
+    # depend on the batch.
     while level < levels and (level < num_tabled if perturb else _repeats(rows, [codes], tree, table_rows)):
         rows, (codes,) = _merge_distinct(rows, [_shifted(codes, level, tree)], tree, merge)
         # Prefixes that end among the leading pads consist of pads, so their state is the state of the pad.
@@ -162,8 +162,8 @@ def prefix_states(
     pad = rows[0]
     for upper in range(level, levels):
         if states is None:
-            # This happens only with noise, if windows repeat above the tabled levels. Each distinct window is merged
-            # once, then each node gets its own noise.
+            # This happens only with noise, if windows repeat above the levels without noise. Each distinct window is
+            # merged once, then each node gets its own noise.
             rows, (codes,) = _merge_distinct(rows, [_shifted(codes, upper, tree)], tree, merge)
             states, pad = _gathered(rows, codes), rows[0]
         else:

@@ -57,8 +57,11 @@ def test_a_machine_survives_json() -> None:
     ("change", "problem"),
     [
         ({"numbers": np.array([1])}, "numbers: expected one number for each of the 2 classes"),
-        ({"top": 2}, r"table: expected classes in 0..1 \(axis 0, and top\), got 0 to 2"),
-        ({"left": -1}, r"table: expected classes in 0..1 \(axis 1, and left\), got -1 to 1"),
+        ({"top": 2}, r"table: expected classes in 0..1 \(axis 0 of the table, and `top`\), got classes from 0 to 2"),
+        (
+            {"left": -1},
+            r"table: expected classes in 0..1 \(axis 1 of the table, and `left`\), got classes from -1 to 1",
+        ),
         ({"symbols": ("a", "a", "b")}, "symbols: expected distinct letters"),
         ({"symbols": ("a", "b")}, "table: expected shape"),
         ({"table": np.full((2, 2, 3, 3, 2), 2)}, "table: expected classes in 0..1"),
@@ -189,7 +192,9 @@ def test_too_many_cells_of_pairs_are_rejected(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(grid_product, "MAX_CELLS", 144)
     assert proves_alike(machine, machine, paths(machine, machine))
     monkeypatch.setattr(grid_product, "MAX_CELLS", 143)
-    with pytest.raises(ValueError, match=r"^machine: expected a product of two machines with at most 143 cells"):
+    with pytest.raises(
+        ValueError, match=r"^machine: expected a product of two machines whose cells have at most 143 inputs"
+    ):
         paths(machine, machine)
 
 

@@ -367,5 +367,5 @@ def test_levels_with_too_many_windows_are_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(windows, "MAX_MERGES", 9)
     window_blocks(0, 3, 2)
     monkeypatch.setattr(windows, "MAX_MERGES", 8)
-    with pytest.raises(ValueError, match=r"^table: a level has 9 merges, more than 8; use fewer classes$"):
+    with pytest.raises(ValueError, match=r"^table: a level has 9 windows to merge, more than 8; use fewer classes$"):
         window_blocks(0, 3, 2)

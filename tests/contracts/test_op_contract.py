@@ -129,7 +129,7 @@ class TestShapes:
         for name, value in OPS[function].items():
             if isinstance(value, Tensor):
                 with pytest.raises(
-                    ValueError, match=rf"^{name}: expected a tensor of shape \[.*\], got a list; give one"
+                    ValueError, match=rf"^{name}: expected a tensor of shape \[.*\], got a list; give a tensor"
                 ):
                     function(**{**OPS[function], name: value.tolist()})
 

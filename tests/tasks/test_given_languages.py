@@ -199,7 +199,7 @@ def test_bad_patterns_are_refused(fields: dict[str, object], message: str) -> No
         ({"transitions": [[0, 10**30]]}, r"transitions: expected next states in 0\.\.0, got 1000"),
         (
             {"transitions": []},
-            r"transitions: expected at least one state and one symbol, got 0 and 2; give the next states",
+            r"transitions: expected at least one state and one symbol, got 0 states and 2 symbols; give",
         ),
         ({"transitions": [[0, None]]}, r"transitions\.0\.1: expected a valid integer, got None; give one$"),
         (

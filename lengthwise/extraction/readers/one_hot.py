@@ -175,7 +175,7 @@ def _closed(maps: Int64[Tensor, "V N S"], start: Int64[Tensor, " N"]) -> _Closed
     """
     size = maps.shape[-1]
     if len(start) * math.log2(size) > 62:
-        raise ValueError(f"model: expected no more than 2^62 states of all blocks together, got {size}^{len(start)}")
+        raise ValueError(f"model: expected at most 2^62 combinations of block states, got {size}^{len(start)}")
     # A state is one integer, whose digits in base `size` are the indices of its blocks, so that sets of states are
     # sorted arrays.
     weights = size ** torch.arange(len(start))
