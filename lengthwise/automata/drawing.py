@@ -17,8 +17,8 @@ MAX_DRAWN = 40
 """The largest number of states in a drawing. With more states, transitions cannot be distinguished."""
 
 LABEL_WIDTH, MAX_LINES = 18, 3
-"""The largest number of characters in a label's line, and of lines in a label. If some symbols do not fit, the last line
-gives their number."""
+"""The largest number of characters in a label's line, and of lines in a label. If some symbols do not fit, the last
+line gives their number."""
 
 MARGIN = 14
 NOTE_LINE_HEIGHT, NOTE_LETTER_WIDTH, MIN_NOTE_WIDTH = 14.0, 6.2, 30
@@ -159,7 +159,7 @@ def transitions(machine: Drawable, left_out: Collection[int] = ()) -> Mapping[tu
 
 
 def _lay_out_states(states: Sequence[int], start: int, lines: Mapping[tuple[int, int], Sequence[str]]) -> Layout:
-    """Lay out some states; all other states get the center of the start, so that states can index the centers."""
+    """Lay out some states; all other states get the start's center, so that state numbers are indices of centers."""
     index = {state: number for number, state in enumerate(states)}
     layout = lay_out(len(states), index[start], {(index[p], index[q]): label for (p, q), label in lines.items()})
     routes = {(states[p], states[q]): route for (p, q), route in layout.routes.items()}

@@ -192,8 +192,8 @@ def _triples(edges: Edges) -> Paths:
 
     Arrays have upward edges first, then edges to the right.
 
-    Replacing two edges of a triple gives another triple, with the same edge before or after. The edges before or after
-    the new triple come from all triples that share two edges with the old one.
+    A cell replaces two edges of a triple, and the third edge stays. The edges that can come before or after the new
+    triple are taken from all triples that share two edges with the old triple.
     """
     num_upward, num_below = edges.made_below.shape
     size = num_upward + num_below
@@ -228,7 +228,7 @@ def _triples(edges: Edges) -> Paths:
 def difference(one: GridMachine, other: GridMachine) -> Difference | None:
     """Return two strings that the machines answer differently, or None if this is proved to be impossible.
 
-    Short strings are enumerated in the order of their total length, so the first difference among them is a shortest one.
+    Short strings are enumerated in the order of their total length, so the first difference among them is shortest.
 
     Raises:
         ValueError: the machines read different letters, or neither a proof nor a difference was found.

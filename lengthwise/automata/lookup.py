@@ -197,7 +197,8 @@ class StateLookup:
         if monoid is None:
             return None
         leaves = np.concatenate([[0], monoid.generators])
-        # The element of a string maps every state to the end state, so it also gives the end state for this start.
+        # An element maps each state to the state at the end of its string. So it also gives the end state for this
+        # start.
         return TreeLookup(TreeMachine(self.machine.symbols, leaves, monoid.table, monoid.maps[:, self.start]))
 
     def _states_visited(self, width: int) -> Integer[np.ndarray, "N K"]:
@@ -216,7 +217,8 @@ class StateLookup:
     ) -> Iterator[tuple[slice, slice, int, Int64[np.ndarray, "N R"]]]:
         """Yield each slab's rows and columns, the width of its windows, and the table entry of each window in each row.
 
-        Slabs with the same rows come one after another from left to right; the first one may have narrow windows.
+        Slabs with the same rows follow one another from left to right. In the first slab, windows may have fewer
+        symbols.
         """
         batch, length = strings.shape
         symbols, max_rows = self.machine.num_symbols, min(max(batch, 1), MAX_ROWS_PER_CHUNK)

@@ -167,10 +167,11 @@ def difference_from_zero(values: Sequence[float]) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values corrected for n tests: the smallest times n, the next times n - 1, ..., never decreasing.
+    """Return p-values corrected for n tests: the smallest is multiplied by n, the next by n - 1, and so on.
 
-    If all effects with a corrected p of at most 0.05 are called different from 0, the probability of any wrong
-    statement is at most 5 %. NaN stays NaN, and does not count as a test.
+    In this order, a corrected p-value is at least as large as the previous one, and at most 1. If all effects with a
+    corrected p of at most 0.05 are called different from 0, the probability of any wrong statement is at most 5 %. NaN
+    stays NaN, and does not count as a test.
 
     Raises:
         ValueError: a number is neither NaN nor in [0, 1].

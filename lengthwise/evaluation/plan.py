@@ -61,7 +61,11 @@ class EvaluationPlan(Description):
         return self
 
     def limit_lengths(self, max_length: int, task: Task | None = None) -> "EvaluationPlan":
-        """Return the plan without lengths above `max_length`; the shortest chunk of a text has two tokens."""
+        """Return the plan without lengths above `max_length`; it replaces the chunk lengths if all are above it.
+
+        Raises:
+            ValueError: `max_length` is below the dense range or, for a text, below two tokens.
+        """
         low, high = self.dense
         first = 2 if isinstance(task, LanguageTask) else low
         if max_length < first:

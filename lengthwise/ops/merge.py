@@ -157,7 +157,8 @@ def _projected_backward(
         zeros = parts.new_zeros(len(key_value), len(parts))
         by_keys_values = zeros.index_add_(1, windows.flatten(), by_keys_values)
     columns = parts.reshape(-1, len(query))
-    # Queries belong to the newest parts, which are the last rows. With indices, queries are computed for all rows.
+    # Queries belong to the newest parts, which are the last rows. If windows are given as
+    # indices, queries are computed for all rows.
     by_columns, first = by_keys_values.t() @ key_value, len(columns) - by_queries.shape[1]
     by_columns[first:].addmm_(by_queries.t(), query)
     return by_columns.view_as(parts), by_queries @ columns[first:], by_keys_values @ columns

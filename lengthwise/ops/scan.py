@@ -6,8 +6,8 @@ the elements of two such tuples at each time. For elements x_1 ... x_T, the pref
     y_1 = x_1,   y_t = y_{t-1} * x_t.
 
 The definition takes T steps. `scan` takes about 2 log_2 T steps with fewer than 2 T products. It combines adjacent
-elements, scans the sequence of half the length, and computes every other prefix by one more product. The operator need
-only be associative, and T need not be a power of two.
+elements, scans the sequence of half the length, and computes each remaining prefix by one more product. The
+operator need only be associative, and T need not be a power of two.
 
 Source: Blelloch, "Prefix sums and their applications" (1990).
 Differs from Fan et al. (2024), section 3.4 and appendix A.2: each of their log_2 T steps multiplies T / 2 matrices.

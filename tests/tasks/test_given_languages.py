@@ -220,7 +220,7 @@ def test_bad_patterns_are_refused(fields: dict[str, object], message: str) -> No
             {"alphabet": ["0", "1 0"]},
             r"alphabet: expected distinct words without blanks, got '1 0'; give each symbol one word of its own$",
         ),
-        ({"alphabet": ""}, r"transitions: expected at least one state and one symbol, got 3 and 0; "),
+        ({"alphabet": ""}, r"transitions: expected at least one state and one symbol, got 3 states and 0 symbols; "),
         ({"alphabet": "012"}, r"transitions: expected a next state for each of the 3 symbols, got 2 for state 0; "),
         ({"symbols": "01"}, r"symbols: no such setting"),
     ],
