@@ -11,9 +11,9 @@ It starts with the borders and closes the set under the replacements. The set co
 edges that never occur. So a fact about all collected edges holds for all strings.
 
 The machines answer all pairs of strings alike if they have the same number per row, and the same number on every lower
-edge that a cell makes. Then their answers are sums of the same numbers. For edges that occur, this is also necessary:
-all prefixes are strings, so if both answers are equal before and after one more column, this column adds the same
-number to both. (So equivalent machines divide their answers between rows and columns in the same way.)
+edge that a cell makes. Then their answers are sums of the same numbers. For edges that occur, this condition is also
+necessary. All prefixes are strings. So if both answers are equal before and after one more column, this column adds the
+same number to both. Equivalent machines therefore divide their answers between rows and columns in the same way.
 
 Source: ours; the induction follows Masek and Paterson, "A faster algorithm computing string edit distances" (JCSS
 20, 1980), on differences of neighbors in the table.

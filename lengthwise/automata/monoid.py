@@ -109,7 +109,7 @@ class TransitionMonoid:
 
     @cached_property
     def _parents(self) -> list[tuple[int, int]]:
-        """For each element except the identity: its parent with a shorter string, and the symbol from the parent to it."""
+        """The parent of each element except the identity, and the symbol that leads from the parent to the element."""
         # Elements are numbered breadth first, so the first entry of an element in the graph belongs to the parent
         # with the shortest string.
         _, first = np.unique(self.graph, return_index=True)

@@ -89,9 +89,9 @@ class Transducer:
     def minimize_nonempty(self) -> "Transducer":
         """Return the smallest transducer that answers all nonempty strings like this transducer.
 
-        The start of the result may be any state that has the same next states as the old start. If there are several
-        such states, the start is the state with the smallest output. If there is no such state, the start is a separate
-        state with output `IGNORE`. So machines that answer nonempty strings alike give equal results.
+        If nonempty strings lead to states with the same next states as the old start, the result starts in one of these
+        states, the one with the smallest output. Otherwise, the start is a separate state with output `IGNORE`. So
+        machines with the same answers to all nonempty strings give equal results.
 
         Example:
             >>> last = Semiautomaton(np.array([[1, 2], [1, 2], [1, 2]]), ("a", "b"))

@@ -27,7 +27,7 @@ from lengthwise.text.language import LanguageTask, Split, Tokens
 from lengthwise.validation import FrozenRecord, whole_number
 
 MAX_NLL = 100.0
-"""The largest negative log-likelihood of a token, in nats; also used for tokens at which states overflow."""
+"""The largest negative log-likelihood of a token, in nats. Tokens at which states overflow get this value."""
 
 MAX_LOGITS_PER_CHUNK = 1 << 25
 """The largest number of logits that are computed at once; more logits are computed in parts."""

@@ -25,7 +25,7 @@ from lengthwise.validation import Description, truncate
 Part = Literal["dense", "long", "structured"]
 
 TEXT_FIELDS = ("chunk_lengths", "num_chunks")
-"""The fields of a plan that only texts use."""
+"""The fields of a plan that apply only to texts."""
 
 LongLength = tuple[PositiveInt, PositiveInt]
 """A length, and the number of strings that are measured at this length."""
