@@ -29,6 +29,8 @@ C chunk size, K thickness. `lengthwise.ops.tree` draws the tree of a string of 5
 Source: Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning, section 3, eq. (1).
 Differs from the source: its footnote 1 pads strings to a multiple of C. Here, pads fill all windows before the start,
 and they take part in attention. If they were masked, no weights could distinguish a symbol from the same symbol twice.
+Section 3.2 gives a string log_C T levels. Here, each prefix has the number of levels for its own length, so that its
+answer does not depend on later symbols.
 """
 
 import math
