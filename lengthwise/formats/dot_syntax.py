@@ -88,7 +88,7 @@ def parse_dot(text: str) -> Graph:
 
 
 class _Group(NamedTuple):
-    """The nodes at one end of an edge. If they are a group, `named` contains the nodes that it lists by name alone."""
+    """The nodes at one end of an edge. `named` contains the nodes that a group lists by name alone."""
 
     nodes: Iterable[str]
     named: Iterable[str] = ()

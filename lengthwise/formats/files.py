@@ -48,7 +48,7 @@ def read_machine(path: str | Path) -> LabeledMachine:
     try:
         return kind.read(_content(path).decode("utf-8-sig"))
     except FileNotFoundError:
-        raise ValueError(f"{_named(path)}: expected a machine's file, got no such file; check its name") from None
+        raise ValueError(f"{_named(path)}: expected a machine's file, found no such file; check its name") from None
     except UnicodeDecodeError:
         raise ValueError(f"{_named(path)}: expected text in UTF-8, got other bytes; convert it") from None
     except UnreadableFile:

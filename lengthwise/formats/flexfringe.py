@@ -89,7 +89,7 @@ def _answer(data: Any, num_types: int) -> int:
         if not (key.isascii() and key.isdigit() and len(key) < 10 and int(key) < num_types) or type(count) is not int:
             raise ValueError(
                 f"final_counts: expected a whole number for each type number below {num_types}, got "
-                f"{str({key: count})[:60]}; write the model again"
+                f"{str({key: count})[:60]}; export the model again with FlexFringe"
             )
         counts[int(key)] = count
     return counts.index(max(counts)) if max(counts, default=0) > 0 else IGNORE
@@ -117,7 +117,9 @@ def _names(content: Any, what: str) -> list[str]:
 
 def _list(content: Any, what: str) -> Sequence[Any]:
     if not isinstance(content, list):
-        raise ValueError(f"{what}: expected a list, got {type(content).__name__}; write the model again")
+        raise ValueError(
+            f"{what}: expected a list, got {type(content).__name__}; export the model again with FlexFringe"
+        )
     return content
 
 
@@ -125,5 +127,5 @@ def _number(value: Any) -> str:
     """Return a node's number as text. FlexFringe writes it as a number in nodes, and as text in edges."""
     text = str(value)
     if isinstance(value, bool) or not (text.removeprefix("-").isascii() and text.removeprefix("-").isdigit()):
-        raise ValueError(f"expected the number of a node, got {text[:60]!r}; write the model again")
+        raise ValueError(f"expected the number of a node, got {text[:60]!r}; export the model again with FlexFringe")
     return text

@@ -68,12 +68,15 @@ class JSON(ReadableFormat):
         check_text(text)
         content = strict_json_loads(text)
         if not isinstance(content, dict):
-            raise ValueError(f"expected an object, got {type(content).__name__}; give the entries of a machine")
+            raise ValueError(
+                f"expected a JSON object, got {type(content).__name__}; write the machine as an object with keys such "
+                "as symbols and table"
+            )
         try:
             machine = _machine(content)
         except (TypeError, AttributeError, OverflowError) as problem:
             raise ValueError(
-                f"expected the entries of a machine, such as symbols and table, got others ({problem})"
+                f"expected a machine's keys, such as symbols and table, with valid values, got other values ({problem})"
             ) from None
         check_names(machine.symbols + machine.classes)
         return machine

@@ -32,7 +32,7 @@ def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
     except UnicodeDecodeError:
         raise ValueError(f"{path}: expected text in UTF-8, got other bytes; convert it") from None
     except FileNotFoundError:
-        raise ValueError(f"{path}: expected a file of MLRegTest, got no such file; check its name") from None
+        raise ValueError(f"{path}: expected a file of MLRegTest, found no such file; check its name") from None
     except UnreadableFile:
         raise
     except ValueError as problem:

@@ -232,7 +232,8 @@ class _Teacher:
                 f"needs more states; if it has a larger machine, raise max_states, and otherwise {_WAY_OUT}"
             )
         test = ConformanceTest(machine)
-        # Level 0 hardly shows that a function has no finite machine, so level 1 is tested even beyond a given bound.
+        # Levels 0 to k cover functions with at most k states more than the hypothesis. Level 0 hardly shows that a
+        # function has no finite machine, so level 1 is tested even beyond a given bound.
         second = min(1, test.max_level(MAX_SYMBOLS))
         default = max(test.max_level(DEFAULT_SYMBOLS), second)
         last = default if self.max_states is None else max(limit - num_states, second)

@@ -330,7 +330,7 @@ def _better_of_rpni(examples: Examples, result: SearchResult, exact: bool) -> Se
         return result
     try:
         model = compiled_model(machine, examples)
-    except ValueError:  # the machine has too many states and symbols for a net
+    except ValueError:  # the machine's table is too large for a net
         return result
     best = best._replace(size=model.config.d_model)
     # No other attempt found this machine, so `num_alike` is 0; the notes recognize RPNI's machine by this 0.

@@ -46,7 +46,10 @@ MAX_FAILURES = 12
 """The largest number of moves of one kind that may fail in a round of the search."""
 
 SLACK_BITS = 20.0
-"""A merge is tried if its rate exceeds its savings by at most this number of bits, because rates are approximate."""
+"""The largest number of bits by which a merge may seem to lengthen the message and is still tried.
+
+The number is above 0 because rates are approximate.
+"""
 
 MIN_SPLIT_BITS = 3.0
 """The smallest number of label bits that a split has to save according to its rate."""

@@ -205,7 +205,7 @@ def compiled_model(machine: Transducer, examples: Examples) -> BlockLinearRNN:
     """Return a net that computes this machine.
 
     Raises:
-        ValueError: the machine has too many states and symbols for a net.
+        ValueError: the machine's table (states times symbols) is too large for a net.
     """
     model = construct("block-linear-rnn", machine_task(LabeledMachine(machine, examples.classes))).model
     assert isinstance(model, BlockLinearRNN)

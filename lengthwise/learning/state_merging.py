@@ -256,7 +256,7 @@ class _Margins:
             self.fresh.add(blue)
 
     def compare(self, blues: Sequence[int], red: int) -> None:
-        """Update the best merges of these blue states after state `red` became red; it may give a better merge."""
+        """Update the best merges of these blue states after `red` became red: a merge into it may be better."""
         if blues:
             for blue, gain in zip(
                 blues, self.hypothesis.gains(np.array(blues), np.array([red]))[:, 0].tolist(), strict=True

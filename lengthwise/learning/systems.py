@@ -100,7 +100,7 @@ class LearnedSystem:
         """Return a net that computes this machine, and the certificate that proves this.
 
         Raises:
-            ValueError: the machine has too many states and symbols for a net.
+            ValueError: the machine's table (states times symbols) is too large for a net.
         """
         compiled = construct("block-linear-rnn", self.task)
         about = (f"learned from the answers of a system to {counted(self.counts.num_strings, 'string')}",)

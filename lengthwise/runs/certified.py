@@ -50,7 +50,7 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
 
 
 def certify_against(folder: Path, source: str, out: Path | None = None) -> Certificate:
-    """Certify the model of a run, a compiled machine or a TOML file against the machine in `source`, not on its task.
+    """Certify the model of a run, a compiled machine or a TOML file against the machine in `source`, not its own task.
 
     Symbols and answers are matched by name (`LabeledMachine.aligned`). Strings are drawn as in task `dfa` if the
     model decides whether a string is in a language, and otherwise as in task `machine`. A model that was trained on
@@ -90,7 +90,7 @@ def compare_nets(first: Path, second: Path, seed: int = 0) -> tuple[Equality, st
 
     The models must have the same symbols in the same order. Answers are matched by name or, if the two models have no
     name in common, in their order. Names that mean accepted and rejected (`acceptor_index`) must be in the same order
-    in both models. The second value lists the answers that are matched in order, or is "".
+    in both models. The returned text lists the answers that are matched in order, or is "".
 
     Raises:
         ValueError: a path has no model that reads symbols, or the symbols or answers of the two models do not match.

@@ -118,8 +118,8 @@ def _recurrent_net(description: Description, path: Path) -> WrappedRNN:
     for part, tensors in parts.items():
         if not tensors:
             raise ValueError(
-                f"{path}: expected weights of {part} {getattr(description, part)!r}, got no such weights; correct the "
-                "name"
+                f"{path}: expected weights of {part} {getattr(description, part)!r}, found no such weights; correct "
+                "the name"
             )
     try:
         return _net(parts, description.nonlinearity).eval()
@@ -138,7 +138,11 @@ def _fitting(net: SequenceModel, task: SymbolTask, path: Path) -> SequenceModel:
 
 
 def _task_in(given: dict[str, Any] | str, path: Path) -> tuple[str, dict[str, Any]]:
-    """Return the name and the settings of the task in a file; files of machines are relative to its folder."""
+    """Return the name and the settings of the task that a description file names.
+
+    The path of a machine's file is looked up in the folder of the description file. If that folder has no such file,
+    the path stays as it is.
+    """
     settings = {"name": given} if isinstance(given, str) else dict(given)
     if not isinstance(name := settings.pop("name", None), str) or not name:
         raise ValueError(
@@ -158,7 +162,7 @@ def _symbol_task(name: str, settings: dict[str, Any], path: Path) -> SymbolTask:
 
 
 def _relative_to(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a task, in which each `file` is looked up in this folder, also within `base`."""
+    """Return the settings of a task; `file`, also within `base`, becomes a path in this folder if it exists there."""
     given = dict(settings)
     if isinstance(file := given.get("file"), str) and (folder / file).is_file():
         given["file"] = str(folder / file)
@@ -305,7 +309,8 @@ def _with_weights(part: str, make: Callable[[], Part], weights: dict[str, Tensor
         if (given := _weight(part, weights, name)).shape != tensor.shape:
             raise ValueError(f"{part}: expected {name} of shape {[*tensor.shape]}, got {[*given.shape]}")
     if others := sorted(weights.keys() - expected):
-        raise ValueError(f"{part}: expected the weights of an nn.{type(module).__name__}, got also {others[0]}")
+        name = type(module).__name__
+        raise ValueError(f"{part}: expected only the weights of an nn.{name}, but also got {others[0]}")
     with torch.no_grad():
         module.to(next(iter(weights.values())).dtype).to_empty(device="cpu").load_state_dict(weights)
     return module

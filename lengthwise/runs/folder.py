@@ -93,7 +93,7 @@ class RunFolder(NamedTuple):
         for name in [] if (self.path / "result.json").exists() else self.changed_files(spec):
             raise ValueError(
                 f"{self.path}: {name} has changed since this run began, so the run would continue with another model "
-                "or task; undo the change, or train again in another folder for runs"
+                "or task; undo the change, or train again in another runs folder"
             )
 
     def changed_files(self, spec: RunSpec) -> list[str]:
@@ -116,7 +116,7 @@ class RunFolder(NamedTuple):
     def changes_of_extensions(self) -> list[str]:
         """Return a sentence for each of the user's own files that has changed since the run began."""
         return [
-            f"{name} has changed since this run began; to train the run again, give another folder for runs"
+            f"{name} has changed since this run began; to train the run again, give another runs folder"
             for name in changed_extensions(self._begun())
         ]
 

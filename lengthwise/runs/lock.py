@@ -96,12 +96,12 @@ def _open_lock(path: Path) -> TextIOWrapper:
 
 
 def check_locks(root: Path) -> None:
-    """Check that files below `root` can be locked, and that the same lock is not given twice.
+    """Check that files below `root` can be locked, and that a locked file cannot be locked again.
 
     One process cannot check whether two machines see each other's locks.
 
     Raises:
-        OSError: a lock cannot be taken, or it was given twice.
+        OSError: a file cannot be locked, or a locked file could be locked again.
     """
     probe = root / f".lock-{HOST}-{os.getpid()}"
     try:

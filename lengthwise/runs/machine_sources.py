@@ -114,12 +114,12 @@ def machine_or_expression(source: str) -> Given | Expression:
         # A misspelled file name is a valid expression, so it would silently be compared as a language.
         if len(source) <= MAX_NAME and (close := get_close_matches(source, os.listdir(), n=1, cutoff=ALIKE)):
             raise ValueError(
-                f"{source}: expected a file, a folder or a regular expression, got no such path, but {close[0]!r} "
+                f"{source}: expected a file, a folder or a regular expression, found no such path, but {close[0]!r} "
                 f"exists; write {close[0]}, or {EXPRESSION}{source} if it is an expression"
             )
         if path.suffix.lower() in {*suffixes(), ".toml"} or "/" in source or _is_word(source):
             raise ValueError(
-                f"{source[:200]}: expected a file, a folder or a regular expression, got no such path; write "
+                f"{source[:200]}: expected a file, a folder or a regular expression, found no such path; write "
                 f"{EXPRESSION}{source[:40]} if it is an expression"
             )
         return Expression(source)

@@ -135,8 +135,8 @@ def with_earlier(
     """
     by_id = {result.run_id: result for result in (*earlier, *results)}
     ids = [spec.id for spec in specs if spec.id in by_id]
-    # Results of models that other users registered are kept. Results of the package's models are dropped with their
-    # runs.
+    # Results of models that other users registered are kept. Results of the package's models are dropped if
+    # the experiment no longer has their runs.
     models = {run_id: MODELS.get(by_id[run_id].spec["model"]["name"]) for run_id in by_id.keys() - set(ids)}
     others = [run_id for run_id, model in models.items() if model is None or not is_of_package(model)]
     return [by_id[run_id] for run_id in (*ids, *sorted(others))]

@@ -26,16 +26,16 @@ MAX_SEED = 10**15
 """The largest seed. The names of run folders contain the seed, and file systems limit the length of names."""
 
 SEEDS_APART = 1 << 32
-"""The distance between the seeds of a run's attempts.
+"""The distance between the seeds of two consecutive attempts of a run.
 
-Two runs with different seeds below this distance never share the seed of an attempt.
+If two runs have different seeds below this distance, no attempt of one run has the seed of an attempt of the other.
 """
 
 Settings = dict[str, Any]
 
 
 class RunSpec(NamedTuple):
-    """One cell of an experiment: a task, a model, a recipe and a seed.
+    """The specification of one run: a task, a model, a recipe and a seed.
 
     Equal specifications have equal ids and are trained once. `other_tasks` are tasks on which the run is also measured,
     without having learned them. They have the symbols and classes of the run's task, and are part of the run's id.

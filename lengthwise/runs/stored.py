@@ -64,8 +64,8 @@ def load_stored(path: Path, device: str = "cpu") -> StoredModel:
 def _load(path: Path) -> StoredModel:
     if not exists(path):
         raise ValueError(
-            f"{path}: expected the folder of a run, or of a compiled or learned model, or the TOML file of a net, got "
-            "no such path"
+            f"{path}: expected the folder of a run, or of a compiled or learned model, or the TOML file of a net, "
+            "found no such path"
         )
     if not path.is_dir():
         # Loading a pickle can run any code, so the bytes are checked before anything parses them.

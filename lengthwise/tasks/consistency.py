@@ -11,15 +11,15 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask
 
 NUM_STRINGS, NUM_LENGTHS, MAX_LENGTH = 4, 5, 10_000
-"""The number of strings drawn at a length, the number of legal lengths listed, and the largest length considered.
+"""The numbers of strings drawn at a length and of legal lengths listed, and the largest length considered.
 
-The first and the last listed length are tested.
+Only the first and the last listed length are tested.
 """
 
 COUNTED, TOLERANCE = 1_024, 0.1
-"""The number of strings that measure the score of the best constant answer, and its largest difference from `baseline`.
+"""The number of strings that measure the score of the best constant answer, and the largest allowed difference.
 
-This difference is six standard errors of the measured score.
+The score is compared with `baseline`. The allowed difference is six standard errors of the measured score.
 """
 
 ANSWERED, ANSWERED_LENGTH = 256, 4

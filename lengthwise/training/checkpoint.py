@@ -67,7 +67,7 @@ def gathered_tensors(state: TrainingState, folder: Path) -> dict[str, Tensor]:
 def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
     """Set `state` to the saved state.
 
-    A damaged file, or a file of another specification, raises a ValueError and changes nothing.
+    A damaged file, or a file that belongs to another specification, raises a ValueError and changes nothing.
     """
     # Everything is read and checked before the state changes, so a rejected file leaves the state unchanged.
     tensors, metadata = _read(path, fingerprint, state.model)
@@ -97,7 +97,7 @@ def load_checkpoint(state: TrainingState, path: Path, fingerprint: str) -> None:
 def read_notes(path: Path, fingerprint: str) -> dict[str, str]:
     """Return the notes in a checkpoint.
 
-    A damaged file, or a file of another specification, raises a ValueError.
+    A damaged file, or a file that belongs to another specification, raises a ValueError.
     """
     _, metadata = _read_own(path, fingerprint)
     return {name.removeprefix(NOTE): text for name, text in metadata.items() if name.startswith(NOTE)}

@@ -40,7 +40,10 @@ GROWTH_LOSS = 0.3
 """`length_sampling="growing"` adds the next length if the running loss at the longest length is below this number."""
 
 SHARE_OF_OTHERS = 0.5
-"""The odds of an unbalanced length with `lengths="mostly-balanced"`, relative to the mean odds of a balanced length."""
+"""The odds of an unbalanced length with `lengths="mostly-balanced"`, relative to the mean odds of a balanced length.
+
+At a balanced length, every class of the task can be the final answer.
+"""
 
 MIN_CLIP_NORM = 0.01
 """The lower bound of adaptive clipping, so that the rare large gradients of a nearly solved task still count."""

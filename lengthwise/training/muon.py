@@ -22,8 +22,8 @@ class Muon(torch.optim.Optimizer):
     gradient of 1. A net whose loss is 0 would then follow the rounding errors of its gradient until it fails.
 
     Source: K. Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024).
-    Differs from `torch.optim.Muon` below that norm, and in its number type: `torch.optim.Muon` iterates in bfloat16,
-    which takes four times as long on a CPU.
+    Differs from `torch.optim.Muon` for updates below that norm, and in its number type: `torch.optim.Muon` iterates in
+    bfloat16, which takes four times as long on a CPU.
     """
 
     def __init__(
@@ -31,9 +31,9 @@ class Muon(torch.optim.Optimizer):
     ) -> None:
         for argument, value in (("lr", lr), ("weight_decay", weight_decay)):
             if not 0 <= value < math.inf:
-                raise ValueError(f"{argument}: expected a finite number of at least 0, got {value}; give one")
+                raise ValueError(f"{argument}: expected a finite number of at least 0, got {value}; change it")
         if not 0 <= momentum < 1:
-            raise ValueError(f"momentum: expected a number of at least 0 and below 1, got {momentum}; give one")
+            raise ValueError(f"momentum: expected a number of at least 0 and below 1, got {momentum}; change it")
         super().__init__(matrices, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
 
     @torch.no_grad()

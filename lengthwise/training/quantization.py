@@ -31,7 +31,7 @@ def quantization_is_due(model: SequenceModel, before: int, step: int, steps: int
 
 @torch.no_grad()
 def quantize_states(model: SequenceModel, task: SymbolTask, *, length: int, seed: int) -> bool:
-    """Find classes of the model's states, and make the prototypes of merged states its codes.
+    """Find classes of the model's states, each with a prototype; the prototypes of merged states become its codes.
 
     The radius of a class is the first of a few candidates for which the codebook is large enough and all states stay in
     their classes. This is tested on the states of all nodes over strings of length `length` (`extract_tree`,

@@ -26,10 +26,10 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 PRIOR = 4e-4
 """The default weight of a distribution's previous probabilities, relative to new counts.
 
-In a batch of 2,560 answers, this weight is about one answer. A distribution that no string of the batch needs still has
-small counts, from unlikely paths. This weight exceeds such counts, so the distribution keeps what earlier batches
-showed. With a smaller weight, alphabets of 60 symbols are not learned, because a batch of 2,560 answers shows less than
-half of the transitions of 60 states.
+In a batch of 2,560 answers, this weight counts as much as about one answer. A distribution that no string of the batch
+needs still has small counts, from unlikely paths. The weight exceeds such counts, so the distribution keeps what
+earlier batches showed. With a smaller weight, alphabets of 60 symbols are not learned, because a batch of 2,560 answers
+shows less than half of the transitions of 60 states.
 """
 
 
@@ -94,13 +94,13 @@ class OptimizerRecipe(Description):
 class AugmentationRecipe(Description):
     """Changes to strings and states during training.
 
-    `padding`: probability that a batch gets identity padding. Each string then gets 0 to `pads_per_symbol` T pads at
-    random positions and, in front, the pads that fill its first chunk.
+    `padding`: probability that a batch gets identity padding. Each string of T symbols then gets 0 to
+    `pads_per_symbol` * T pads at random positions and, in front, the pads that fill its first chunk.
     `leading_padding`: probability that a batch also gets a run of pads in front. The number of these pads is
     log-uniform, at least 1 and below `leading_pads`.
     `state_noise`, `late_state_noise`: standard deviation of the Gaussian noise on hidden states in the first and in
     the second half of training. A model may keep its lowest states free of noise. RegularGPT does so for the states
-    that it stores in tables: levels 1 and 2 for two symbols and C=2.
+    that it stores in tables: levels 1 and 2 for two symbols and chunks of size 2.
     """
 
     padding: float = Field(0.5, ge=0, le=1)

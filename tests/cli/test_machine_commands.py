@@ -77,7 +77,7 @@ def test_compile_takes_the_file_of_a_machine(capsys) -> None:
     assert printed(capsys, "diff", "net", "ends.dot")[0] == 0
     assert printed(capsys, "convert", "a*b", "ends.dot")[1].endswith("replaced: ends.dot\n")
     for arguments, sentence in (
-        (("nofile.dot",), "nofile.dot: expected a file, a folder or a regular expression, got no such path"),
+        (("nofile.dot",), "nofile.dot: expected a file, a folder or a regular expression, found no such path"),
         (("",), "pattern: expected a regular expression or a machine's file, got an empty text"),
         (
             ("ends.dot", "--alphabet", "ab"),
@@ -253,7 +253,10 @@ def test_diff_separates_words_and_says_what_is_not_compared(capsys) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("diff", "a*", "none.dot"), "none.dot: expected a file, a folder or a regular expression, got no such path; "),
+        (
+            ("diff", "a*", "none.dot"),
+            "none.dot: expected a file, a folder or a regular expression, found no such path",
+        ),
         (("diff", "a*", "(a"), "pattern: expected a closing ) at position 3 of '(a', got the end; close the group"),
         (
             ("diff", "m.dot", "(a|c)*"),

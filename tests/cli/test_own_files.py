@@ -66,7 +66,7 @@ def test_a_file_that_has_changed_since_a_run_began_is_named(
     own_file.write_text("changed = True\n")
     execute(spec, tmp_path / "runs", PLAN, told.append)
     (change,) = (progress.note for progress in told if progress.is_decision)
-    assert change == "mine.py has changed since this run began; to train the run again, give another folder for runs"
+    assert change == "mine.py has changed since this run began; to train the run again, give another runs folder"
     assert RunFolder(tmp_path / "nothing").changes_of_extensions() == []
     load_run(tmp_path / "runs" / spec.id)
     monkeypatch.setattr(provenance, "file_of", lambda member: str(own_file))

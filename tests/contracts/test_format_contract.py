@@ -143,7 +143,7 @@ def test_drawings_alone_omit_a_sink_with_a_note(suffix: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"{", b"<*)", b"[" * 100_000, b"digraph {", b"(" * 99])
 def test_files_that_hold_no_machine_are_named(suffix: str, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / f"machine{suffix}"
-    with pytest.raises(ValueError, match=r"machine\.\w+: expected a machine's file, got no such file"):
+    with pytest.raises(ValueError, match=r"machine\.\w+: expected a machine's file, found no such file"):
         read_machine(path)
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"machine\.\w+: ") as problem:

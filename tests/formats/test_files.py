@@ -51,7 +51,7 @@ def test_a_file_that_cannot_express_a_machine_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=rf"^{path}: expected symbols of one character|^{path}: symbols: expected"):
         write_machine(machine, path)
     assert not path.exists()
-    with pytest.raises(ValueError, match=r"^'\S*a{100}\S*': expected a machine's file, got no such file"):
+    with pytest.raises(ValueError, match=r"^'\S*a{100}\S*': expected a machine's file, found no such file"):
         read_machine(Path("a" * 201 + ".dot"))
 
 

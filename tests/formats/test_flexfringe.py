@@ -85,7 +85,10 @@ def change(path: list[Any], value: Any) -> dict[str, Any]:
             r"^nodes: expected one node with the source -1, got 2; give one node this source",
         ),
         (change(["nodes", 1, "id"], 0), r"^nodes: expected each id once, got 0 twice; keep one$"),
-        (change(["nodes", 1, "id"], None), r"^expected the number of a node, got 'None'; write the model again$"),
+        (
+            change(["nodes", 1, "id"], None),
+            r"^expected the number of a node, got 'None'; export the model again with FlexFringe$",
+        ),
         (
             change(["edges", 1], edge(0, "login", 2)),
             r"^edges: expected one edge of each symbol, got two of 'login' from",
@@ -107,7 +110,7 @@ def change(path: list[Any], value: Any) -> dict[str, Any]:
             change(["nodes", 1, "data", "final_counts"], {"1": 0.5}),
             r"^final_counts: expected a whole number for each type number",
         ),
-        (change(["nodes"], {}), r"^nodes: expected a list, got dict; write the model again$"),
+        (change(["nodes"], {}), r"^nodes: expected a list, got dict; export the model again with FlexFringe$"),
     ],
 )
 def test_other_models_are_refused(content: dict[str, Any], message: str) -> None:

@@ -57,7 +57,7 @@ def test_other_texts_are_rejected(text: str, alphabet: str, message: str) -> Non
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"none\.att: expected a file of MLRegTest, got no such file; ch"):
+    with pytest.raises(ValueError, match=r"none\.att: expected a file of MLRegTest, found no such file; ch"):
         read_mlregtest(tmp_path / "none.att")
 
 

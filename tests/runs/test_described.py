@@ -149,7 +149,7 @@ def test_mistakes_are_named(more: dict[str, str], sentence: str, tmp_path: Path,
             torch.zeros(17),
             "do not fit: core: expected bias_ih_l0 of shape [18], got [17]",
         ),
-        ("memory.gain", torch.zeros(18), "do not fit: core: expected the weights of an nn.GRU, got also gain"),
+        ("memory.gain", torch.zeros(18), "do not fit: core: expected only the weights of an nn.GRU, but also got gain"),
         ("symbols.weight", torch.zeros(2), "do not fit: embedding: expected a weight of two dimensions, got shape [2]"),
         ("memory.weight_hh_l0", torch.zeros(18, 0), "got memory.weight_hh_l0 of torch.float32 and shape [18, 0]; save"),
     ],
@@ -174,7 +174,7 @@ def test_a_bidirectional_core_and_parts_that_do_not_fit_are_named(tmp_path: Path
     path = save(net_of(), tmp_path)
     weights = {name: tensor for name, tensor in net_of().state_dict().items() if not name.startswith("answers")}
     save_file(weights, tmp_path / "net.safetensors")
-    assert "expected weights of head 'answers', got no such weights; correct the name" in error_of(path, capsys)
+    assert "expected weights of head 'answers', found no such weights; correct the name" in error_of(path, capsys)
 
 
 @pytest.mark.parametrize("is_legacy", [False, True])

@@ -57,7 +57,7 @@ def test_what_a_text_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         given_machines(["x*"])
     for missing in ("none.dot", "none.JFF", "folder/m", "learnd", "my-net", "runs.old", "net_2"):
         with pytest.raises(
-            ValueError, match=rf"^{missing}: expected a file, a folder or .*, got no such path; write reg"
+            ValueError, match=rf"^{missing}: expected a file, a folder or .*, found no such path; write reg"
         ):
             given_machines([missing])
 
@@ -66,7 +66,7 @@ def test_a_misspelled_name_is_no_expression(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     write_machine(given_machines(["ab*"])[0].labeled, Path("parity.dot"))
     with pytest.raises(
-        ValueError, match=r"^party\.dt: expected .* no such path, but 'parity\.dot' exists; write parity"
+        ValueError, match=r"^party\.dt: expected .* found no such path, but 'parity\.dot' exists; write parity"
     ):
         given_machines(["party.dt"])
     assert given_machines(["regex:party.dt"])[0].answers_empty
@@ -156,8 +156,8 @@ def test_nets_of_examples_are_certified_by_a_machine(tmp_path: Path, monkeypatch
             "a*c",
             r"^machine: expected the same symbols in both machines, got 'c' only in the second machine; rename this",
         ),
-        ("none.dot", r"^none\.dot: expected a file, a folder or a regular expression, got no such path"),
-        ("net.toml", r"^net\.toml: expected a file, a folder or a regular expression, got no such path"),
+        ("none.dot", r"^none\.dot: expected a file, a folder or a regular expression, found no such path"),
+        ("net.toml", r"^net\.toml: expected a file, a folder or a regular expression, found no such path"),
         ("other.json", r"^machine: expected the answers 0, 1, got 2; rename it$"),
     ],
 )

@@ -123,7 +123,7 @@ def test_a_file_is_given_alone_and_holds_an_automaton(tmp_path: Path) -> None:
         (
             "machine",
             {"file": "none.dot"},
-            r"^task\.file: none\.dot: expected a machine's file, got no such file; c",
+            r"^task\.file: none\.dot: expected a machine's file, found no such file; c",
         ),
     ):
         with pytest.raises(ValueError, match=message):

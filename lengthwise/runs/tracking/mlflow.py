@@ -13,7 +13,7 @@ MAX_METRICS, MAX_PARAMETERS = 1_000, 100
 
 @TRACKERS.register("mlflow")
 class MLflow(Tracker):
-    """A run of MLflow: on the server in ``MLFLOW_TRACKING_URI`` or, if it is not set, in a database in the folder.
+    """A run of MLflow: on the server in ``MLFLOW_TRACKING_URI`` or, by default, in a database in the tracker's folder.
 
     Curves against length have the length as MLflow's step.
     """

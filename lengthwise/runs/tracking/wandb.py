@@ -9,7 +9,10 @@ from lengthwise.runs.tracking.module import LENGTH, ModuleTracker
 
 @TRACKERS.register("wandb")
 class WeightsAndBiases(ModuleTracker):
-    """A run of Weights & Biases, whose own settings and variables decide whether it is sent, and as which user."""
+    """A run of Weights & Biases.
+
+    The settings and environment variables of Weights & Biases decide whether the run is sent, and for which user.
+    """
 
     modules = ("wandb",)
 

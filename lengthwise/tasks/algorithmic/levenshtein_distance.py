@@ -42,7 +42,7 @@ CELLS = {
     (1, 0, True): (0, -1),
     (1, 1, True): (-1, -1),
 }
-"""The rule of a cell of the table: (upper, left, whether letters are equal) -> (lower, right).
+"""The rule of a cell in the table of distances: (upper, left, whether letters are equal) -> (lower, right).
 
 Upper, left, lower and right are the growth of the distance along these edges of a cell. The rule was derived by hand
 from tables of pairs of strings. Tests compare the rule with the minimum that defines distances.

@@ -36,7 +36,7 @@ CELLS = {
     (1, 0, True): (1, 0),
     (1, 1, True): (0, 0),
 }
-"""The rule of a cell of the table: (upper, left, whether letters are equal) -> (lower, right).
+"""The rule of a cell in the table of lengths: (upper, left, whether letters are equal) -> (lower, right).
 
 Upper, left, lower and right are the growth of the length along these edges of a cell. From its upper left to its lower
 right corner, the length grows by 1 if the letters are equal or if the upper or left edge grew by 1. Otherwise it stays

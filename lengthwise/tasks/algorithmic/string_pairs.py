@@ -23,7 +23,7 @@ MIN_SIZE = 2
 
 
 class Pools(NamedTuple):
-    """Pools of letters: each row's alphabet in random order, and the number of first letters that its strings use."""
+    """Pools of letters: each row's alphabet in random order, and the number of its first letters that form the pool."""
 
     letters: Int64[Tensor, "N a"]
     sizes: Int64[Tensor, " N"]

@@ -70,7 +70,7 @@ def test_classes_are_drawn_equally_often(folder: Path) -> None:
         ("04.04.coLT.2.1.0", "name: expected a language such as"),
         (
             "04.04.SL.2.1.9",
-            r"04\.04\.SL\.2\.1\.9\.att: expected a file of MLRegTest, got no such file; check its name$",
+            r"04\.04\.SL\.2\.1\.9\.att: expected a file of MLRegTest, found no such file; check its name$",
         ),
     ],
 )
