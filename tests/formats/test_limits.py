@@ -74,7 +74,7 @@ def test_json_is_read_in_bounded_memory() -> None:
         500,
     )
     starts = [
-        "refused: expected an object, got list",
+        "refused: expected a JSON object, got list",
         "refused: expected a machine of at most 20,000,000 characters, got 20,000,002",
         "refused: expected at most 10,000,000 transitions, got 20,001 states that read 20,000 symbols",
         "refused: expected at most 200,000 states, got 200,001",

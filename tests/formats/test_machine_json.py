@@ -91,7 +91,7 @@ OURS: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([], r"^expected an object, got list; give the entries of a machine$"),
+        ([], r"^expected a JSON object, got list; write the machine as an object with keys"),
         ({"a": 1}, r"^expected a machine with a table or transitions, got the entries a$"),
         ({**OURS, "more": 1}, r"^expected the entries symbols, start, table, outputs and classes, got "),
         ({**OURS, "table": [[1], [0, 1]]}, r"^table: expected rows of 1 state numbers, got other rows"),
@@ -125,7 +125,7 @@ OURS: dict[str, Any] = {
         ({**TRIPLES, "transitions": [["s0", "5c"]]}, r"^transitions: expected state, symbol and next state, got"),
         (
             {**TRIPLES, "transitions": 7},
-            r"^expected the entries of a machine, such as symbols and table, got others \(",
+            r"^expected a machine's keys, such as symbols and table, with valid values, got other values \(",
         ),
         ({**TRIPLES, "initial": "s0"}, r"^expected the entry initial once, got initial and initial_state; keep one of"),
         (
