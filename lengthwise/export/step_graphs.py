@@ -253,6 +253,6 @@ def _terms(
 
 STEPS: dict[type[RecurrentModel], Callable[[GraphBuilder, Any, int], list[Value]]] = {
     RNN: rnn_step,
-    BoundedStackedRNN: stacked_step,  # type: ignore[type-abstract]  # for `isinstance`, of its subclasses
+    BoundedStackedRNN: stacked_step,  # type: ignore[type-abstract]  # only `isinstance` uses this key
     WrappedRNN: wrapped_step,
 }

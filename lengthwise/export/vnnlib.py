@@ -26,13 +26,16 @@ TIMEOUT = 300
 """The time that `instances.csv` gives a verifier for each query, in seconds."""
 
 MAX_QUERIES = 20_000
-"""The largest number of queries in a folder; each is a file."""
+"""The largest number of queries in a folder. Each query is a file."""
 
 NUM_POINTS = 30
 """The number of states at which each graph is compared with the model."""
 
 MAX_DIFFERENCE = 1e-5
-"""The largest difference between a graph and the model, relative to the largest output or to 1 if all are smaller."""
+"""The largest allowed difference between the outputs of a graph and of the model.
+
+It is relative to the largest output, or to 1 if all outputs are smaller.
+"""
 
 README = """\
 The inductive step of a proof that a net is right at every length, for verifiers of neural networks.

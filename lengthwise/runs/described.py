@@ -26,7 +26,7 @@ Part = TypeVar("Part", bound=nn.Module)
 PARTS = ("embedding", "core", "head")
 
 GATES = {1: nn.RNN, 3: nn.GRU, 4: nn.LSTM}
-"""torch's class of recurrent core, for each number of square blocks in the recurrent weight matrix."""
+"""torch's class of the recurrent core, for each number of square blocks in the recurrent weight matrix."""
 
 _CONVERT = (
     "in the program that trained the net, call safetensors.torch.save_model(net, 'net.safetensors'); files written by "

@@ -137,7 +137,7 @@ class _Work(NamedTuple):
 
 
 class _Trained(NamedTuple):
-    """The outcome of training, all of which is saved."""
+    """The outcome of training, after all files are saved."""
 
     state: TrainingState
     status: RunStatus
@@ -228,7 +228,7 @@ def _close_attempt(work: _Work, attempts: Attempts, status: str) -> RunStatus:
 
 
 def _train(state: TrainingState, work: _Work, attempts: Attempts) -> RunStatus:
-    """Train from the checkpoint, or from the start; return the status of the trained run, all of which is saved."""
+    """Train from the checkpoint, or from the start; save everything, and return the status of the trained run."""
     spec, folder = work.spec.attempt(len(attempts.finished)), work.folder
     _restore(state, work, attempts)
     # `saved` is the step that a failure message promises, so it advances only with a checkpoint.

@@ -135,7 +135,7 @@ def machine_or_expression(source: str) -> Given | Expression:
 
 
 def _is_word(source: str) -> bool:
-    """Return whether a text looks like a name: it is longer than `ab` or `abb`, and no operator is in it."""
+    """Return whether a text looks like a name: it has more than `SHORT` characters, and none is an operator."""
     return len(source) > SHORT and not OPERATORS & set(source)
 
 

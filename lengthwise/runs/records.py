@@ -233,7 +233,7 @@ def diverged_now(
 
 
 def restore_diverged(diverged: Iterable[DivergedRun], root: Path) -> None:
-    """Make a run folder for each diverged run without one below `root`; see `restore`."""
+    """Make a run folder for each diverged run that has no folder below `root`; see `restore`."""
     for run in diverged:
         spec = _spec_of_today(run)
         if spec is not None and not (folder := RunFolder(root / spec.id)).path.exists():

@@ -114,7 +114,7 @@ class RunResult(FrozenRecord):
 
     @property
     def first_flawless_probe(self) -> Probe | None:
-        """The first probe from which on all probes were without error; None if the last probe had errors."""
+        """The first probe without error that no probe with errors follows; None if the last probe had errors."""
         flawless = list(takewhile(lambda probe: probe.accuracy == 1.0, reversed(self.probes)))
         return flawless[-1] if flawless else None
 

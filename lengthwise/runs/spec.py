@@ -89,7 +89,7 @@ class RunSpec(NamedTuple):
         return outline(self.model_name, self.model_config, self.task)
 
     def attempt(self, number: int) -> "RunSpec":
-        """Return the specification of attempt 0, 1, ... of a run with a goal; without a goal, return this one.
+        """Return the specification of attempt 0, 1, ... of a run with a goal; without a goal, return `self`.
 
         Example:
             >>> spec = make_spec("parity", "block-linear-rnn", {}, goal="proved")

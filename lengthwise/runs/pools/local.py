@@ -119,7 +119,7 @@ def _start_worker(to_parent: "Connection[tuple[object, ...], None]", on_end: "Co
 
 
 def _end_on_request(on_end: "Connection[None, None]") -> None:
-    """End this worker at once if its parent requests it or has ended, because it would keep the lock of its run."""
+    """End this worker at once if its parent requests this or has ended. Otherwise it would keep the lock of its run."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     # The sentinel becomes ready when the parent dies in any way, so that no orphan holds a run.

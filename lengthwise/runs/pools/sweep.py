@@ -88,11 +88,11 @@ class _Sweep:
         self._listener_error: Exception | None = None
 
     def _report(self, progress: Progress) -> None:
-        """Pass progress on. An exception of the listener, maybe in a pool's thread, is stored and ends the sweep."""
+        """Call the listener. An exception of the listener, maybe in a pool's thread, is stored and ends the sweep."""
         if self._listener_error is None:
             try:
                 self._listener(progress)
-            except Exception as error:  # any kind: unread progress would block the workers
+            except Exception as error:  # of any kind, because unread progress would block the workers
                 self._listener_error = error
 
     def run(self, stop_requested: StopRequested) -> bool:

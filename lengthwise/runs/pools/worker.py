@@ -25,7 +25,7 @@ from lengthwise.runs.spec import RunSpec, spec_from_json
 from lengthwise.version import __version__
 
 NUM_HEX = 8
-"""The number of hexadecimal digits in the name of a sweep's file, which distinguish the sweeps of a machine."""
+"""The number of hexadecimal digits in the name of a sweep's file. The digits distinguish the sweeps of a machine."""
 
 
 class SweepFile(NamedTuple):

@@ -8,7 +8,7 @@ from lengthwise.runs.tracking.base import About, Entry, Measured, Tracker
 
 
 class ModuleTracker(Tracker):
-    """A run of the module with the tracker's name; subclasses give the other arguments of its `init`."""
+    """A run that the tracker's Python module records; subclasses give further arguments of the module's `init`."""
 
     def __init__(self, about: About) -> None:
         self._folder = about.folder

@@ -13,13 +13,13 @@ from lengthwise.tasks.base import TASKS
 
 OPERATORS = "+-*"
 SIGNS = (*OPERATORS, "(", ")")
-"""The signs of expressions, whose letters follow the digits, in this order."""
+"""The signs in expressions, in the order of their ids, which follow the ids of the digits."""
 
 CLOSE, OPERATOR = -1, -2
 """Entries of the stack in `draw_expressions` that stand for a bracket that closes and for an operator."""
 
 FIRST, AFTER_FIRST, SECOND, AFTER_SECOND = 0, 1, 2, 3
-"""States of an open bracket: it expects the first operand, an operator, the second operand, or its end."""
+"""The states of an open bracket, by what follows next: the first operand, an operator, the second operand, or its end."""
 
 
 class ModularTask(StringAnswerTask):

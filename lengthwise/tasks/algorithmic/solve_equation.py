@@ -14,7 +14,7 @@ NUM_OPERATORS = 2
 """The number of operators, + and -. With *, an equation could have several solutions."""
 
 SIGNS = ("+", "-", "(", ")", "x", "=")
-"""The signs of equations, whose letters follow the digits, in this order."""
+"""The signs in equations, in the order of their ids, which follow the ids of the digits."""
 
 
 @TASKS.register("solve-equation")

@@ -23,7 +23,7 @@ WORD = 64
 """The number of bits in the words that hold sets of sums."""
 
 MAX_SUMS_PER_CHUNK = 1 << 22
-"""The number of sums for which problems are drawn at a time, which is about as many as fit into a cache."""
+"""The largest number of sums, over all problems drawn at a time; about as many sums fit into a cache."""
 
 MIN_HARD_ITEMS = 6
 MIN_HARD_VALUE = 64

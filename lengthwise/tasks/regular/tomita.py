@@ -107,7 +107,7 @@ def _no_odd_run_after_odd_run(inputs: Int64[Tensor, "B T"]) -> Bool[Tensor, "B T
     before = (start - 1).clamp(min=0)
     follows_odd_ones = (start > 0) & odd.gather(1, before)
     open_fault = (inputs == 0) & odd & follows_odd_ones
-    # A run that still grows may become even again; a fault is final once a 1 ends the run.
+    # An odd run of 0s that still grows may become even again. Once a 1 ends the run, the string is outside for good.
     closed_fault = torch.zeros_like(open_fault)
     closed_fault[:, 1:] = open_fault[:, :-1] & (inputs[:, 1:] == 1)
     return ~open_fault & (closed_fault.cumsum(dim=1) == 0)
