@@ -19,7 +19,7 @@ CLOSE, OPERATOR = -1, -2
 """Entries of the stack in `draw_expressions` that stand for a bracket that closes and for an operator."""
 
 FIRST, AFTER_FIRST, SECOND, AFTER_SECOND = 0, 1, 2, 3
-"""The states of an open bracket, by what follows next: the first operand, an operator, the second operand, or its end."""
+"""The states of an open bracket, by what follows: the first operand, an operator, the second operand, or its end."""
 
 
 class ModularTask(StringAnswerTask):

@@ -221,7 +221,10 @@ class _Prefixes:
     def _after_another_symbol(
         self, odds: list[Float64[np.ndarray, "Q V"]], weight: float
     ) -> Float64[np.ndarray, "Q V"]:
-        """Return odds of prefixes by state and last symbol. Each symbol of a prefix multiplies the odds of the prefix."""
+        """Return the odds of prefixes with one more symbol, by state and last symbol.
+
+        A prefix of a prefix is also a prefix, so these odds follow from the odds of the shorter prefixes.
+        """
         table = self.language.semiautomaton.table
         if odds:
             # A symbol that repeats the last one counts `weight` times, every other symbol once.
