@@ -82,7 +82,7 @@ class Knapsack(SingleAnswerTask):
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """Return the capacity, and the values of two greedy choices of items in the order of value per weight.
 
-        One choice takes only whole items. The other choice also takes a part of the first item that does not fit.
+        One choice takes only whole items. The other choice ends with a part of the first item that does not fit.
         """
         length = (inputs.shape[1] - 4) // 2
         weights, values = inputs[:, :length] - NUM_SPECIAL, inputs[:, length + 1 : -3] - NUM_SPECIAL
