@@ -20,7 +20,7 @@ from lengthwise.tasks.base import MachineTask
 MAX_SYMBOLS_PER_BATCH = 20_000
 """The largest number of symbols between two checks of the budget, unless one string is longer.
 
-A model reads them in about 0.3 s.
+A model reads this number of symbols in about 0.3 s.
 """
 
 MAX_CONFIRMED = 16
@@ -29,7 +29,7 @@ MAX_CONFIRMED = 16
 MAX_PAIRS_OF_SHRINKING = 1 << 24
 """The largest number of pairs of positions that a model may process to shorten a string.
 
-A small transformer needs about a second.
+A small transformer needs about a second for them.
 """
 
 NUM_WEAKEST = 64
@@ -42,9 +42,9 @@ NUM_WEAKEST_PER_BATCH = 4
 class Batch(NamedTuple):
     """Strings of one length, and words (tails) that may follow their prefixes.
 
-    All prefixes are graded. If there are tails, each prefix followed by each tail is also graded. Strings that are too
-    short are padded with arbitrary symbols. In that case, `lengths` contains the lengths of all strings before padding,
-    and the batch has no tails.
+    All prefixes are graded. If there are tails, each prefix followed by each tail is also graded. Shorter strings are
+    padded to this length with arbitrary symbols. In that case, `lengths` contains the lengths of all strings before
+    padding, and the batch has no tails.
     """
 
     strings: Int64[Tensor, "B T"]
@@ -73,9 +73,9 @@ class Budget(NamedTuple):
 class Board:
     """The state of an attack on a model. `shortest` is the shortest wrong string, and later strings must be shorter.
 
-    `first_form` is this string before it was shortened. The functions that generate strings use `machine`,
-    `max_length`, `enumerated_length` and `seed`. Hill climbing also uses `weakest`, the strings with the smallest
-    margins, and `latest`, the smallest margin of each string of the previous batch.
+    `first_form` is the shortest wrong string before it was shortened. The functions that generate strings use
+    `machine`, `max_length`, `enumerated_length` and `seed`. Hill climbing also uses `weakest`, the strings with the
+    smallest margins, and `latest`, the smallest margin among the prefixes of each string of the previous batch.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Board:
         return min(longest, self.model.max_length or longest)
 
     def batches(self, strings: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"] | None = None) -> Iterator[Batch]:
-        """Yield strings in batches of one string, or of at most `MAX_SYMBOLS_PER_BATCH` symbols, tails included."""
+        """Yield batches of one string, or of at most `MAX_SYMBOLS_PER_BATCH` symbols, tails included."""
         size = max(1, MAX_SYMBOLS_PER_BATCH // self._num_symbols_read(Batch(strings[:1], tails)))
         for part in strings.split(size):
             yield Batch(part, tails)
@@ -161,7 +161,7 @@ class Board:
         self._keep(grade_logits(logits.flatten(1, 3), expected.flatten(1), lengths.flatten(1)), string_at)
 
     def _expected(self, states: Int64[Tensor, "*N"], lengths: Int64[Tensor, "*N"]) -> Int64[Tensor, "*N"]:
-        """Return the machine's answer in each state; `IGNORE` for state -1 and for strings that are too long."""
+        """Return the machine's answer in each state; `IGNORE` for state -1 and for strings above `max_length`."""
         outputs = torch.from_numpy(self.machine.outputs.copy())
         return outputs[states].masked_fill((states < 0) | (lengths > self.max_length), IGNORE)
 
@@ -200,7 +200,7 @@ class Board:
         return smallest
 
     def _margin_alone(self, string: String) -> float | None:
-        """Return the logit margin of a string outside a batch, as users would run it; None if the answer is right."""
+        """Return the logit margin of a string that the model reads alone; None if the answer is right."""
         with denormals_kept():
             if not bool(grade(self.model, self.task, string[None]).wrong):
                 return None

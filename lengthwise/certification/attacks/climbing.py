@@ -11,7 +11,7 @@ from lengthwise.certification.traces import with_rare_answers
 from lengthwise.randomness import generator_for
 
 POPULATION_SIZE = 64
-"""The number of strings that are kept after each round; each round changes the same number of strings."""
+"""The number of strings that are kept after each round. The next round makes as many changed copies."""
 
 NUM_ROUNDS = 50
 """The number of rounds of changes."""

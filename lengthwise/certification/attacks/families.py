@@ -60,7 +60,7 @@ def runs(board: Board) -> Iterator[Batch]:
 
 
 def w_method(board: Board) -> Iterator[Batch]:
-    """Yield strings that tell the task's machine from others with at most as many states (`conformance_strings`)."""
+    """Yield strings that tell the task's machine from other machines of at most its size (`conformance_strings`)."""
     suite = conformance_strings(board.machine, MAX_SYMBOLS_OF_SUITE)
     for length, group in groupby(suite, key=len):
         if length <= board.max_length:
@@ -129,7 +129,7 @@ def _is_shortest(joined: Int64[Tensor, "B T"], period: int) -> Tensor:
 
 
 def _loops(board: Board) -> Iterator[tuple[Word, Word]]:
-    """Yield a string to each state and, for each symbol, a shortest loop that begins with this symbol."""
+    """Yield pairs: a string to a state, and a shortest loop at this state; one pair for each first symbol of a loop."""
     machine = board.machine
     table: list[list[int]] = machine.semiautomaton.table.tolist()
     access: dict[int, Word] = {machine.start: ()}
