@@ -33,7 +33,10 @@ def check_encoding(positions: PositionEncoding, sizes: PositionSizes) -> None:
         raise ValueError(f"model: expected one of the position encodings {', '.join(names())}, got {positions.name!r}")
     parts = [positions, *(positions.layers if isinstance(positions, FIRE) else ())]
     if any(part.sizes != sizes for part in parts):  # sizes determine slopes and angles, but no weight contains them
-        raise ValueError("model: expected an encoding of positions with the model's sizes, got other sizes")
+        raise ValueError(
+            "model: expected an encoding of positions with the model's sizes, got one with "
+            "other sizes; build the model again"
+        )
     for layer in parts[1:]:
         assert isinstance(layer, FIREBias)
         if [type(part) for part in layer.net] != [nn.Linear, nn.ReLU, nn.Linear]:
@@ -202,7 +205,10 @@ def _limited(numbers: Float[Tensor, " H"], maximum: float | None = None) -> Inte
 
 
 def _fire(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
-    """Return the biases f(psi(n) / (psi(L) + 1e-6)) of a net f, with psi(x) = ln(1 + |c x|), for queries up to L."""
+    """Return the biases f(psi(n) / (psi(L) + 1e-6)) of a net f, with psi(x) = ln(1 + |c x|).
+
+    They hold for queries at positions up to L.
+    """
     assert isinstance(positions, FIRE)
     layer = positions.layers[index]
     assert isinstance(layer, FIREBias)

@@ -9,7 +9,9 @@ from lengthwise.display import counted
 
 @EVIDENCE.register("attention")
 class AttentionEvidence(Evidence):
-    """Boxes that contain the attention masses of all strings of up to `max_length` symbols, with one answer in each.
+    """Boxes that contain the attention masses of all strings of up to `max_length` symbols.
+
+    Each box has one right answer. This answer has the largest logit for all masses in the box.
 
     The mass of a kind of positions is the sum of a head's attention weights over these positions. In the first layer,
     the kind of a position is its symbol. In later layers, it is the symbol and the state of the task's machine.

@@ -1,4 +1,8 @@
-"""Bounds on the attention mass of each kind of position, over all strings that lead a machine to a state."""
+"""Bounds on the attention mass of each kind of position, over all strings that lead a machine to a state.
+
+The mass of a kind is the sum of a head's attention weights over all positions of this kind. The weight of a position is
+e^s divided by the sum of e^s over all positions, with the position's score s.
+"""
 
 from typing import NamedTuple
 
@@ -9,13 +13,13 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.methods.attention.scores import Heads
 
 TERM_SLACK = 1e-9
-"""The relative slack of each term of a path.
+"""The relative slack of each term in the sum along a path.
 
 A float64 sum of T terms has a far smaller error: at most T 2^-53 times the sum of absolute values.
 """
 
 MIN_WEIGHT = 1e-290
-"""The floor of upper bounds on exponentials, which must not underflow to 0."""
+"""The floor of upper bounds on exponentials. An upper bound must not underflow to 0."""
 
 MAX_ROUNDS = 60
 """The largest number of Newton steps for a threshold. Newton steps converge fast, so few are needed."""
@@ -29,9 +33,10 @@ class Blocks(NamedTuple):
 
 
 class Masses(NamedTuple):
-    """Bounds on masses. The axes are the block of lengths, pair of last symbol and state, head, and kind of position.
+    """Bounds on masses.
 
-    `exists` is False if no string of the block's lengths ends in the pair. The bounds of the pair then mean nothing.
+    The axes are, in order: block of lengths; pair (last symbol, state); head; kind of position. `exists` is False if no
+    string with a length in the block ends in the pair. The bounds of the pair then mean nothing.
     """
 
     low: Float64[np.ndarray, "B P H K"]
@@ -40,11 +45,11 @@ class Masses(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """The pairs of a last symbol and a state in which strings may end, and the kinds that a layer gives to positions.
+    """The pairs (last symbol, state) in which strings may end, and the kind of each position in one layer.
 
     `kinds[q, v]` is the kind of a position whose symbol v is read in state q. `last` contains, for each pair, the kind
-    of the last position of the strings that end in it. In the first layer, the kind of a position is its symbol. In
-    later layers, it is the pair in which the string up to this position ends.
+    of the last position of the strings that end in this pair. In the first layer, the kind of a position is its symbol.
+    In later layers, it is the pair in which the string up to this position ends.
     """
 
     machine: Transducer
@@ -57,10 +62,10 @@ class Pairs(NamedTuple):
 class Paths(NamedTuple):
     """The exponentials of a layer's scores along the paths of a machine, for strings that end in each pair.
 
-    `weights` contains bounds on e^s. Its axes are the pair, head, kind of the mass, side, kind of the key, and
-    distance. Side 0 is the mass of the kind, and side 1 is the mass of all other kinds. `counts` is True for the kinds
-    of keys that belong to a mass. The weights of these kinds are upper bounds on e^s, and all other weights are lower
-    bounds.
+    `weights` contains bounds on e^s. Its axes are, in order: pair; head; kind whose mass is bounded; side; kind of the
+    key; distance from the last position. Side 0 is the mass of the kind, and side 1 is the mass of all other kinds.
+    `counts` is True for the kinds of keys that belong to a mass. The weights of these kinds are upper bounds on e^s,
+    and all other weights are lower bounds.
     """
 
     pairs: Pairs
@@ -87,7 +92,8 @@ def pairs_of(machine: Transducer, *, is_first: bool) -> Pairs:
 def paths_of(heads: Heads, pairs: Pairs) -> Paths:
     """Return the paths of a machine with the scores of all heads."""
     low, high = (np.moveaxis(end.numpy(), 1, 2) for end in (heads.scores.low, heads.scores.high))  # K H K T
-    # A common factor of all exponentials of a head changes no mass. The factor is chosen so that the largest is e^0.
+    # A common factor of all exponentials of a head changes no mass. The factor is chosen so that the largest
+    # exponential is e^0.
     shift = high.max((2, 3), keepdims=True)
     least = np.exp(low - shift)[pairs.last]
     most = np.maximum(np.exp(high - shift), MIN_WEIGHT)[pairs.last]
@@ -101,8 +107,9 @@ def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
     """Return bounds on the masses of all kinds, for each block of lengths and each pair.
 
     The mass of a set of kinds is at most c on a string if the sum of e^s (1[kind counts] - c) over its positions is
-    at most 0. The largest sum over all strings is a longest path. The threshold c grows by Newton steps to the largest
-    mass. A last longest path, with slack in each term, shows that no string exceeds c.
+    at most 0. The largest sum over all strings is the length of a longest path through the machine. The threshold c
+    grows by Newton steps to the largest mass. The longest path for the last c, with slack in each term, has a length of
+    at most 0. This proves that no string has a mass above c. If no such c is found, the bound is 1.
 
     Source: Dinkelbach, "On nonlinear fractional programming" (1967), for the steps.
     Differs from the source: sums are bounded in float64, and the last threshold is a bound, not a root.
@@ -129,11 +136,11 @@ def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
 def max_path_sums(
     paths: Paths, blocks: Blocks, threshold: Float64[np.ndarray, "B P H K 2"]
 ) -> tuple[Float64[np.ndarray, "B P H K 2"], Float64[np.ndarray, "B P H K 2"]]:
-    """Return the largest sums of e^s (1[kind counts] - c), and the sum of e^s along each of these paths.
+    """Return the largest sums of e^s (1[kind counts] - c) over all paths, and the sum of e^s along each best path.
 
-    Sums are upper bounds in real numbers: each term is enlarged by `TERM_SLACK` of its size. If no path exists, the sum
-    is minus infinity. Paths are followed from their last symbol to their first, because scores depend on the distance
-    from the last position.
+    The letter c is the threshold. The largest sums are upper bounds on the exact real sums: each term is enlarged by
+    `TERM_SLACK` of its size. If no path exists, the sum is minus infinity. Paths are followed from their last symbol to
+    their first, because scores depend on the distance from the last position.
     """
     machine, symbols, states, kinds, last = paths.pairs
     table = machine.semiautomaton.table
@@ -175,7 +182,7 @@ def _extended(
     table: Int64[np.ndarray, "Q V"],
     kinds: Int64[np.ndarray, "Q V"],
 ) -> tuple[Float64[np.ndarray, "B P H K 2 Q"], Float64[np.ndarray, "B P H K 2 Q"]]:
-    """Return the largest sums of paths with one more symbol in front, from each state, and these paths' weights."""
+    """Extend paths by one symbol in front; return the largest sum from each first state, and its path's sum of e^s."""
     new_sums, new_weights = np.full_like(sums, -np.inf), np.zeros_like(weights)
     for to, kind in zip(table.T, kinds.T, strict=True):
         other = sums[..., to] + terms[..., kind]

@@ -1,4 +1,4 @@
-"""Boxes of attention masses, which are halved until one answer leads in each piece."""
+"""Boxes of attention masses, which are halved until one answer has the largest logit in each piece."""
 
 import math
 from typing import NamedTuple
@@ -18,7 +18,10 @@ MAX_PIECES = 20_000
 """The largest number of pieces into which the boxes of one block of lengths are halved."""
 
 NUM_ROUNDS = 8
-"""The number of times that boxes of the first layer's masses are halved before its results become inputs."""
+"""The number of times that boxes of the first layer's masses are halved.
+
+Then bounds on the layer's results become the inputs of the next layer.
+"""
 
 MAX_NUMBERS = 1 << 28
 """The largest number of slopes of all pieces of one block of lengths, in the feed-forward part.
@@ -46,7 +49,11 @@ Scores are below 2^17, so float64 exponents have errors below 1e-10.
 
 
 class Pieces(NamedTuple):
-    """Boxes of masses, with the kind of the last position, the index of a piece of its input, and the right answer."""
+    """Boxes of attention masses at the last position of strings.
+
+    `last` is the kind of the last position. Several boxes may enclose the layer's inputs for this kind, and `inputs` is
+    the index of one of them. `outputs` is the right answer.
+    """
 
     low: Float64[Tensor, "N H K"]
     high: Float64[Tensor, "N H K"]
@@ -59,7 +66,7 @@ class Pieces(NamedTuple):
 
 
 class Halved(NamedTuple):
-    """The smallest logit margin over all pieces, and the number of pieces. The margin is minus infinity on failure."""
+    """The smallest logit margin over all pieces, or minus infinity if the search failed, and the number of pieces."""
 
     margin: float
     num_pieces: int
@@ -76,7 +83,7 @@ class Head(NamedTuple):
 
     @property
     def num_slopes(self) -> int:
-        """The number of slopes of a piece in the feed-forward part: each of 4 D numbers has one for every input."""
+        """The number of slopes of a piece in the feed-forward part: one for each of 4 D hidden units and each input."""
         num_kinds, num_heads, head_dim = self.heads.values.center.shape
         num_sides = head_dim if self.heads.states.low.shape[1] > 1 else 0
         width = num_heads * head_dim
@@ -99,7 +106,7 @@ def halved(head: Head, readout: nn.Sequential, pieces: Pieces) -> Halved:
     while len(pieces.low):
         if num_done + len(pieces.low) > max_pieces:
             return Halved(-math.inf, num_done)
-        # The newest pieces come first. If halving does not help, this shows before there are many pieces.
+        # The newest pieces are bounded first. If halving does not help, this shows before there are many pieces.
         newest = narrowed(pieces.at(slice(-PIECES_AT_ONCE, None)), head.ratios)
         pieces = pieces.at(slice(-PIECES_AT_ONCE))
         margins = margins_in(head, readout, newest)
@@ -117,8 +124,8 @@ def narrowed(pieces: Pieces, ratios: tuple[Tensor, Tensor]) -> Pieces:
     """Cut away masses that no string can have, and drop pieces that become empty.
 
     The masses of a head add up to 1. The masses of two heads depend on each other. Let n_v be the sum of the first
-    head's e^s over the positions of kind v. Then the sum of another head is n_v r_v, with r_v within `ratio_bounds`. If
-    the first head has mass m_v, the other head has mass m_v r_v / (m_v r_v + sum of m_u r_u over all other u). This
+    head's e^s over the positions of kind v. Then this sum of another head is n_v r_v, with r_v within `ratio_bounds`.
+    If the first head has mass m_v, the other head has mass m_v r_v / (m_v r_v + sum of m_u r_u over all other u). This
     mass rises with m_v r_v, and falls with all other m_u r_u.
     """
     low, high = pieces.low, pieces.high
@@ -159,7 +166,7 @@ def state_in(head: Head, pieces: Pieces) -> Affine:
     layer, norm = head.layer, head.layer.norms[1]
     assert isinstance(norm, nn.LayerNorm)
     states = head.heads.states[pieces.last, pieces.inputs]
-    # A remainder only grows in later matrices, while an input can cancel. So remainders become inputs before matrices.
+    # In later matrices, a remainder only grows, while the terms of an input can cancel. So remainders become inputs.
     mixed = attended(head, pieces)
     inputs = Inputs(mixed.slope.shape[-1])
     residual = Affine(states.center, torch.zeros(*states.low.shape, 1), states.radius * (1 + 1e-12))

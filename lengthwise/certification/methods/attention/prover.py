@@ -118,7 +118,7 @@ class Search:
         self.results: list[Halved] = []
 
     def is_proved(self, first: int, last: int) -> bool:
-        """Try one block of lengths, and keep its bounds if it has a proof."""
+        """Try the block of lengths `first` to `last`, and keep its bounds if it has a proof."""
         block = Blocks(np.array([first]), np.array([last]))
         heads, paths = self.first
         by_layer = [mass_bounds(paths, block)]

@@ -21,10 +21,13 @@ MIN_KEYS_PER_CHUNK = 64
 """The smallest number of keys between two rescalings of a kernel's sums. Torch's kernel takes 512 keys at a time."""
 
 ATTENTION_ULPS = 32
-"""The largest error, in units, of an exponential inside attention; `kernels` measures it."""
+"""The largest relative error, in multiples of `UNIT`, of an exponential inside attention; `kernels` measures it."""
 
 MAX_RELATIVE_ERROR = 0.02
-"""The largest relative error of a head, to first order. Up to it, a factor of 1.05 covers all products of errors."""
+"""The largest relative error of a head, to first order.
+
+Up to this error, a factor of 1.05 covers all products of errors.
+"""
 
 
 class Values(NamedTuple):
@@ -63,9 +66,11 @@ class Heads(NamedTuple):
         largest score grows, they multiply the sums so far by an exponential. Let r be the number of these products,
         which is at most one for each chunk of keys.
 
-        - The differences of scores that lead to e_i add up to at most 2 S, with S the largest size of a score. Each
-          difference rounds once, so the exponents of numerator and denominator are off by 2 S half units each.
-        - Numerator and denominator have up to r + 1 exponentials, off by 32 units each, and as many products.
+        - The exponent of e_i is a sum of differences of scores, whose sizes add up to at most 2 S, with S the largest
+          size of a score. Each difference rounds once, so the exponents of numerator and denominator are off by
+          2 S half units each.
+        - Each term of numerator and denominator has up to r + 1 exponentials, off by 32 units each, and as many
+          products.
         - A sum of t terms is off by at most t half units, in numerator and denominator. Eight units are left for the
           quotient, and for the products with the values.
         """
@@ -80,9 +85,9 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     """Return the layers of a model whose formula has bounds.
 
     Raises:
-        ValueError: the encoding of positions has no bounds, the read-out is not linear, or `check_usual` rejects a
-            part or a weight. The part after the embedding is neither a LayerNorm nor an identity. The number of heads
-            or the activation is not as configured. The embedding has a max_norm.
+        ValueError: the read-out is not linear, or `check_usual` rejects a part or a weight. The encoding of positions
+            has no bounds, or does not follow the model's settings. The part after the embedding is neither a LayerNorm
+            nor an identity. The number of heads or the activation is not as configured. The embedding has a max_norm.
     """
     config = model.config
     if config.readout != "linear":
@@ -94,7 +99,7 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     if type(read_in.norm) not in (nn.LayerNorm, nn.Identity):
         raise ValueError(
             f"model: expected a LayerNorm or nothing after the embedding, got a {type(read_in.norm).__name__}; build "
-            "the model again, as its settings imply"
+            "the model again from its settings"
         )
     sizes = PositionSizes(config.d_model, config.num_heads, config.num_layers, read_in.positions.sizes.max_positions)
     distances.check_encoding(read_in.positions, sizes)
@@ -122,7 +127,7 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
 
 @torch.no_grad()
 def states_of_symbols(model: Transformer, num_symbols: int) -> Intervals:
-    """Return the inputs of the first layer, with one piece for each symbol, [V, 1, D]."""
+    """Return the inputs [V, 1, D] of the first layer, with one box (piece) for each symbol."""
     read_in = model.read_in
     assert isinstance(read_in, SymbolReadIn)
     states = Intervals.around(read_in.embedding.weight[:num_symbols, None].double())
@@ -131,7 +136,9 @@ def states_of_symbols(model: Transformer, num_symbols: int) -> Intervals:
 
 @torch.no_grad()
 def heads_of(model: Transformer, index: int, states: Intervals, max_length: int) -> Heads:
-    """Return the bounds of a layer for strings of up to `max_length` symbols, given its inputs [K, M, D].
+    """Return bounds on a layer's scores and values, given boxes [K, M, D] of its inputs.
+
+    The bounds hold for strings of up to `max_length` symbols.
 
     Raises:
         ValueError: a score or a value may overflow in float32.
@@ -150,7 +157,7 @@ def heads_of(model: Transformer, index: int, states: Intervals, max_length: int)
 
 
 def values_of(pieces: Intervals) -> Values:
-    """Return an enclosure, for each kind and head, of the pieces [K, M, H, E], along their principal directions."""
+    """Return, for each kind and head, one enclosure of all M pieces [K, M, H, E] along their principal directions."""
     pieces = Intervals(pieces.low.transpose(1, 2), pieces.high.transpose(1, 2))  # K H M E
     middle = pieces.center.mean(2, keepdim=True)
     points = pieces.center - middle
