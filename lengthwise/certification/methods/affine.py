@@ -1,7 +1,7 @@
 """Affine arithmetic: sets of values with a linear term and a bounded remainder, sound for float32 computations.
 
 Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004).
-Differs from the source: a form has one remainder for each value, which covers float32 rounding in any order of
+Differs from the source: an affine form has one remainder for each value, which covers float32 rounding in any order of
     summation.
 """
 
@@ -60,7 +60,7 @@ class Affine:
         """The largest absolute value of ``slope @ d``; forms with the same slope share this sum."""
         reach: Tensor = self.slope.abs().sum(-1).double()
         # The float32 sum of P numbers may be too small by P roundings, or lose denormal numbers. So twice as many
-        # roundings are added, and SMALLEST.
+        # roundings and SMALLEST are added.
         return reach * (1 + 2 * self.slope.shape[-1] * ROUNDING) + SMALLEST
 
     @property
@@ -118,7 +118,7 @@ class Affine:
         # (c + v)(c' + v') = c c' + c v' + c' v + v v'. The slope has the linear terms without their remainders, and |v
         # v'| is at most the product of the radii.
         remainder = size * other.remainder + other_size * self.remainder + self.radius * other.radius
-        slope_size = 3 * (size * other.reach + other_size * self.reach)  # two factors, their product and a sum
+        slope_size = 3 * (size * other.reach + other_size * self.reach)  # three roundings a term: factor, product, sum
         return Affine(center, slope, remainder).rounded((size + self.radius) * (other_size + other.radius) + slope_size)
 
     def scaled(self, factor: Tensor) -> "Affine":
@@ -138,8 +138,8 @@ class Affine:
 
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> "Affine":
         """Return ``weight @ x + bias``."""
-        # A sum of D products and a bias rounds at most D + 2 times, in any order. `reach` is in the size twice: the
-        # net's sum rounds within the radius, and the slopes' own float32 product rounds once more.
+        # A sum of D products and a bias rounds at most D + 2 times, in any order. The size contains `reach`
+        # twice: as a part of the radius, for the net's own sum, and once more for the slopes' float32 product.
         slope, weight = weight.float() @ self.slope, weight.double()
         center = self.center @ weight.T
         remainder = self.remainder @ weight.abs().T

@@ -27,7 +27,7 @@ class Prover(ABC):
     """A method of proof for the machines that one reader extracts.
 
     A reader (`extraction.base.Reader`) sorts a model's states into classes, which are the states of a machine. Each
-    method is registered in its own file, and each instance serves for one certificate. The proof must hold in the
+    method is registered in its own file, and each instance is used for one certificate. The proof must hold in the
     arithmetic of the model, rounding included. It shows by induction that the model's state after each string is in the
     class that the machine ``extraction.fine`` predicts. It also shows that the model's answer is the output of this
     class. Answers in classes with output `IGNORE` are exempt, because no supervised string ends in such a class.
@@ -65,7 +65,7 @@ class Prover(ABC):
     def candidates(
         self, reader: Reader[Any], extraction: Extraction, radius: float
     ) -> Iterator[tuple[Extraction, float]]:
-        """Yield extractions to try in turn, each with the radius of its classes: the given one, then finer ones."""
+        """Yield extractions to try in turn, first the given one and then finer ones, each with its radius."""
         return finer_extractions(reader, extraction, radius, self.max_halvings)
 
     @abstractmethod
@@ -74,7 +74,8 @@ class Prover(ABC):
 
         Raises:
             Unproved: the extraction's classes give no proof, but finer classes (`candidates`) may give one.
-            ValueError: the method has no formula for a part of the model, or the extraction is too large for it.
+            ValueError: the method has no bounds for a part of the model, or the extraction is too large for the
+                method.
         """
 
 
@@ -127,5 +128,5 @@ def finer_extractions(
 
 
 def finite_or_none(number: float) -> float | None:
-    """Return the number, or None if it is infinite, which means that there was nothing to measure."""
+    """Return a margin, or None if it is infinite because there was nothing to compare."""
     return number if math.isfinite(number) else None

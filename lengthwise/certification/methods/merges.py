@@ -27,14 +27,14 @@ def check_parts(model: nn.Module, layer: MergeLayer) -> None:
 
 
 def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
-    """Return bounds on the layer's result for a window of parts, oldest first.
+    """Return bounds on the layer's result for a window of states (its parts), which come oldest first.
 
     The formula follows the layer step by step, and each `Affine` operation adds the rounding of its step.
     """
     inputs = Inputs(parts[0].slope.shape[-1])
     gain = layer.gain.double()
-    # A remainder only grows in later matrices, while an input can cancel. So remainders become inputs before each
-    # matrix whose columns can cancel: after tanh, after attention, after each norm and after each gelu.
+    # In later matrices, a remainder only grows, while the terms of an input can cancel. So remainders become inputs
+    # after tanh, after attention, after each norm and after each gelu.
     normed = [part.scaled(gain).tanh().with_remainder_as_inputs(inputs) for part in reversed(parts)]
     heads = (layer.num_heads, -1)
     query = normed[0].linear(layer.to_query.weight).unflatten(heads)
@@ -88,7 +88,7 @@ def layer_norm_bounds(values: Affine, norm: nn.LayerNorm) -> Affine:
 
 
 def smallest_margin(readout: nn.Sequential, states: Affine, outputs: Int64[Tensor, " N"]) -> float:
-    """Return a lower bound on the logit margin over all states and all other answers (`margins_of`)."""
+    """Return a lower bound on the smallest logit margin in all sets of states (`margins_of`)."""
     return float(margins_of(readout, states, outputs).min())
 
 

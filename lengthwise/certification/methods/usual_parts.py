@@ -10,15 +10,16 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     """Reject a model with parts of classes outside `kinds`, or with anything that may change the results of its parts.
 
     Raises:
-        ValueError: the class of a part is not in `kinds`; a subclass counts as another class. A LayerNorm is over
-            several axes, or lacks weight or bias. A bias has another shape than the results of its linear map. A list
-            of parts is not in the order of its indices. A hook, a compiled call, a perturbation, an observer, a
-            replaced method or an attribute with the name of a part may change a result. A weight is a tensor of a
-            subclass, or is missing from the state dict, by which a certificate identifies its model.
+        ValueError: the exact class of a part is not in `kinds`; subclasses of these classes are rejected. A LayerNorm
+            normalizes several axes, or lacks weight or bias. The weight of a linear map is not a matrix, or its bias
+            does not have one number for each row. An ``nn.ModuleList`` does not contain its parts in the order 0, 1, 2,
+            ... A hook, a compiled call, a perturbation, an observer, a replaced method or an attribute with the name of
+            a part may change a result. A weight has a tensor type that is not torch's own, or is missing from the state
+            dict, by which a certificate identifies its model.
     """
     modules = list(model.modules())
-    # Types are compared exactly. An instance of a subclass also counts as the class, but its `forward` may compute
-    # something else.
+    # The check compares exact types, because `isinstance` also accepts subclasses. The `forward` of a subclass may
+    # compute something else.
     foreign = sorted({type(module).__name__ for module in modules[1:] if type(module) not in kinds})
     if foreign:
         raise ValueError(f"model: expected only parts that have bounds, got {', '.join(foreign)}")
@@ -26,7 +27,7 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
         if isinstance(norm, nn.LayerNorm) and (
             len(norm.normalized_shape) != 1 or norm.weight is None or norm.bias is None
         ):
-            raise ValueError("model: expected a LayerNorm of the last axis with weight and bias, got another LayerNorm")
+            raise ValueError("model: expected a LayerNorm over the last axis with weight and bias, got another one")
     for part in modules:
         # Torch silently broadcasts a bias of another shape, and would compute another formula.
         if isinstance(part, nn.Linear):
@@ -34,15 +35,15 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
         # A loop over a list takes its parts in the order in which they were added, but an index selects them by name.
         if isinstance(part, nn.ModuleList) and [*part._modules] != [str(index) for index in range(len(part))]:
             raise ValueError(
-                f"model: expected lists of parts in the order of their indices, got {', '.join(part._modules)}; build "
-                "the lists again"
+                "model: expected each nn.ModuleList to contain its parts in the order 0, 1, 2, ..., got the order "
+                f"{', '.join(part._modules)}; build the list again"
             )
-    # A hook may replace the inputs or the result of a part, but neither weights nor settings show the hook.
+    # A hook may replace the inputs or the result of a part, but the weights and settings do not record the hook.
     if any(module._forward_hooks or module._forward_pre_hooks for module in modules):
         raise ValueError("model: expected forward passes without hooks, got a hook; remove it")
     if has_global_hooks():
         raise ValueError("model: expected forward passes without hooks, got a global hook; remove it")
-    # A compiled graph may fuse operations, and so round in ways that the bounds do not count.
+    # A compiled graph may fuse operations. Its rounding errors may then exceed the errors that the bounds allow.
     if any(module._compiled_call_impl is not None for module in modules):
         raise ValueError("model: expected uncompiled modules, got a compiled one; certify the model before compilation")
     if isinstance(model, AcceptsNoise) and model.perturb is not None:
@@ -55,7 +56,7 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
         raise ValueError(f"model: expected only the methods of its class, got a replaced {min(own)}; restore it")
     own = {name for module in modules for name in vars(module).keys() & _registered(module)}
     if own:
-        raise ValueError(f"model: expected one part of each name, got two called {min(own)}; remove one")
+        raise ValueError(f"model: expected one part for each name, got two parts called {min(own)}; remove one")
     _check_tensors(modules)
 
 
@@ -79,7 +80,10 @@ def _registered(module: nn.Module) -> set[str]:
 
 
 def _check_tensors(modules: list[nn.Module]) -> None:
-    """Reject tensors of subclasses, which may compute differently, and tensors that are not in the state dict."""
+    """Reject tensors whose types are not torch's own, and tensors that are not in the state dict.
+
+    A tensor of another type may compute something else.
+    """
     for module in modules:
         tensors = [*module._parameters.values(), *module._buffers.values()]
         kinds = {type(tensor) for tensor in tensors} - {type(None), nn.Parameter, Tensor}

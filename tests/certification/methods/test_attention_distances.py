@@ -160,7 +160,7 @@ def test_lists_of_parts_in_another_order_are_refused(name: str) -> None:
     layers_of(model)
     first = parts._modules.pop("0")
     parts.add_module("0", first)
-    with pytest.raises(ValueError, match="order of their indices, got 1, 0"):
+    with pytest.raises(ValueError, match="got the order 1, 0"):
         layers_of(model)
 
 

@@ -223,7 +223,7 @@ def test_a_net_of_codes_is_right_at_every_length(coded: CodebookGPT) -> None:
     assert Certificate.from_text(certificate.to_text()) == certificate
     assert "codes" in dict(certificate_lines(certificate))
     for name, sentence in (
-        ("slack", "got no margin"),
+        ("slack", "expected a positive slack, or None for a single code, got -1e-09"),
         ("logit_margin", "expected a positive logit margin, got -1e-09"),
     ):
         evidence = certificate.evidence.model_copy(update={name: -1e-9})

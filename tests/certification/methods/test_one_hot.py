@@ -274,7 +274,7 @@ def test_a_compiled_net_is_proved_and_says_so() -> None:
     assert not certificate.closure.points
     sentence = dict(certificate_lines(certificate))["states"]
     assert sentence.startswith(
-        "3, all 9 steps enumerated; no column changes unless a lead of a logit falls by 8.9e+02; the right"
+        "3, all 9 steps enumerated; no column changes unless the lead of its largest logit falls by 8.9e+02; the right"
     )
 
 

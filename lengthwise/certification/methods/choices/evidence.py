@@ -12,8 +12,8 @@ class ChoiceEvidence(Evidence):
     """All states that a recurrence with a single 1 in each column may reach, and all steps that it may take.
 
     `num_undecided`: the number of columns in which rounding may decide which number is the largest. The steps then
-    include each choice that rounding allows. `logit_margin`: the smallest lead of an answer over other answers; None if
-    the task has only one answer.
+    include each choice that rounding allows. `logit_margin`: the smallest lead of the right answer's logit over the
+    other logits; None if the task has only one answer.
     """
 
     requires = Requirement(

@@ -20,7 +20,7 @@ MAX_PAIRS = 200_000
 """The largest number of enumerated pairs of a state of the model and a state of the machine."""
 
 MIN_EXPONENTIAL = 1e-290
-"""The floor of an upper bound on an exponential. Float64 has all its digits at this size."""
+"""The floor of an upper bound on an exponential. Float64 numbers of this size have full precision."""
 
 SUM_SLACK = 1e-9
 """The relative slack of a float64 sum of exponentials. One term is subtracted from this sum, which loses digits."""
@@ -34,9 +34,10 @@ class ChoiceProver(Prover):
     """A proof that a PD-SSM with one-hot states answers like the machine that was extracted from it.
 
     If the layer has no input and no diagonal, each state is a one-hot vector to the last bit, because steps copy
-    numbers and add zeros to a 1. The largest number of a column determines the next state. If rounding may decide which
-    number is the largest, each choice is enumerated. The logits depend on the state and the latest symbol. They are
-    bounded for each combination of state, latest symbol and machine's state that a string may reach.
+    numbers and add zeros to a 1. Each step selects one column of a transition matrix, and the largest number in this
+    column determines the next state. If rounding may decide which number is the largest, each choice is enumerated. The
+    logits depend on the state and the latest symbol. They are bounded for each combination of state, latest symbol and
+    machine's state that a string may reach.
     """
 
     reader = "recurrent"

@@ -11,8 +11,8 @@ class CodeEvidence(Evidence):
     """The evidence that each merge of leaves and codes gives the machine's code, however float32 rounds.
 
     `slack`: the smallest distance of a merged state, after rounding, from states that are nearest to another code; None
-    if there is only one code. `logit_margin`: the smallest lead of the machine's answer; None if the task has only one
-    answer.
+    if there is only one code. `logit_margin`: the smallest lead of the logit of the machine's answer over the
+    other logits; None if the task has only one answer.
     """
 
     requires = Requirement("tree", {"codebook-gpt": {}})
@@ -32,5 +32,7 @@ class CodeEvidence(Evidence):
 
     def check_numbers(self, certificate: Certificate) -> None:
         if not (self.num_codes == 1 if self.slack is None else self.slack > 0):
-            raise ValueError("evidence: expected merged states nearest to their codes, got no margin; certify again")
+            raise ValueError(
+                f"evidence: expected a positive slack, or None for a single code, got {self.slack}; certify again"
+            )
         check_lead(self.logit_margin, certificate)

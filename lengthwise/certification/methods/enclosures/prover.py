@@ -70,7 +70,10 @@ class Search(NamedTuple):
 
 
 class _Windows(NamedTuple):
-    """The windows of classes that occur in strings, the class of each merge, and a mask of all classes of merges."""
+    """The windows of classes that occur in strings, the class of each merge, and a mask of all classes of merges.
+
+    A window lists the classes of the states that one merge reads.
+    """
 
     parts: Int64[Tensor, "M C"]
     targets: Int64[Tensor, " M"]
@@ -89,13 +92,13 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     of its class, for every string of every length. If all logit margins are positive, the model gives the machine's
     answers.
 
-    The axes of an enclosure are the directions in which the states of its class differ. These are few, while a box
-    along the coordinates would be wide in all directions.
+    The axes of an enclosure are the directions in which the states of its class differ. There are few of them, while
+    a box along the coordinates would be wide in all directions.
 
     Raises:
-        ValueError: the model is not a `RegularGPT` of variant merge, or has parts without bounds. The extraction
-            belongs to another model, or a merge leads to the class of a leaf. Two rounds over the table have more than
-            `max_merges` merges, or the bounds take more than `MAX_BYTES`.
+        ValueError: the model is neither a `RegularGPT` of variant merge nor a `CodebookGPT` without codes, or has parts
+            without bounds. The extraction belongs to another model, or a merge leads to the class of a leaf. Two rounds
+            over the table have more than `max_merges` merges, or the bounds take more than `MAX_BYTES`.
 
     Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004), for the bounds; Girard,
         "Reachability of uncertain linear systems using zonotopes" (2005), for sets of this form.
@@ -173,7 +176,7 @@ def num_bytes(layer: MergeLayer, num_windows: int, chunk_size: int) -> tuple[int
     """Return the memory of all tangents, and of all bounds, in bytes.
 
     Bounds need memory for the slopes of all merges, and for the slopes of the hidden units in one chunk. A merge's
-    affine form has one input for each side of its parts' enclosures, and inputs that were remainders. Remainders become
+    affine form has one input for each axis of its parts' enclosures, and inputs that were remainders. Remainders become
     inputs after the tanh of each part, after attention, and after the norm and the hidden units of each block.
     """
     width = len(layer.gain)
@@ -189,7 +192,7 @@ def _extent(enclosures: _Enclosures) -> float:
 
 
 def _diverges(extents: Sequence[float]) -> bool:
-    """Return whether the last round added more to the extent than the round before.
+    """Return whether the last round added more to the extent of the enclosures than the round before.
 
     In a search that converges, each round adds less than the round before.
     """
@@ -326,7 +329,7 @@ def _around(enclosures: _Enclosures, targets: Int64[Tensor, " M"], merged: list[
 
 
 def _parts(enclosures: _Enclosures, windows: Int64[Tensor, "M C"]) -> list[Affine]:
-    """Return the enclosures of the parts of each window, oldest first; each side of each part has its own input."""
+    """Return the enclosures of the parts of each window, oldest first; each axis of an enclosure has its own input."""
     chunk, width = windows.shape[1], enclosures.center.shape[1]
     parts = []
     for index, classes in enumerate(windows.T):
@@ -334,7 +337,7 @@ def _parts(enclosures: _Enclosures, windows: Int64[Tensor, "M C"]) -> list[Affin
         slope[:, :, index] = enclosures.axes[classes] * enclosures.radius[classes][:, None]
         center = enclosures.center[classes]
         # The float32 slope rounds each axes_ij r_j once. A row of the axes has norm 1, so its errors add up to at most
-        # one rounding of |r| (Cauchy-Schwarz). Four are allowed.
+        # one rounding of |r| (Cauchy-Schwarz). The bound allows four roundings.
         rounded = 4 * ROUNDING * torch.linalg.vector_norm(enclosures.radius[classes], dim=-1, keepdim=True)
         parts.append(Affine(center, slope.flatten(-2), rounded.expand_as(center)))
     return parts

@@ -36,12 +36,12 @@ GROWTH_RADIUS = 1e-4
 
 @torch.no_grad()
 def invariant_intervals(steps: Steps, table: Int64[Tensor, "K V"], points: Float64[Tensor, "K Z"]) -> Intervals | None:
-    """Return intervals around the prototypes that every step maps into the intervals of the next class, or None.
+    """Return intervals around the prototypes such that every step maps them into the intervals of the next class.
 
     The search starts with the prototypes as points. Each round bounds all steps of the table. If all bounds lie within
     the intervals of their classes, the search ends. Otherwise each class gets slightly wider intervals that contain all
     bounds on steps to this class. If the search succeeds, each state that the float32 model computes is in the
-    intervals of its class, for every string, by induction on the length.
+    intervals of its class, for every string, by induction on the length. If the search fails, the result is None.
 
     Source: Cousot & Cousot, "Abstract interpretation" (POPL 1977), an inductive invariant in the domain of intervals.
     Differs from the source: rounds that widen intervals by 5 % guess the invariant, which is then verified.
@@ -68,7 +68,7 @@ def _is_inside(image: Intervals, enclosures: Intervals) -> bool:
 
 def _around(enclosures: Intervals, table: Int64[Tensor, "K V"], images: list[Intervals]) -> Intervals:
     """Return intervals that contain all bounds on steps to each class; classes without steps keep their intervals."""
-    # Each image widens the intervals of its target, so these contain the images of all steps to a class.
+    # Each image widens the intervals of its target class. So these intervals contain the images of all steps to it.
     low = torch.full_like(enclosures.low, torch.inf)
     high = torch.full_like(enclosures.high, -torch.inf)
     for image, targets in zip(images, table.T, strict=True):
@@ -86,7 +86,8 @@ def growth(steps: Steps, table: Int64[Tensor, "K V"], points: Float64[Tensor, "K
     """Return the long-run factor by which short intervals around prototypes grow in a step.
 
     The factor is an estimate, by power iteration, of the largest eigenvalue of the map from radii before a step to
-    radii after it. If the factor is below 1, the intervals shrink. It is only shown in a message, and proves nothing.
+    radii after it. If the factor is below 1, the intervals shrink. The factor is only shown in a message, and
+    proves nothing.
     """
     radius, factors = torch.ones_like(points), []
     for _ in range(NUM_GROWTH_ROUNDS):

@@ -37,12 +37,13 @@ class IsometryEvidence(AroundPrototypes):
         return (
             f"around {self.num_prototypes} prototypes; at the prototypes {describe_lead(self.logit_margin)}, "
             f"and up to a distance of {self.radius:.2g} the answer stays the same; "
-            f"states drift {self.drift:.2g} in the first step, and stay this close for {self.max_length:,} steps"
+            f"states drift {self.drift:.2g} in the first step, and stay within {self.radius:.2g} for "
+            f"{self.max_length:,} steps"
         )
 
     def check_numbers(self, certificate: Certificate) -> None:
         super().check_numbers(certificate)
-        # The bounds on later steps are at least as large as `drift`. The factor 1 + 1e-9 covers the rounding of this
-        # product.
+        # Each step adds at least `drift` to the bound on the distance from a prototype. So the product of `drift` and
+        # `max_length` may not exceed the radius. The factor 1 + 1e-9 covers the rounding of this product.
         if self.drift * self.max_length > self.radius * (1 + 1e-9):
             raise ValueError("evidence: expected states that stay in their balls, got a larger drift; certify again")

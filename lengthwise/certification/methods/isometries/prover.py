@@ -213,8 +213,8 @@ def check_isometric(model: RecurrentModel) -> None:
 
     Raises:
         ValueError: the model has several layers, hidden units, or other columns than `"reflected"`. A part has no
-            bounds. The norm of a direction or of the first state is so small or so large that float32 lacks digits for
-            its square.
+            bounds, or is not as configured. The norm of a direction or of the first state is so small or so large that
+            its square may lose digits or overflow in float32.
     """
     assert isinstance(model, BlockLinearRNN)
     if (model.config.columns, model.config.num_layers, model.config.hidden) != ("reflected", 1, 0):

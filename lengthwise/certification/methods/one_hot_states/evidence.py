@@ -11,8 +11,8 @@ class StateEvidence(Evidence):
     """All states of a recurrence whose columns are one-hot vectors, and all steps between them.
 
     `slack`: the smallest change of the difference of two logits that may change a column in float32; None if blocks
-    have one entry.
-    `logit_margin`: the smallest lead of a state's answer over other answers; None if the task has only one answer.
+    have one entry. `logit_margin`: the smallest lead of the right answer's logit over the other logits; None if the
+    task has only one answer.
     """
 
     requires = Requirement("transducer", {"block-linear-rnn": {"columns": "stochastic", "num_layers": 1}})
@@ -25,7 +25,8 @@ class StateEvidence(Evidence):
     logit_margin: float | None
 
     def describe(self) -> str:
-        slack = "" if self.slack is None else f"no column changes unless a lead of a logit falls by {self.slack:.2g}; "
+        change = "no column changes unless the lead of its largest logit falls by"
+        slack = "" if self.slack is None else f"{change} {self.slack:.2g}; "
         return (
             f"{self.num_states:,}, all {self.num_steps:,} steps enumerated; {slack}{describe_lead(self.logit_margin)}"
         )
@@ -38,6 +39,6 @@ class StateEvidence(Evidence):
             )
         if self.slack is not None and self.slack <= 0:
             raise ValueError(
-                "evidence: expected columns with a margin larger than the rounding errors, got no margin; certify again"
+                f"evidence: expected a positive slack, or None for blocks of one entry, got {self.slack}; certify again"
             )
         check_lead(self.logit_margin, certificate)

@@ -121,7 +121,7 @@ def _steps_agree(
 
 
 def _smallest_margin(logits: Affine, outputs: Int64[Tensor, " Q"]) -> float:
-    """Return the smallest lead of a state's output over other answers.
+    """Return the smallest lead of the logit of a state's output over the other logits.
 
     States with output `IGNORE` are skipped. If all states are skipped, the result is -inf, and no proof succeeds.
     """
@@ -141,7 +141,7 @@ def _columns(logits: Affine, blocks: tuple[int, int]) -> Affine:
 
 
 def _slack(logits: Affine, temperature: float, never_seen: float) -> float:
-    """Return the distance by which other logits may approach the largest logit while the column stays one-hot."""
+    """Return by how much the other logits may approach the largest logit while the column stays one-hot."""
     if not temperature:  # at temperature 0, the 1 is at the maximum, for which any lead is enough
         return float(_lead(logits).min())
     # The largest logit gives exp(0) = 1, and the other logits give 0. So the sum and the quotient are 1, without error.

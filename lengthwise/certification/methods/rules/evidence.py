@@ -10,10 +10,11 @@ from lengthwise.certification.parts import Distance, PositiveCount
 
 @EVIDENCE.register("rules")
 class RuleEvidence(Evidence):
-    """All cells of a net at temperature 0, for all classes from above and from the left and all pairs of letters.
+    """All results of a net's cell at temperature 0, for all classes from above and from the left and pairs of letters.
 
-    `slack`: the smallest lead of a chosen class's logit in a relation, a cell or a border; None if there is only one
-    class.
+    The net chooses the relation of two letters, the two classes that a cell passes on, and the classes at the borders.
+    Each choice is the index of the largest logit. `slack`: the smallest lead of a largest logit over the other logits;
+    None if no choice has a second logit.
     """
 
     requires = Requirement("grid", {"grid-recurrence": {"messages": "categorical"}})
@@ -29,7 +30,9 @@ class RuleEvidence(Evidence):
 
     def check_numbers(self, certificate: Certificate) -> None:
         if self.slack is not None and not self.slack > 0:
-            raise ValueError("evidence: expected a leading class for each cell, got no margin; certify again")
+            raise ValueError(
+                f"evidence: expected a positive slack, or None without a second choice, got {self.slack}; certify again"
+            )
         assert certificate.machine is not None  # a requirement of this method
         machine = machine_from_json(certificate.machine)
         assert isinstance(machine, GridMachine)

@@ -1,9 +1,10 @@
 """Proofs that a grid recurrence computes the rule that was extracted from it.
 
-At temperature 0, the net takes the class with the largest logit for each relation of letters, cell and border. Then it
-looks up classes and adds integers. The numbers of classes and rows are rounded once, to integers. The logits are
-parameters, which are compared, but never computed. So the proof only needs the largest logit of each choice to lead. If
-two logits were equal, different computers could choose different classes.
+At temperature 0, the net makes choices: a relation for each pair of letters, two classes for each input of a cell, and
+the classes at the borders. Each choice is the index of the largest logit. Then the net looks up classes and adds
+integers: the numbers of classes and rows, which are rounded once. The logits are parameters, which are compared, but
+never computed. So the proof only has to show that the two largest logits of each choice differ. If they were equal,
+different computers could choose different classes.
 
 Source: ours.
 """
@@ -28,7 +29,7 @@ from lengthwise.models.grid_recurrence import GridRecurrence
 
 @PROVERS.register("rules")
 class RuleProver(Prover):
-    """A proof that the machine is the net's rule, and that no two largest logits are equal."""
+    """A proof that the machine is the net's rule, and that the two largest logits of each choice differ."""
 
     reader = "grid"
 
@@ -40,8 +41,8 @@ class RuleProver(Prover):
         # The extraction may belong to another net, so the rule is read from this net again.
         if not _is_same(grid_machine(cell, machine.symbols), machine):
             raise Unproved("the machine is not the rule of the net's cell")
-        # Only cells of classes and relations that can meet need a leading logit. `down` and `right` contain every class
-        # that borders and cells give. So, by induction over the grid, no other class occurs.
+        # Only inputs of a cell that can occur need a leading logit. `down` and `right` contain every class that borders
+        # and cells give. So, by induction over the grid, no other class occurs.
         down, right = kept_classes(cell, machine)
         slacks = (
             _lead(cell.relations),
