@@ -28,7 +28,10 @@ DEFAULT_LENGTH = 150
 """The default length of the longest strings that an attack tries, in symbols."""
 
 MAX_LENGTH = 4_096
-"""The largest `max_length` of an attack, in symbols. A transformer keeps a score for each pair of positions."""
+"""The largest `max_length` of an attack, in symbols.
+
+It limits memory, because a transformer keeps a score for each pair of positions.
+"""
 
 MAX_SYMBOLS_IN_CERTIFY = 300_000
 """The largest number of symbols that a model reads in the attack of `certify`.

@@ -1,4 +1,4 @@
-"""Bounds on the steps and the answers of recurrent models, for each kind of model with bounded formulas."""
+"""Bounds on the steps and the answers of recurrent models, for each kind of model whose formulas have bounds."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -209,7 +209,7 @@ class LSTMSteps(StackedSteps):
 
 
 HEAD: set[type[nn.Module]] = {nn.Linear, nn.LayerNorm, nn.ReLU, nn.Tanh, nn.Sigmoid, nn.Dropout, nn.Identity}
-"""The parts that the head of a wrapped net may have, in any order and nested; the last part is a linear map."""
+"""The kinds of parts in the head of a wrapped net. They may be nested, in any order, but a linear map must be last."""
 
 
 @STEPS.register("wrapped")

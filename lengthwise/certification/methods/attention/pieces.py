@@ -203,7 +203,7 @@ def states_after(head: Head, masses: Pieces) -> Intervals:
 
 
 def attended(head: Head, pieces: Pieces) -> Affine:
-    """Return the heads' outputs sum_v m_v value_v, with an input for each mass except one mass of each head.
+    """Return bounds on the heads' outputs sum_v m_v value_v, with an input for each mass except one mass of each head.
 
     The mass of one kind is 1 minus all other masses. If u is the value of this kind, the output is
     u + sum_v m_v (value_v - u).

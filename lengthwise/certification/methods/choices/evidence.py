@@ -1,4 +1,4 @@
-"""Evidence of a recurrence with one-hot states: the largest number of a column determines the next state."""
+"""Evidence of a recurrence with one-hot states: a transition matrix has a single 1 in each column."""
 
 from typing import Literal
 
@@ -9,8 +9,9 @@ from lengthwise.display import counted
 
 @EVIDENCE.register("choices")
 class ChoiceEvidence(Evidence):
-    """All states that a recurrence with a single 1 in each column may reach, and all steps that it may take.
+    """All states that a recurrence whose matrices have one-hot columns may reach, and all steps that it may take.
 
+    In each column, the largest number of a mixture of matrices is replaced by 1, and all other numbers by 0.
     `num_undecided`: the number of columns in which rounding may decide which number is the largest. The steps then
     include each choice that rounding allows. `logit_margin`: the smallest lead of the right answer's logit over the
     other logits; None if the task has only one answer.

@@ -28,11 +28,11 @@ MAX_LENGTH = 1 << 40
 NUM_BISECTIONS = 60
 """The number of bisections of the radius of balls."""
 FREE_FRACTION = 0.05
-"""Balls have a radius that is smaller than the largest radius by this fraction.
+"""The radius of balls is smaller than the largest radius with a positive logit margin by this fraction.
 
-The drift of states is smaller than the radius of the balls by the same fraction.
+The drift of states must be smaller than the radius of the balls by the same fraction.
 
-At the largest radius the logit margin is 0, and the bounds of the separate checker are a little wider.
+At the largest radius the logit margin is almost 0, and the bounds of the separate checker are a little wider.
 """
 
 
@@ -132,7 +132,7 @@ def longest(drift: Drift, radius: float) -> int:
 
 @PROVERS.register("isometries")
 class IsometryProver(Prover):
-    """A search for balls in which one answer has the largest logit, and for how many steps states stay inside."""
+    """A search for balls in which one answer has the largest logit, and for the number of steps that stay inside."""
 
     reader = "recurrent"
 

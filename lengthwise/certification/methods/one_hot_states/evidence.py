@@ -8,7 +8,7 @@ from lengthwise.certification.parts import PositiveCount
 
 @EVIDENCE.register("states")
 class StateEvidence(Evidence):
-    """All states of a recurrence whose columns are one-hot vectors, and all steps between them.
+    """All states of a recurrence whose matrices have one-hot columns, and all steps between these states.
 
     `slack`: the smallest change of the difference of two logits that may change a column in float32; None if blocks
     have one entry. `logit_margin`: the smallest lead of the right answer's logit over the other logits; None if the

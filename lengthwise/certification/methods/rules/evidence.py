@@ -31,7 +31,8 @@ class RuleEvidence(Evidence):
     def check_numbers(self, certificate: Certificate) -> None:
         if self.slack is not None and not self.slack > 0:
             raise ValueError(
-                f"evidence: expected a positive slack, or None without a second choice, got {self.slack}; certify again"
+                "evidence: expected a positive slack, or None if no choice has a second logit, got "
+                f"{self.slack}; certify again"
             )
         assert certificate.machine is not None  # a requirement of this method
         machine = machine_from_json(certificate.machine)
