@@ -132,7 +132,7 @@ def longest(drift: Drift, radius: float) -> int:
 
 @PROVERS.register("isometries")
 class IsometryProver(Prover):
-    """A search for balls in which one answer has the largest logit, and for the number of steps that stay inside."""
+    """A search for balls in which one answer has the largest logit, and for the number of steps within these balls."""
 
     reader = "recurrent"
 
