@@ -115,7 +115,7 @@ def certificate(**changes) -> Certificate:
 def test_a_certificate_is_a_card() -> None:
     tree = parsed(certificate()._repr_html_())
     text = text_of(tree)
-    assert text.startswith("proved. The model itself, as it rounds")
+    assert text.startswith("proved. The model itself, rounding errors included")
     assert "<rnn>" in text
     assert "2 classes; the task's machine has 2" in text
     assert len(dots(tree)) == 2, "the machine is drawn"

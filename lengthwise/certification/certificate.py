@@ -37,7 +37,7 @@ from lengthwise.files import json_text, parse_json_text, read_file
 from lengthwise.registry import Registry, nearest
 
 CERTIFICATE = "certificate.json"
-"""The name of a certificate's file, in the folder of the model or next to its TOML file."""
+"""The name of a certificate's file in a run's folder. Next to NAME.toml, the name is NAME.certificate.json."""
 
 FORMAT: Literal[3] = 3
 """The version of the format in which certificates are written; `read` rejects all other versions."""
@@ -54,7 +54,7 @@ MAX_STATES = 12
 """The largest number of states of a machine that is drawn on a card."""
 
 MAX_QUOTED = 80
-"""The largest number of symbols of a counterexample that a text quotes."""
+"""The largest number of a counterexample's symbols that cards and sentences quote."""
 
 
 MachineKind = Literal["transducer", "tree", "grid"]
@@ -106,7 +106,7 @@ class Evidence(Part):
 
     requires: ClassVar[Requirement]
     assumes: ClassVar[str]
-    """The sentence that a user must still trust after the numbers are checked."""
+    """The assumption that a user must trust even after the numbers are checked."""
 
     method: str
 
@@ -121,13 +121,13 @@ class Evidence(Part):
 
     @abstractmethod
     def check_numbers(self, certificate: "Certificate") -> None:
-        """Raise a ValueError if the numbers do not show a proof by this method."""
+        """Raise a ValueError if the numbers do not amount to a proof by this method."""
 
     def check(self, certificate: "Certificate") -> str:
-        """Check the evidence against its certificate, and return the sentence that a user must still trust.
+        """Check the evidence against its certificate, and return the assumption that a user must still trust.
 
         Raises:
-            ValueError: the method cannot apply to the certificate's model, or the numbers do not show a proof.
+            ValueError: the method does not cover the certificate's model, or the numbers do not amount to a proof.
         """
         self.requires.check(self.method, certificate)
         self.check_numbers(certificate)
@@ -149,10 +149,10 @@ def _as_variant(content: object) -> object:
 class Certificate(Part):
     """A claim about a model: a level, the reason why the level is not higher, and the evidence.
 
-    `machine` was extracted from the model: a `TreeMachine` from a tree model, and a `Transducer` from any other model.
-    `transducer` is the task's own machine, minimized. The outputs of both machines are indices of `classes`. For tasks
-    over two strings (`GridTask`), both machines are a `GridMachine`, and the classes are the integers from 0.
-    `max_length` is the largest proved length at level ``bounded``.
+    `machine` was extracted from the model. It is a `TreeMachine` for a tree model, a `GridMachine` for a task over two
+    strings (`GridTask`), and a `Transducer` otherwise. `transducer` is the task's own machine: a minimized
+    `Transducer`, or a `GridMachine` for a `GridTask`. The outputs of both machines are indices of `classes`. The
+    classes of a `GridTask` are the integers from 0. `max_length` is the largest proved length at level ``bounded``.
 
     `weights` is a digest of the model's tensors. `net` is a digest of the model's settings and tensors. Recorded
     certificates of format 2 lack `net` and `kernels`; `read` rejects files of that format. `independently_checked` is
@@ -201,7 +201,7 @@ class Certificate(Part):
     def num_classes(self) -> tuple[int, int]:
         """Return the numbers of classes of the extracted machine (0 without a machine) and of the task's machine.
 
-        For a `GridMachine`, only the classes that cells pass downwards count.
+        A `GridMachine` passes classes downwards and to the right. Only the classes that it passes downwards count.
         """
         machine, task = (
             0 if part is None else len(part["numbers"] if "cells" in part else part["outputs"])
@@ -263,11 +263,12 @@ class Certificate(Part):
             raise ValueError(f"certificate: {error}; it was edited, or is not a certificate; certify again") from None
         if isinstance(given := content.get("format"), int) and given != FORMAT:
             raise ValueError(
-                f"certificate: expected format {FORMAT}, got format {given}, of another version; certify again"
+                f"certificate: expected format {FORMAT}, got format {given} of another version; certify again"
             )
         claim = content.pop("claim", None)
         try:
-            # Strict validation converts nothing. It reads the JSON text, where a list may become a tuple.
+            # Strict validation rejects a list in place of a tuple, unless it reads JSON. So `content` becomes JSON
+            # again.
             certificate = cls.model_validate_json(json.dumps(content), strict=True)
         except ValidationError as error:
             first = error.errors()[0]
@@ -285,7 +286,7 @@ class Certificate(Part):
 
 
 def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) -> str:
-    """Return, in words, the strings to which a task defines an answer.
+    """Return, in words, the strings for which a task defines an answer.
 
     Some tasks answer only some strings. For example, a task that counts may have a largest count, and malformed strings
     may have no answer.
@@ -293,16 +294,16 @@ def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) 
     Example:
         >>> machine = {"symbols": ["a", "b"], "start": 0, "table": [[1, 0], [1, 1]], "outputs": [0, -100]}
         >>> scope(machine, ("no", "yes"))
-        "every string to which the task defines an answer (it defines none to 'a')"
+        "every string for which the task defines an answer (it defines none for 'a')"
     """
     if "cells" in task:
-        return f"every pair of strings whose right answer is at most {len(classes) - 1}, the task's largest"
+        return f"every pair of strings whose right answer is at most {len(classes) - 1}, the task's largest answer"
     machine = machine_from_json(task)
     assert isinstance(machine, Transducer)  # because it has neither cells nor leaves
     ungraded = first_ungraded(machine)
     if ungraded is None:
         return "every string"
-    return f"every string to which the task defines an answer (it defines none to {spelled(ungraded)!r:.80})"
+    return f"every string for which the task defines an answer (it defines none for {spelled(ungraded)!r:.80})"
 
 
 def parse_level(name: str) -> Level:
@@ -318,18 +319,18 @@ def describe_lead(logit_margin: float | None) -> str:
 
 
 def check_lead(logit_margin: float | None, certificate: Certificate) -> None:
-    """Raise a ValueError unless the right logit leads, or the margin is None because there is only one answer."""
+    """Raise a ValueError unless the margin is above 0, or is None because there is only one answer."""
     if not (len(certificate.classes) == 1 if logit_margin is None else logit_margin > 0):
         raise ValueError(f"evidence: expected a positive logit margin, got {logit_margin}; certify again")
 
 
 def certificate_file(path: Path) -> Path:
-    """Return the path of a certificate: in the folder of a run, or next to the TOML file of a net."""
+    """Return the path of the certificate for a run's folder (inside it) or for a net's TOML file (next to it)."""
     return path.with_suffix(f".{CERTIFICATE}") if path.is_file() else path / CERTIFICATE
 
 
 def certificate_card(certificate: Certificate) -> str:
-    """Return a card with the level, the claim and the evidence: the counterexample, or the machine and the tests."""
+    """Return a card with the claim, and with the counterexample, reason, machine, tests and proof if there are any."""
     task, model = (str(part.get("name", "")) for part in (certificate.task, certificate.model))
     pairs = [("task", task), ("model", model)]
     if counterexample := certificate.counterexample:
@@ -357,21 +358,22 @@ def certificate_card(certificate: Certificate) -> str:
 
 
 def checked_in_words(certificate: Certificate) -> str:
-    """Return a sentence that tells whether the separate checker accepted the proof."""
+    """Return a sentence that says whether the separate checker accepted the proof."""
     if certificate.independently_checked:
         return "yes: a separate program, which needs NumPy alone, accepts this proof"
     return "no: only the method that found this proof has checked it"
 
 
 def certificate_text(certificate: Certificate) -> str:
-    """Return plain sentences: the level, the claim, and the counterexample or the reason against a higher level."""
+    """Return plain sentences: the level, the claim, and the counterexample or why the level is not higher."""
     sentences = [f"{certificate.level}: {certificate.claim}"]
     if counterexample := certificate.counterexample:
         symbols = counterexample.string
         rest = f"... ({len(symbols):,} symbols)" if len(symbols) > MAX_QUOTED else ""
-        got = "a logit that is not finite" if counterexample.got is None else repr(counterexample.got)
+        given = counterexample.got
+        got = "it gives no answer, because a logit is not finite" if given is None else f"its answer is {given!r}"
         sentences.append(
-            f"On the string {spelled(symbols[:MAX_QUOTED])!r}{rest} its answer is {got}; "
+            f"On the string {spelled(symbols[:MAX_QUOTED])!r}{rest}, {got}; "
             f"the right answer is {counterexample.expected!r}."
         )
     elif certificate.level in ("tested", "extracted"):
@@ -382,7 +384,10 @@ def certificate_text(certificate: Certificate) -> str:
 
 
 def _drawing(certificate: Certificate) -> str:
-    """Return a drawing of the machine if it is small and reads symbol by symbol, otherwise an empty text."""
+    """Return a drawing of a small machine that reads symbol by symbol, or an empty text for any other machine.
+
+    All outputs of the machine must be `IGNORE` or classes of the certificate.
+    """
     if certificate.machine is None:
         return ""
     machine = machine_from_json(certificate.machine)

@@ -17,7 +17,7 @@ class Difference(Part):
 
     If a logit of a net is not finite, the net's answer and margin are None. A margin is the distance between the
     largest logit and the next largest one. `shortest` is "of all strings" if the nets agree on all shorter strings, and
-    "as found" if shorter differences may exist.
+    "as found" if they may differ on a shorter string.
     """
 
     string: tuple[str, ...]
@@ -34,7 +34,7 @@ class Equality(Part):
     certificate for one machine of `num_states` states, and `level` is the lower of their two `levels`. Identical nets
     are ``proved`` without a machine. `up_to` is the largest proved length at level ``bounded``.
 
-    `decided_by` names the search or the proofs that decided the level, and `reason` tells why the level is not higher.
+    `decided_by` names the search or the proofs that decided the level, and `reason` says why the level is not higher.
     Unless the nets differ, all strings of up to `enumerated_length` symbols and the strings in `tested` were compared.
     `max_length` is the largest length that both nets read; None means any length.
     """
@@ -105,10 +105,16 @@ class Equality(Part):
         machine = counted(self.num_states or 0, "state")
         if self.level == "proved":
             how = "they are identical" if self.num_states is None else machine
-            return "equal", f"both nets, as they round, are proved to give the same answer to every string ({how})"
+            return (
+                "equal",
+                f"both nets, rounding errors included, are proved to give the same answer to every string ({how})",
+            )
         if self.level == "bounded":
             length = f"every string of up to {self.up_to:,} symbols"
-            return "equal", f"both nets, as they round, are proved to give the same answer to {length} ({machine})"
+            return (
+                "equal",
+                f"both nets, rounding errors included, are proved to give the same answer to {length} ({machine})",
+            )
         if self.level == "extracted":
             return (
                 "not decided",

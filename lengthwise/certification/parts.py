@@ -20,23 +20,25 @@ CLAIMS: Mapping[Level, str] = {
     "refuted": "The model answers a string wrongly.",
     "tested": "No wrong answer was confirmed; nothing is proved.",
     "extracted": (
-        "A finite machine read off the model gives the right answer to {scope}. On all traced strings, the nearest "
-        "prototype with the model's answer was of the class that the machine names. Nothing is proved of the model."
+        "A finite machine, extracted from the model, gives the right answer to {scope}. The model's states were traced "
+        "on tested strings. For each state, the nearest prototype with the same answer had the class that the machine "
+        "predicts. Nothing is proved about the model."
     ),
     "bounded": (
-        "The model itself, as it rounds, gives the right answer to {scope}, up to a length of {length} symbols: its "
-        "states cannot leave the classes of a machine that does."
+        "The model itself, rounding errors included, gives the right answer to {scope}, up to a length of {length} "
+        "symbols. Its states cannot leave the classes of a machine that gives the right answers."
     ),
     "proved": (
-        "The model itself, as it rounds, gives the right answer to {scope}, of any length: its states cannot leave the "
-        "classes of a machine that does."
+        "The model itself, rounding errors included, gives the right answer to {scope}, of any length. Its states "
+        "cannot leave the classes of a machine that gives the right answers."
     ),
 }
 """The claim of each level. `{scope}` names the strings, and `{length}` the largest length of level ``bounded``."""
 
 BOUNDED_ALONE = (
-    "The model itself, as it rounds, gives the right answer to {scope}, up to a length of {length} symbols: for each "
-    "state of the task's machine, bounds on its numbers show that the right answer has the largest logit."
+    "The model itself, rounding errors included, gives the right answer to {scope}, up to a length of {length} "
+    "symbols. For each state of the task's machine, bounds on the model's numbers show that the right answer has the "
+    "largest logit."
 )
 """The claim of level ``bounded`` if the method of proof needs no machine that was extracted from the model."""
 
@@ -53,10 +55,10 @@ def reaches(level: Level, other: Level) -> bool:
 
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
-"""A number of things, which may be 0 and fits into 64 bits."""
+"""A count that is at least 0 and fits into 64 bits."""
 
 PositiveCount = Annotated[int, Field(ge=1, lt=2**63)]
-"""A number of things that is at least 1 and fits into 64 bits."""
+"""A count that is at least 1 and fits into 64 bits."""
 
 Distance = Annotated[float, Field(ge=0)]
 """A distance, a radius or an error, which is never negative."""
@@ -71,8 +73,8 @@ class Tested(Part):
 
     Only answers to supervised strings are graded. Testing ends at the first batch with a wrong answer. Then the
     fraction of right answers does not estimate the accuracy, because the wrong answer ended the count. If the strings
-    together have more than a million symbols, most answers of a RegularGPT are computed from the roots of its traced
-    trees, and not by the model itself.
+    together have more than a million symbols, most answers of a RegularGPT come from the root states of its traced
+    trees. The model itself then does not compute these answers again.
     """
 
     length: Count
@@ -83,7 +85,10 @@ class Tested(Part):
     @model_validator(mode="after")
     def _parts_are_not_more_than_the_whole(self) -> "Tested":
         if not self.num_correct <= self.num_graded <= self.num_strings:
-            raise ValueError("expected no more correct than graded answers, and no more graded answers than strings")
+            raise ValueError(
+                f"expected num_correct <= num_graded <= num_strings, got {self.num_correct:,}, {self.num_graded:,} and "
+                f"{self.num_strings:,}"
+            )
         return self
 
     @property
@@ -122,11 +127,11 @@ class TraceAgreement(Part):
 class Closure(Part):
     """The number of prototypes (states of a model that represent classes of states), and distances between states.
 
-    `radius`: the largest distance of a computed state from the prototype of its class. `gap`: the smallest distance
-    between prototypes of different classes. `num_levels`: the number of levels of a tree, or of symbols, after which no
-    new class appeared. `points`: the coordinates of each prototype along the first two principal axes, and its class in
-    the machine (-1 if no string leads to it). `points` is empty if there are more than 2,000 prototypes, or if the
-    prototypes are one-hot vectors.
+    `radius` is the largest distance of a computed state from the prototype of its class. `gap` is the smallest distance
+    between prototypes of different classes. `num_levels` is the number of levels of a tree, or of symbols, after which
+    no new class appeared. `points` contains each prototype's coordinates along the first two principal axes, and its
+    class in the machine (-1 if no string leads to it). `points` is empty if there are more than 2,000 prototypes, or if
+    the prototypes are one-hot vectors.
     """
 
     num_prototypes: PositiveCount
@@ -141,8 +146,9 @@ class Closure(Part):
 class MeasuredKernel(Part):
     """The largest error of a torch function on the CPU that made a certificate, and the error that proofs assume.
 
-    The unit of both errors is 2^-23 in float32, and 2^-52 in float64, times the size to which a proof's bound is
-    relative. Kernels that must be exact have absolute errors instead, and the assumed error is 0.
+    Both errors are numbers of units. A unit is 2^-23 of a reference size in float32, and 2^-52 of this size in float64.
+    For most functions, the reference size is the absolute value of the result (`certification.kernels`). For kernels
+    that must be exact, the measured error is an absolute difference, and the assumed error is 0.
     """
 
     name: str
@@ -152,7 +158,7 @@ class MeasuredKernel(Part):
 
 
 class Kernels(Part):
-    """The self-test of the CPU's kernels from the time of the proof (`lengthwise.certification.kernels`)."""
+    """The results of the self-test of the CPU's kernels at the time of the proof (`certification.kernels`)."""
 
     kernels: tuple[MeasuredKernel, ...]
     torch: str
@@ -182,7 +188,7 @@ class Counterexample(Part):
     """A string that the model answers wrongly when it reads the string alone.
 
     `got` is None if a logit is not finite. `shortest` is "of all strings" if every shorter string was tried. It is "of
-    the machine" if the extracted machine errs on no shorter string, and "as found" if shorter errors may exist.
+    the machine" if the extracted machine errs on no shorter string, and "as found" if the model may err on one.
     """
 
     string: tuple[str, ...]

@@ -52,10 +52,10 @@ class Checked(NamedTuple):
 def check(certificate: Certificate, proof: Path | None = None) -> Checked:
     """Verify a certificate's sentences as far as possible without the model.
 
-    From level ``extracted`` on, a machine that was extracted from the model is compared with the task's machine again,
-    for every length. The result lists the sentences that are taken on trust. For example, the model's states along the
-    tested strings are not computed again. If a proof file is given, `checker` verifies that a net with the weights in
-    this file gives the right answers.
+    At level ``extracted`` and above, a machine that was extracted from the model is compared with the task's machine
+    again, for every length. The result lists the sentences that are taken on trust. For example, the model's states
+    along the tested strings are not computed again. If a proof file is given, `checker` verifies that a net with the
+    weights in this file gives the right answers.
 
     Raises:
         ValueError: a part of the evidence is missing, or does not show the level's claim. The proof file is missing,
@@ -341,8 +341,10 @@ def _check_proof(certificate: Certificate, path: Path) -> str:
     try:
         proof = read_file(path)
     except FileNotFoundError:
-        raise ValueError(f"{path}: expected a proof, found no such file; write it with the certificate") from None
+        raise ValueError(
+            f"{path}: expected a proof, found no such file; certify again with --proof to write it"
+        ) from None
     try:
         return f"{path.name}, checked with NumPy alone: {checker.check(certificate.model_dump(mode='json'), proof)}"
     except checker.Rejected as problem:
-        raise ValueError(f"{path}: {problem}; write it again with the certificate") from None
+        raise ValueError(f"{path}: {problem}; certify again with --proof to write a new proof") from None

@@ -183,7 +183,9 @@ def test_checking_needs_no_torch(edited: bool, code: int, contents, tmp_path: Pa
 def test_a_claim_is_the_one_of_its_level(contents) -> None:
     """Whoever reads the file reads the claim: an edited one is refused, though nothing is computed from it."""
     content = json.loads(text_of(contents["proved"]))
-    assert content["claim"].startswith("The model itself, as it rounds, gives the right answer to every string")
+    assert content["claim"].startswith(
+        "The model itself, rounding errors included, gives the right answer to every string"
+    )
     rest = {key: value for key, value in content.items() if key != "digest"} | {"claim": "The model is right."}
     digest = blake2b(json.dumps(rest, sort_keys=True).encode(), digest_size=8).hexdigest()
     with pytest.raises(ValueError, match="expected the claim that belongs to level proved, got another"):
@@ -207,16 +209,16 @@ def test_the_claim_names_what_a_task_grades(contents) -> None:
     assert "every string, of any length" in Certificate.from_text(text_of(contents["proved"])).claim
     machine = {"symbols": ["a", "b"], "start": 0, "table": [[0, 1], [1, 1]], "outputs": [0, -100]}
     assert scope(machine, ("no", "yes")) == (
-        "every string to which the task defines an answer (it defines none to 'b')"
+        "every string for which the task defines an answer (it defines none for 'b')"
     )
     words = {"symbols": ["log in", "out"], "start": 0, "table": [[1, 2], [2, 2], [2, 2]], "outputs": [0, 0, -100]}
-    assert "(it defines none to 'out')" in scope(words, ("no", "yes"))
+    assert "(it defines none for 'out')" in scope(words, ("no", "yes"))
     # An answer to the empty string alone is missing: no net reads it.
     start = {"symbols": ["a"], "start": 0, "table": [[1], [1]], "outputs": [-100, 1]}
     assert scope(start, ("no", "yes")) == "every string"
     task = make_task("longest-common-subsequence", alphabet=3, max_length=40)
     largest = len(task.classes) - 1
-    rule = f"every pair of strings whose right answer is at most {largest}, the task's largest"
+    rule = f"every pair of strings whose right answer is at most {largest}, the task's largest answer"
     assert scope(task.reference.to_json(), task.classes) == rule
 
 
@@ -228,7 +230,7 @@ def test_a_certificate_prints_plain_sentences(contents) -> None:
         str(refuted)
         == repr(refuted)
         == (
-            f"refuted: {refuted.claim} On the string 'aaaaa' its answer is {counterexample.got!r}; "
+            f"refuted: {refuted.claim} On the string 'aaaaa', its answer is {counterexample.got!r}; "
             f"the right answer is {counterexample.expected!r}."
         )
     )

@@ -95,7 +95,9 @@ def test_a_twin_with_rounded_weights_is_proved_equal(levels: int) -> None:
     twin.readout.weight.data.mul_(1.001)  # rounding alone changes no compiled weight
     result = equal(net, twin)
     assert (result.equal, result.level, result.up_to, result.num_states) == (True, "proved", None, 4)
-    assert str(result).startswith("equal: both nets, as they round, are proved to give the same answer to every string")
+    assert str(result).startswith(
+        "equal: both nets, rounding errors included, are proved to give the same answer to every string"
+    )
 
 
 def test_nets_of_different_kinds_are_proved_equal_without_a_task() -> None:

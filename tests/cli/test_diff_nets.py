@@ -43,7 +43,9 @@ def in_folder(nets: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 def test_equal_nets_end_with_code_0_without_a_certificate(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("diff", "ends", "again") == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("equal: both nets, as they round, are proved to give the same answer to every string")
+    assert lines[0].startswith(
+        "equal: both nets, rounding errors included, are proved to give the same answer to every string"
+    )
     assert "levels: ends proved, again proved" in lines
 
 

@@ -78,7 +78,7 @@ def test_no_file_of_a_proof(copied: Path, capsys) -> None:
     copied.with_name(PROOF).unlink()
     code, _, error = verdict(capsys, "--check", str(copied), "--proof")
     assert code == 2
-    assert f"{PROOF}: expected a proof, found no such file; write it with the certificate" in error
+    assert f"{PROOF}: expected a proof, found no such file; certify again with --proof to write it" in error
 
 
 def test_the_proof_of_another_net(copied: Path, capsys) -> None:
