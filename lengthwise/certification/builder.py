@@ -39,7 +39,7 @@ from lengthwise.validation import dump_named
 from lengthwise.version import __version__
 
 MAX_MAPPED = 2_000
-"""The largest number of prototypes on a certificate's map; certificates with more prototypes omit the map."""
+"""The largest number of prototypes that a certificate draws on a map; with more prototypes, the map is omitted."""
 
 
 class Candidate(NamedTuple):
@@ -90,14 +90,15 @@ class CertificateBuilder(NamedTuple):
         )
 
     def refuted_by(self, candidate: Candidate) -> Certificate | None:
-        """Return a certificate that refutes the model, if the model makes the error that was found in the machine.
+        """Compare the machine with the task; return a certificate if the model shares an error of the machine.
 
-        The result is None if the machine is right. The level is ``tested`` if the model makes the error in a batch, but
-        not when it reads the string alone (see method `refuted`).
+        The result is None if the machine is right. Otherwise, the model reads a string that the machine answers
+        wrongly. If the model also answers it wrongly, the certificate has level ``refuted``. Its level is ``tested`` if
+        the model errs in a batch, but not when it reads the string alone (see method `refuted`).
 
         Raises:
-            Unproved: the model does not make the error that was found in the machine, or a class gives a wrong answer
-                before classes are merged.
+            Unproved: the model answers this string correctly, or a class gives a wrong answer before classes are
+                merged.
         """
         extraction, reference = candidate.extraction, self.task.reference
         error = first_error(extraction.machine, reference)
@@ -152,7 +153,7 @@ def weights_digest(model: SequenceModel) -> str:
 
 
 def net_digest(model: SequenceModel) -> str:
-    """Return the digest of all settings and all tensors with their names; it identifies a certificate's model.
+    """Return the digest of a model's settings and named tensors, which identifies the model in a certificate.
 
     Settings are included because two nets with the same weights but different settings compute different functions.
     """
@@ -184,9 +185,9 @@ def _untitled(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shortest_kind(machine: Machine, reference: Transducer | GridMachine) -> Shortest:
-    """Return `"of the machine"` if the string of `first_error` is known to be the machine's shortest error.
+    """Return `"of the machine"` if `first_error` returns a shortest string that the machine answers wrongly.
 
-    The result is `"as found"` if the machine may have shorter errors.
+    The result is `"as found"` if the machine may answer a shorter string wrongly.
     """
     if isinstance(machine, GridMachine) and isinstance(reference, GridMachine):
         error = first_grid_error(machine, reference)
@@ -226,8 +227,8 @@ def _closure(extraction: Extraction, radius: float) -> Closure:
 def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
     """Return the prototypes along their first two principal axes, with their classes.
 
-    The map is empty for more than `MAX_MAPPED` prototypes. It is also empty for one-hot states, because a picture of
-    their distances means nothing: a distance shows only in how many blocks two states differ.
+    The map is empty for more than `MAX_MAPPED` prototypes. It is also empty for one-hot states. The distance of two
+    such states depends only on the number of blocks in which they differ, so a map would show nothing.
     """
     if extraction.exact or len(extraction.prototypes) > MAX_MAPPED:
         return ()

@@ -31,7 +31,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     Certification has four steps. Step 2 extracts a machine from the model alone, without access to the task.
 
     1. The model answers strings. A wrong answer ends this step and leads to level ``refuted``. First come all strings
-       of each length that has at most 4,096 strings. Then come 1,000 strings each of 40, 500 and 10,000 symbols. Some
+       of each length with at most 4,096 strings. Then come 1,000 strings each of 40, 500 and 10,000 symbols. Some
        of these are structured, and some have rare answers. Models without a reader (see step 2) answer fewer of the
        longest strings. Models with a largest length get no strings beyond it. Some strings are read again: alone, and
        with answers to all prefixes at once (`searches`). Last come the strings that distinguish the task's transducer
@@ -44,17 +44,17 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
        shortest string on which they differ, and a wrong answer leads to level ``refuted``. If they agree, the level is
        ``extracted``. If no machine describes the model, the model is attacked with strings that samples hardly ever
        contain (`attacks`).
-    4. The provers that belong to the reader (`methods.base.PROVERS`) try to show that the states of the model itself,
-       as it rounds, cannot leave the classes. If one of them succeeds, the level is ``proved`` for every length, or
-       ``bounded`` up to a length. Provers without a reader follow the task's own machine. They are tried if no machine
-       describes the model.
+    4. The provers that belong to the reader (`methods.base.PROVERS`) try to show that the model's states, including
+       their rounding errors, cannot leave the classes. If one prover succeeds, the level is ``proved`` for every
+       length, or ``bounded`` up to a length. If no machine describes the model, provers that need no reader are tried.
+       They follow the task's own machine.
 
     Tasks over two strings (`GridTask`) have a rule instead of a transducer. Their tested strings are 200 pairs each of
     strings of 10, 40 and 160 letters. If a step fails, the certificate has a lower level and contains the reason.
     `seed` is the seed of the drawn strings.
 
     Raises:
-        ValueError: the task has no transducer, or the model has another number of answers than the task. The model's
+        ValueError: the task has no transducer, or the model and the task have different numbers of answers. The model's
             weights are neither float32 nor float64, are not on a CPU, or contain NaN or denormal numbers. The model
             answers at random, or changes when it reads strings. Torch is set to compute matrix products in a lower
             precision than float32. For other causes, see `subject.check_model`.
@@ -104,7 +104,7 @@ def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | No
         for radius in reader.radii(strings[0].subsample):
             try:
                 return _attempt(builder, reader, radius, staged, is_right=outcome.wrong is None)
-            except (ValueError, Diverged) as problem:  # states that do not close, too many classes, or an overflow
+            except (ValueError, Diverged) as problem:  # new classes keep appearing, or a number overflows
                 reasons.append(f"with radius {radius:.3g}: {problem}")
     certificate = _graded_alone(builder, outcome, reader)
     if certificate is None or certificate.level != "refuted":
@@ -114,10 +114,10 @@ def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | No
 
 
 def _graded_alone(builder: CertificateBuilder, outcome: Outcome, reader: Reader[Any] | None) -> Certificate | None:
-    """Return the certificate for the wrongly answered string of a search, or None if the search found no string.
+    """Return the certificate for a string that a search found and the model answers wrongly.
 
-    The string is shortened, and the model then reads it alone. If this answer is also wrong, the level is ``refuted``,
-    and otherwise ``tested``.
+    The result is None if the search found no such string. Otherwise, the string is shortened, and the model then reads
+    it alone. If this answer is also wrong, the certificate has level ``refuted``. Otherwise it has level ``tested``.
     """
     if outcome.wrong is None:
         return None
@@ -150,13 +150,16 @@ def _prove_without_reader(builder: CertificateBuilder, reason: str) -> Certifica
 
 
 def _why_ungraded(builder: CertificateBuilder) -> str:
-    """Return the reason against levels above ``tested`` if, for some length, no drawn string has an answer."""
+    """Return the reason why no level above ``tested`` is possible, or an empty text.
+
+    The reason is that the task has no answer to any drawn string of some length.
+    """
     lengths = " and ".join(f"{tested.length:,}" for tested in builder.tested if not tested.num_graded)
     return lengths and f"the task has no answer to any of the drawn strings of {lengths} symbols"
 
 
 def _why_unprovable(builder: CertificateBuilder) -> str:
-    """Return the reason why bounds do not hold for this model on this CPU, or an empty text."""
+    """Return the reason why nothing can be proved about this model on this CPU, or an empty text."""
     try:
         check_made_by_settings(builder.model, builder.task)
     except ValueError as problem:
@@ -184,7 +187,7 @@ def _attempt(
 ) -> Certificate:
     """Return a certificate from classes of this radius; a ValueError contains the reason if these classes fail."""
     candidate = Candidate(reader.extract(radius), radius)
-    # The cheap checks come first, because most radii fail: a few traces, powers of words, the machine itself.
+    # Most radii fail, so the cheap checks come first. They check a few traces, powers of words, and the machine itself.
     traces.compare(strings.smallest, candidate.extraction)
     traces.compare_powers(reader, candidate.extraction)
     if refuted := builder.refuted_by(candidate):
@@ -212,7 +215,7 @@ def _attempt(
 def _prove(
     builder: CertificateBuilder, reader: Reader[Any], prover: Prover, extracted: Candidate, strings: traces.AllStrings
 ) -> Certificate:
-    """Return a certificate from this machine or from finer classes; a ValueError contains the reason if all fail."""
+    """Prove the model with this machine or with finer classes; a ValueError contains the reason if all of them fail."""
     reasons = []
     try:
         for extraction, radius in prover.candidates(reader, extracted.extraction, extracted.radius):

@@ -2,8 +2,8 @@
 
     python checker.py CERTIFICATE PROOF
 
-The proof file contains the net's weights. For most methods it also contains a finite machine, with a set of states for
-each class. The checker shows three things:
+The proof file contains the net's weights. For most methods it also contains a finite machine. The states of the machine
+are called classes. For each class, the file contains a set of the net's states. The checker shows three things:
 
 1. The machine answers every supervised string as the certificate's transducer does. A string is supervised if the
    transducer has an answer to it.
@@ -27,8 +27,8 @@ The checker assumes:
 - exp(0) is 1, and exp(x) is 0 for x below `LOG_OF_ZERO`.
 
 Nothing in the two files is ignored or converted: unknown keys, settings, names, types and shapes are rejected.
-Every loop has a limit, and a message names the limit when it is reached. The file has, in this order: parsing, settings
-and shapes, bounds, machines, a check for each method, and the whole check.
+Every loop has a limit, and a message names the limit when it is reached. The parts of this program are, in this order:
+parsing, settings and shapes, bounds, machines, a check for each method, and the whole check.
 
 Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004), for the images of sets.
 """
@@ -58,7 +58,7 @@ IGNORE = -100
 """The output of a state in which the task defines no answer."""
 
 UNIT = 2.0**-24 * 1.01
-"""One float32 operation is off by at most u = 2^-24, relative to its result.
+"""The unit of rounding errors: 1.01 u, where u = 2^-24 is the largest relative error of one float32 operation.
 
 In any order of summation, a sum of n products is off by at most (1 + u)^(n + 1) - 1 times the sum of their absolute
 values. For n up to `MAX_TERMS` this factor is at most 1.005 (n + 1) u. The rest of the factor 1.01 covers the float64
@@ -109,7 +109,7 @@ MIN_PROBABILITY = 1e-30
 """The floor of a mixture's probabilities: before the logarithm, the net raises smaller probabilities to this number."""
 
 MIN_EXPONENTIAL = 1e-290
-"""The floor of an upper bound on an exponential. Float64 has all its digits there, and `TINY` is far larger."""
+"""The floor of an upper bound on an exponential. Float64 has all its digits at this size, and `TINY` is far larger."""
 
 MIN_NORM = 1e-6
 """The norm of a reflection's direction must be above this bound, so that neither the norm nor its square underflows."""
@@ -238,8 +238,8 @@ class GridTask(NamedTuple):
     """A rule over a grid with one row for each letter of a string, and one column for each letter of another string.
 
     A cell with letters a (row) and b (column) gets class p from above and class q from the left. ``cells[p, q, a, b]``
-    contains the classes that it passes downwards and to the right. The borders pass `top` and `left`. The answer is the
-    sum of the `numbers` of the classes that leave the last row, plus `per_row` for each row.
+    contains the classes that the cell passes downwards and to the right. The borders pass `top` and `left`. The answer
+    is the sum of the `numbers` of the classes that leave the last row, plus `per_row` for each row.
     """
 
     symbols: list[str]
@@ -980,25 +980,27 @@ def total(
 
 
 def demand_lead(weights: Tensors, name: str, features: Form, answers: Array) -> None:
-    """Demand that each answer has the largest logit of a linear map of its features.
+    """Demand that in each row the right answer has the largest logit. A linear map gives the logits of the features.
 
-    All logits are linear in the same features. The features' rests become inputs, so that logits share them.
+    All logits of a row are linear in the same features. The independent errors of the features (`rest`) become inputs,
+    which the logits share, so that they cancel in differences of logits.
     """
     demand_ahead(total(weights, (features.owned(len(features.slope)), name)), answers)
 
 
 def demand_ahead(logits: Form, answers: Array) -> None:
-    """Demand that each answer has the largest logit, whatever values the forms allow."""
+    """Demand that in each row the right answer has the largest logit, for all values that the forms allow."""
     demand(are_ahead(logits, answers).all(), "one of its sets may contain states with several answers")
 
 
 def are_ahead(logits: Form, answers: Array) -> Array:
-    """Return whether each answer has the largest logit, whatever values the forms allow.
+    """Return for each row whether the right answer has the largest logit, for all values that the forms allow.
 
     The slope of a difference is the difference of the slopes, so that shared inputs cancel.
     """
     rows = np.arange(len(answers))
-    # `own` is the lead of the answer at the center. `slack` is how far it can shrink, by both rests and shared inputs.
+    # `own` is the lead of the answer's logit over each logit, at the center. `slack` is how far this lead can shrink,
+    # by the rests of both logits and by shared inputs.
     own = logits.center[rows, answers][:, None] - logits.center
     slack = logits.rest + logits.rest[rows, answers][:, None]
     # Inputs are taken one at a time. All at once would need an array of inputs by rows by classes.
@@ -1195,7 +1197,7 @@ def demand_windows_inside(net: Net, sets: Tensors) -> int:
     for part in in_parts(len(windows), num_inputs * max(2 * width, hidden)):
         targets = table[tuple(windows[part].T)]
         image = merged(net, [enclosures_of(sets, windows[part, i], i) for i in range(table.ndim)])
-        # Along the axes of the target: the offset of the image's center, and the image's extent around it.
+        # `offset` is the offset of the image's center along the axes of the target. `reach` is the extent around it.
         turned, slope = sets["axes"][targets].swapaxes(1, 2), np.moveaxis(image.slope, 0, -1)
         offset = (turned @ (image.center - sets["center"][targets])[..., None])[..., 0]
         reach = np.abs(turned @ slope).sum(-1) + (np.abs(turned) @ image.rest[..., None])[..., 0]
@@ -1361,7 +1363,7 @@ def check_exact(net: Net, sets: Tensors, task: Task) -> str:
 
 
 def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
-    """Check an rnn, gru, lstm or wrapped net: a step from the box of a class leads into the box of the next class."""
+    """Check an rnn, gru, lstm or wrapped net: each step maps the box of a class into the box of the next class."""
     count, width = len(sets.get("outputs", ())), state_width(net)
     check_machine(net, sets, machine_shapes(net, count) | {"low": (count, width), "high": (count, width)})
     low = sets["low"]
@@ -2218,7 +2220,10 @@ HALVINGS = 8
 
 
 def results(net: Net, i: int, heads: Heads, masses: tuple[Array, Array, Array], length: int) -> Form:
-    """Return intervals of the results [P, M, D] of layer i, in M pieces for each pair, for all masses within bounds."""
+    """Return intervals [P, M, D] that contain the results of layer i, for all masses that the bounds allow.
+
+    The masses and inputs of each pair (last symbol, state) are divided into M regions. Each region gives an interval.
+    """
     error, num_inputs = attention_error(heads, length), heads.inputs.center.shape[1]
     low, high, last = masses
     halvings = HALVINGS if num_inputs == 1 else 0
@@ -2238,9 +2243,10 @@ def results(net: Net, i: int, heads: Heads, masses: tuple[Array, Array, Array], 
 
 
 def demand_one_answer(net: Net, heads: Heads, regions: Regions, length: int) -> int:
-    """Demand that the right answer leads in all regions, and return the number of pieces into which they are halved.
+    """Demand that the right answer leads in all regions, and return the number of parts into which they were divided.
 
-    The masses of a string lie in one of the two halves, so it is enough that the answer leads in both.
+    A region in which the answer does not lead is halved. The masses of a string lie in one of the two halves, so it is
+    enough that the answer leads in both.
     """
     error, i = attention_error(heads, length), net.settings["num_layers"] - 1
     num_pieces = 0

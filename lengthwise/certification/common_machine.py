@@ -1,4 +1,4 @@
-"""The search for one machine that describes two nets, and the levels at which both are certified for it."""
+"""The search for one machine that describes two nets, and the levels at which both nets are certified for it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -73,8 +73,8 @@ def common_machine(nets: Nets, names: RegularTask, seed: int) -> tuple[Claim, tu
     """Return a claim that one machine describes both nets, and a string that refutes the second net, or None.
 
     `names` contains the symbols and the answers. A machine is accepted if the first net is certified for it at level
-    ``extracted`` or above. The level of the claim is the lower of both nets' levels. The string is one that the second
-    net and the machine answer differently.
+    ``extracted`` or above. The level of the claim is the lower of both nets' levels. The second net and the machine
+    answer the string differently. If no such string was found, None is returned in its place.
     """
     tables = [_table_of(net, names.symbols) for net in nets]
     for net, table, position in zip(nets, tables, ("first", "second"), strict=True):
@@ -131,7 +131,7 @@ def _claim(both: tuple[Description, Description], num_states: int) -> Claim:
 
 
 def _describe(net: SequenceModel, table: Table | None, task: RegularTask, seed: int) -> Description:
-    """Return the level at which a net is certified for a machine. Long strings are read only if they can change it."""
+    """Certify a net for a machine, and return the result. The net reads long strings only if they can change it."""
     if table is not None:
         error = _first_difference(table, task.transducer)
         return Description("proved", method="a table") if error is None else _refuted(task, error)
@@ -172,7 +172,7 @@ def _machines(nets: Nets, tables: Sequence[Table | None], names: RegularTask, se
 def _candidates(
     nets: Nets, tables: Sequence[Table | None], names: RegularTask, strings: Int64[Tensor, "B T"]
 ) -> Iterator[Transducer]:
-    """Yield machines that the nets may compute: from tables, answers to short strings, and states at each radius."""
+    """Yield machines that the nets may compute, from their tables, their answers to short strings, and their states."""
     yield from (table for table in tables if isinstance(table, Transducer))
     with suppress(ValueError):
         yield machine_of_answers(nets[0], names.symbols, max_enumerated_length(nets[0], names))
@@ -188,10 +188,11 @@ def _candidates(
 
 
 def _table_of(net: SequenceModel, symbols: tuple[str, ...]) -> Table | None:
-    """Return the machine of a net that is a table; None for other nets, or if anything else may change the answers.
+    """Return the machine of a net that looks up its answers in a table, or None for any other net.
 
-    Symbols are identified by their ids, and get the given names. Every state gets the answer of its logits, even if the
-    table has no answer for this state.
+    The result is also None if anything besides the table may change the net's answers. Symbols are identified by their
+    ids, and get the given names. Every state gets the answer of its logits, even if the table has no answer for this
+    state.
     """
     # An instance of a subclass may answer differently.
     if not isinstance(net, MachineModel) or type(net) not in (TransducerModel, TreeMachineModel):
@@ -204,7 +205,7 @@ def _table_of(net: SequenceModel, symbols: tuple[str, ...]) -> Table | None:
         fresh = as_model(_renamed(net.machine, net.machine.symbols), net.classes).eval()
         if not _are_same(net, fresh):
             return None
-    except (AttributeError, TypeError, ValueError):  # the attributes are of other kinds
+    except (AttributeError, TypeError, ValueError):  # attributes of unknown kinds cannot be compared
         return None
     return _renamed(replace(fresh.machine, outputs=answers_of(fresh.readout.scores).numpy()), symbols)
 

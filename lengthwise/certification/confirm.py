@@ -71,7 +71,9 @@ def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
 
 
 def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) -> tuple[Prover, Extraction]:
-    """Prove a certificate's claim again; return the prover, whose `sets` contain the proof's sets, and the extraction.
+    """Prove a certificate's claim again; return the prover and the extraction.
+
+    The prover's `sets` contain the sets of states that the proof needs.
 
     Raises:
         ValueError: the certificate's level is below `bounded`, or its proof is not found again.

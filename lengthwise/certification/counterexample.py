@@ -17,13 +17,16 @@ MAX_STRINGS_PER_LENGTH = 4_096
 """All strings of a length are enumerated if their number is at most this number."""
 
 MAX_CANDIDATES = 64
-"""The largest number of prefixes that are tried to shorten a string, and of window positions for each window size."""
+"""The largest number of shorter candidates that are tried in one step to shorten a string.
+
+The candidates are prefixes of the string, or copies of it without a window of a given size.
+"""
 
 MAX_PAIRS_READ = 1 << 31
 """The largest number of pairs of positions in one search, for a model from which no machine can be extracted.
 
-A transformer is such a model. A small transformer processes this number of pairs in forty seconds. 21 strings of
-10,000 symbols have this number of pairs.
+A string of T symbols has T^2 pairs of positions, so 21 strings of 10,000 symbols have about this number of pairs. A
+small transformer, from which no machine can be extracted, processes them in forty seconds.
 """
 
 String = Int64[Tensor, " _"]
@@ -49,13 +52,19 @@ def grade(model: SequenceModel, task: OracleTask, strings: Int64[Tensor, "B T"])
 
 
 def solved_last(task: OracleTask, strings: Int64[Tensor, "B T"]) -> Int64[Tensor, " B"]:
-    """Return the task's answers to whole strings, solved in chunks, because `solve` also answers all prefixes."""
+    """Return the task's answers to whole strings.
+
+    `solve` also answers all prefixes, which takes memory, so the strings are solved in chunks.
+    """
     parts = strings.split(max(1, MAX_SYMBOLS_DRAWN // strings.shape[1]))
     return torch.cat([task.solve(part)[:, -1] for part in parts])
 
 
 def max_enumerated_length(model: SequenceModel, task: OracleTask) -> int:
-    """Return the largest length that the model reads and that has at most 4,096 strings; 1 if there is one symbol."""
+    """Return the largest length that the model can read and for which at most 4,096 strings exist.
+
+    The result is 1 if the task has only one symbol, or more than 4,096 symbols.
+    """
     length, longest = 1, model.max_length or MAX_STRINGS_PER_LENGTH
     while len(task.symbols) > 1 and length < longest and len(task.symbols) ** (length + 1) <= MAX_STRINGS_PER_LENGTH:
         length += 1

@@ -14,11 +14,11 @@ from lengthwise.certification.equivalence import machine_from_json
 from lengthwise.display import spelled
 
 MAX_STRINGS_PER_LENGTH = 4_096
-"""The largest number of strings of one length that are enumerated to find names."""
+"""The largest number of strings of one length that are enumerated to find names of classes."""
 
 
 class Drawing(NamedTuple):
-    """A machine with states, and a title that tells whose machine it is."""
+    """A machine with states, and a title that says whose machine it is."""
 
     machine: Transducer
     title: str
@@ -47,8 +47,8 @@ def drawing_of(certificate: Certificate) -> Drawing | None:
 def class_names(certificate: Certificate) -> list[str]:
     """Return a name for each class of a certificate's machine: the first string that leads to the class.
 
-    The class of the pad is named by a dot, even if symbols lead to the same class. If no enumerated string leads to a
-    class, the name is `(start)` for the start, and otherwise `#` and the number of the class.
+    The class of a tree machine's pad is named by a dot, even if symbols lead to the same class. If no enumerated string
+    leads to a class, the name is `(start)` for the start state, and otherwise `#` and the number of the class.
 
     Example:
         >>> from lengthwise import certify, make_model, make_task

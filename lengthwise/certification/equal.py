@@ -29,9 +29,9 @@ from lengthwise.tasks.base import RegularTask
 from lengthwise.validation import texts_of
 
 MAX_SYMBOLS, MAX_PAIRS = 1_000_000, 1 << 27
-"""The largest numbers of symbols that recurrent nets read, and of pairs of positions that other nets process.
+"""The limits on the work for the strings of one length.
 
-Both numbers hold for the strings of each length.
+Recurrent nets read at most `MAX_SYMBOLS` symbols. Other nets process at most `MAX_PAIRS` pairs of positions.
 """
 
 
@@ -151,9 +151,9 @@ def _compare(pair: Pair) -> Equality:
 
 
 def _search(pair: Pair, error: tuple[str, ...] | None) -> Outcome:
-    """Return the first difference, on `error` or on samples.
+    """Return the first string on which the nets differ: `error` or a sample.
 
-    The second net and a machine of the first net answer the string `error` differently.
+    If `error` is not None, the second net and a machine of the first net answer this string differently.
     """
     twins, task = pair.twins, pair.same_task
     if error is not None and len(error) <= (twins.max_length or len(error)):
@@ -195,8 +195,8 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
     """Return a task with the names of symbols and answers; by default the names are numbers.
 
     Raises:
-        ValueError: the nets have different numbers of symbols or answers, or there is not one name for each symbol and
-            answer.
+        ValueError: the nets have different numbers of symbols or answers, or answer with different sets of symbols. Or
+            there is not exactly one name for each symbol and each answer.
     """
     sets = [named for net in nets if (named := classes_of(net)) is not None]
     if len(set(sets)) > 1:

@@ -51,7 +51,7 @@ def first_error(
     """Return a shortest string that the machine and the task answer differently; None proves that they agree.
 
     Only nonempty strings to which the task has an answer are compared. For grid machines, the string comes from a
-    search, and there may be shorter ones.
+    search, and there may be shorter strings of this kind.
 
     Raises:
         ValueError: the machines are too large or of different kinds, or neither a string nor a proof was found.

@@ -30,9 +30,9 @@ SMALL_SCALE = 2.0**-12
 """A scale so small that tanh hardly changes the relative error of an argument of this size."""
 
 UNITS_PER_GATE = 13
-"""The number of units of a state for each gate.
+"""The number of units of a state with which each gate is measured.
 
-It is not a multiple of the number of entries in a CPU's vector register, so kernels also process a remainder.
+This number is not a multiple of the number of entries in a CPU's vector register. So kernels also process a remainder.
 """
 
 
@@ -129,7 +129,10 @@ def _pass_through(cell: nn.RNNBase, gate: Gate, part: slice) -> None:
 def _results(
     cell: nn.RNNBase, gates: list[Gate], slices: list[slice], numbers: Tensor, length: int
 ) -> Iterator[Tensor]:
-    """Yield each gate's results for these numbers [B, D] at the last step. Earlier inputs open the gates."""
+    """Yield each gate's results for these numbers [B, D] at the last step.
+
+    If there are earlier steps, their inputs are large numbers, which open the gates.
+    """
     state = torch.empty_like(numbers)
     for gate, part in zip(gates, slices, strict=True):
         state[:, part] = numbers[:, part] if gate.index is None else gate.state

@@ -75,7 +75,7 @@ def problems_of(first: Ids, second: Ids) -> Ids:
 
 
 def answer_to(problem: Sequence[str], task: GridMachine) -> int | None:
-    """Return the number that a task's machine answers to a problem; None if the symbols are not a problem."""
+    """Return the number that a task's machine answers to a problem; None if the symbols do not form a problem."""
     ids = {symbol: index for index, symbol in enumerate(task.symbols)}
     bar_symbol = SPECIAL_SYMBOLS[BAR]
     *content, end = problem or ("",)

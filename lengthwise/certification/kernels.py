@@ -184,7 +184,10 @@ def _result_size(x: Array, result: Array) -> Array:
 
 
 def _gelu_size(x: Array, result: Array) -> Array:
-    """Return the size relative to which a GELU's error is measured. It includes |x|, as 1 + erf cancels for x < 0."""
+    """Return the size relative to which a GELU's error is measured.
+
+    The size includes |x|, because the sum 1 + erf loses digits for x < 0.
+    """
     return np.abs(x) + np.abs(result)
 
 
@@ -208,7 +211,7 @@ def _below_overflow(dtype: torch.dtype) -> Tensor:
 
 
 def _gelu(x: Array) -> Array:
-    """Return x P(Z < x) for a standard normal Z, by erfc, which does not cancel."""
+    """Return x P(Z < x) for a standard normal Z. It is computed with erfc, which loses no digits for x < 0."""
     return x * _each(math.erfc, -x / math.sqrt(2)) / 2
 
 

@@ -12,8 +12,8 @@ def machine_model(certificate: Certificate) -> MachineModel:
     """Return the machine that was extracted from a net, as a model that can replace the net.
 
     Raises:
-        ValueError: the certificate's level is below ``extracted``. Or the certificate has no extracted machine, or one
-            that reads two strings.
+        ValueError: the certificate's level is below ``extracted``. Or the certificate has no extracted machine, or its
+            machine reads two strings.
     """
     _check_level(certificate)
     assert certificate.machine is not None

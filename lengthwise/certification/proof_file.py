@@ -1,11 +1,11 @@
 """Proof files: the weights of a net, a machine, and the sets of states that the separate checker verifies.
 
 A proof file is a safetensors file. The tensors `weights.*` are the net's state dict. The tensors `sets.*` are a
-machine, and a set of the net's states for each state of the machine. Their names depend on the method. The metadata
-contain the order of the weights.
+machine, and a set of the net's states for each state of the machine. The names of the sets depend on the method of
+proof. The metadata contain the order of the weights.
 
 Example: the proof that a net whose states have 5 numbers computes parity, with a machine of 5 states over 2 symbols.
-State k of the machine has the intervals from ``low[k]`` to ``high[k]``.
+The set of state k of the machine consists of 5 intervals, from ``low[k]`` to ``high[k]``.
 
     >>> from safetensors.torch import load
     >>> from lengthwise import construct, make_task

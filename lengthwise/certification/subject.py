@@ -106,7 +106,7 @@ def _snapshot_of(model: SequenceModel, task: MachineTask) -> _Snapshot:
     """Return what must not change: a digest of the weights, and the logits on some strings.
 
     A proof about one call must hold for the next call. Layers of torch are deterministic after `model.eval()`, but
-    others may not be.
+    other layers may not be.
 
     Raises:
         ValueError: two calls give different logits.
@@ -209,7 +209,10 @@ def _shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
 
 
 def _settings_of(part: nn.Module) -> dict[str, object]:
-    """Return a part's attributes that are numbers, texts or tuples. An example is the epsilon of a norm."""
+    """Return a part's attributes that are numbers, strings or tuples, such as the epsilon of a norm.
+
+    The attributes `training` and `precision` are left out.
+    """
     kinds = (bool, int, float, str, tuple)
     later = {"training", "precision"}  # set after a model is built: by `eval` or `train`, and by a training run
     return {name: value for name, value in vars(part).items() if isinstance(value, kinds) and name not in later}

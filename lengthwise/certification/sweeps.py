@@ -75,7 +75,7 @@ def points(top: float, dtype: torch.dtype) -> Tensor:
 
 
 def layouts(numbers: Tensor) -> Iterator[Tensor]:
-    """Yield all numbers contiguously, all numbers at every second index, and the first 153 numbers a few at a time.
+    """Yield all numbers contiguously, all numbers with a stride of 2, and the first 153 numbers a few at a time.
 
     Torch may run a different kernel for each of these layouts.
     """

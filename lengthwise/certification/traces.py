@@ -1,6 +1,7 @@
-"""Tested strings, and the model's states along them, which are compared with the classes of an extracted machine.
+"""Tested strings, and the model's states along them.
 
-The strings are structured, sampled, or drawn because their answers are rare.
+The states are compared with the classes of an extracted machine. The strings are structured, sampled, or drawn because
+their answers are rare.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +42,10 @@ MAX_SYMBOLS_IN_BYTES = 128
 """The largest number of symbols that fit into signed bytes; strings may also contain pads, which are -1."""
 
 MIN_STRINGS_PER_ANSWER = 10
-"""The smallest number of strings for each answer. If fewer would be drawn, no samples are replaced."""
+"""The smallest number of strings that `with_rare_answers` reserves for each answer.
+
+If it could reserve fewer strings for each answer, it replaces no samples.
+"""
 
 MAX_SAMPLER_SIZE = 10**7
 """The largest number of floats that are stored to draw strings with rare answers. They take 80 MB.
@@ -50,10 +54,13 @@ A machine of 1,000 states and two symbols reaches this limit at length 10,000 if
 """
 
 SUBSAMPLE_SIZE = 100
-"""The number of strings in the subsample of a length. Subsamples of the two shorter lengths are compared first."""
+"""The number of strings in the subsample for each length.
+
+The subsamples for the two shorter lengths are compared before all strings.
+"""
 
 NUM_COMPARED_FIRST = 25
-"""The number of strings of the subsample that are compared first."""
+"""The number of strings in each subsample that are compared before the whole subsample."""
 
 MAX_SYMBOLS_READ = 1_000_000
 """The largest number of symbols that the model itself reads, if traces give the answers to all other strings."""
@@ -62,7 +69,7 @@ FIRST_BATCH_UNTRACED = 8
 """The number of strings that a model without a reader answers first."""
 
 FIRST_BATCH_TRACED = 32
-"""The number of strings that a model with a reader answers first, if the reader's traces contain no answers."""
+"""About this number of strings is answered first by a model with a reader, if no answers come from traces."""
 
 
 def tested_lengths(model: SequenceModel) -> tuple[int, ...]:
@@ -76,8 +83,9 @@ def tested_lengths(model: SequenceModel) -> tuple[int, ...]:
 def tested_strings(
     task: SymbolTask, length: int, num_strings: int, seed: int, longest: int | None
 ) -> Int64[Tensor, "B T"] | None:
-    """Draw strings: up to two fifths are structured, with equal numbers for each family, and the others are samples.
+    """Draw the tested strings of one length: at most two fifths are structured, and the others are samples of the task.
 
+    Each family of structured strings (`STRUCTURED`) draws the same number of strings, and duplicates are removed.
     Strings with rare answers replace samples with frequent answers (`with_rare_answers`). If the task has no strings of
     this length, the strings are one symbol shorter or longer, but never longer than `longest`. The result is None if
     the task also has no strings of these lengths.
@@ -88,10 +96,9 @@ def tested_strings(
     legal = [n for n in candidates if task.is_legal_length(n)]
     if not legal:
         return None
-    # Structured strings are drawn first, and samples make up the number, because a family may have few distinct
-    # strings.
+    # Structured strings are drawn first. A family may have few distinct strings, and samples replace the missing ones.
     num_per_family, num_symbols = num_strings * 2 // 5 // len(STRUCTURED), len(task.symbols)
-    # The strings are copied several times below, so until then each symbol takes one byte, not eight.
+    # The strings are copied several times below. To save memory, each symbol takes one byte until they are returned.
     dtype = torch.int8 if num_symbols <= MAX_SYMBOLS_IN_BYTES else torch.int64
     structured = torch.cat(
         [
@@ -126,12 +133,12 @@ def with_rare_answers(
 ) -> Integer[Tensor, "B T"]:
     """Replace samples that have frequent answers by strings that have rare answers.
 
-    The new strings are drawn uniformly. An answer that no string of this length has is skipped. Without the new
-    strings, a model that never gives a rare answer could be right on all samples.
+    The new strings are drawn uniformly. If no string of this length has an answer, this answer is skipped. Without the
+    new strings, a model that never gives a rare answer could be right on all samples.
     """
     length, semiautomaton = samples.shape[1], machine.semiautomaton
     answers = np.unique(machine.outputs[machine.outputs != IGNORE])
-    # A third of the samples, shared equally by the answers, so that most samples still follow the task's distribution.
+    # The answers share a third of the samples equally. So most samples still follow the task's distribution.
     enough = len(samples) // (3 * len(answers))
     # If there is one symbol, each length has a single string.
     if enough < MIN_STRINGS_PER_ANSWER or len(machine.symbols) == 1:
@@ -192,8 +199,8 @@ class TracedStrings(NamedTuple):
 
         If the strings have more than `MAX_SYMBOLS_READ` symbols and the traces contain answers, most answers come from
         the traces. The model itself then reads about `MAX_SYMBOLS_READ` symbols, in evenly spread strings. A model
-        without a reader answers evenly spread strings with at most `MAX_PAIRS_READ` pairs of positions, because a
-        transformer would need an hour for all 1,000 of the longest strings.
+        without a reader answers only some strings, evenly spread. Together, they have at most `MAX_PAIRS_READ` pairs of
+        positions. A small transformer would need about half an hour for 1,000 strings of 10,000 symbols.
         """
         stride = -(-self.strings.numel() // MAX_SYMBOLS_READ)
         answers = self.traces.answers() if self.traces is not None and stride > 1 else None
@@ -206,7 +213,10 @@ class TracedStrings(NamedTuple):
             yield strings, grade(model, task, strings)
 
     def _parts(self) -> Iterator[Int64[Tensor, "_ T"]]:
-        """Yield the strings that the model reads itself: first a small part, then parts of the usual batch size."""
+        """Yield the strings that the model reads itself. The first part is small.
+
+        With a reader, all later parts have the usual batch size. Without a reader, one part contains all other strings.
+        """
         strings, length = self.strings, self.strings.shape[1]
         if self.traces is None:
             strings = strings[:: -(-strings.numel() * length // MAX_PAIRS_READ)]
@@ -271,7 +281,8 @@ def compare_powers(reader: Reader[Any], extraction: Extraction) -> None:
     """Raise `Unproved` if a state along powers of words is not in the class that the machine predicts."""
     traces = reader.power_traces()
     count = None if traces is None else traces.compare(extraction)
-    # Errors that grow with the depth of a tree may not show on drawn strings, but only at these lengths.
+    # Powers of words can be much longer than drawn strings. Some errors grow with the depth of a tree, and appear only
+    # on such long strings.
     if count is not None and count.num_disagreements:
         raise Unproved(
             f"{count.num_disagreements:,} of {count.num_nodes:,} states on powers of words are not in the class that "

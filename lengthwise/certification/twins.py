@@ -1,4 +1,7 @@
-"""A model of two nets that answers whether they agree, so that every search for errors finds their differences."""
+"""A model that joins two nets and says whether their answers agree.
+
+A search for wrong answers of this model is a search for strings on which the two nets differ.
+"""
 
 from typing import ClassVar
 
@@ -16,14 +19,19 @@ ANSWERS = ("same", "different")
 """The answers of the model of two nets."""
 
 SMALLEST, LARGEST = 1e-30, 1e30
-"""The bounds on a lead, in logits, so that no difference is rounded to a tie and no lead is infinite."""
+"""The bounds on a lead, in logits (see `Agreement`).
+
+The absolute value of a lead is at most `LARGEST`, so it is finite. If the answers differ, the lead is at most
+-`SMALLEST`, so it is not 0.
+"""
 
 
 class Agreement(nn.Module):
-    """A module that returns the lead of "same": the smaller of both nets' leads, or below 0 if the answers differ.
+    """A module that returns the logits of "same" and "different", from the logits of both nets.
 
-    A lead is the distance from the largest logit to the logit of the other net's answer, or to the next largest logit
-    if the answers agree. So hill climbing approaches strings on which one of the nets is about to change its answer. If
+    The logit of "different" is 0. The logit of "same" is the smaller of both nets' leads. It is at least 0 if the nets'
+    answers agree, and below 0 if they differ. A net's lead is its logit of the other net's answer minus the largest of
+    its other logits. So hill climbing approaches strings on which one of the nets is about to change its answer. If
     both nets have a logit that is not finite, they count as agreeing.
 
     Example:
@@ -61,7 +69,7 @@ class Twins(SequenceModel):
         return min((one.max_length for one in (self.net, self.other) if one.max_length is not None), default=None)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters of both nets again."""
+        """Draw new parameters for both nets."""
         self.net.reset_parameters(generator)
         self.other.reset_parameters(generator)
 
@@ -83,7 +91,7 @@ class ContinuedTwins(ReadsContinuations, Twins):
 
 
 def twins_of(net: SequenceModel, other: SequenceModel, num_answers: int) -> Twins:
-    """Return two nets with the same symbols and the same number of answers as one model."""
+    """Join two nets into one model. Both nets must have the same symbols and the same number of answers."""
     can_continue = all(isinstance(one, ReadsContinuations | RecurrentModel) for one in (net, other))
     return (ContinuedTwins if can_continue else Twins)(net, other, num_answers)
 

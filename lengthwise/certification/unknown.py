@@ -79,8 +79,8 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
 
     Source: clusters of states, Omlin and Giles, "Extraction of rules from discrete-time recurrent neural networks"
         (Neural Networks, 1996).
-    Differs from the source: classes have a radius and are not cells of a grid; a machine counts only with its
-        certificate.
+    Differs from the source: classes have a radius and are not cells of a grid; a machine is returned only
+        with a certificate.
     """
     check_is_model(model)
     if not isinstance(model, RecurrentModel):
