@@ -74,7 +74,7 @@ def common_machine(nets: Nets, names: RegularTask, seed: int) -> tuple[Claim, tu
 
     `names` contains the symbols and the answers. A machine is accepted if the first net is certified for it at level
     ``extracted`` or above. The level of the claim is the lower of both nets' levels. The second net and the machine
-    answer the string differently. If no such string was found, None is returned in its place.
+    answer the string differently. The result contains None if no such string was found.
     """
     tables = [_table_of(net, names.symbols) for net in nets]
     for net, table, position in zip(nets, tables, ("first", "second"), strict=True):

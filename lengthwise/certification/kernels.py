@@ -184,10 +184,7 @@ def _result_size(x: Array, result: Array) -> Array:
 
 
 def _gelu_size(x: Array, result: Array) -> Array:
-    """Return the size relative to which a GELU's error is measured.
-
-    The size includes |x|, because the sum 1 + erf loses digits for x < 0.
-    """
+    """Return the size relative to which a GELU's error is measured. It includes |x|: 1 + erf loses digits for x < 0."""
     return np.abs(x) + np.abs(result)
 
 

@@ -341,10 +341,8 @@ def _check_proof(certificate: Certificate, path: Path) -> str:
     try:
         proof = read_file(path)
     except FileNotFoundError:
-        raise ValueError(
-            f"{path}: expected a proof, found no such file; certify again with --proof to write it"
-        ) from None
+        raise ValueError(f"{path}: expected a proof, found no such file; write the proof of this certificate") from None
     try:
         return f"{path.name}, checked with NumPy alone: {checker.check(certificate.model_dump(mode='json'), proof)}"
     except checker.Rejected as problem:
-        raise ValueError(f"{path}: {problem}; certify again with --proof to write a new proof") from None
+        raise ValueError(f"{path}: {problem}; write the certificate and its proof again") from None

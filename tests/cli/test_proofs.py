@@ -78,7 +78,7 @@ def test_no_file_of_a_proof(copied: Path, capsys) -> None:
     copied.with_name(PROOF).unlink()
     code, _, error = verdict(capsys, "--check", str(copied), "--proof")
     assert code == 2
-    assert f"{PROOF}: expected a proof, found no such file; certify again with --proof to write it" in error
+    assert f"{PROOF}: expected a proof, found no such file; write the proof of this certificate" in error
 
 
 def test_the_proof_of_another_net(copied: Path, capsys) -> None:
@@ -88,7 +88,7 @@ def test_the_proof_of_another_net(copied: Path, capsys) -> None:
     save_file(tensors | {"weights.readout.bias": tensors["weights.readout.bias"] + 1}, path, about)
     code, _, error = verdict(capsys, "--check", str(copied), "--proof")
     assert code == 1
-    assert "expected the net of the certificate, got another; write it again" in error
+    assert "expected the net of the certificate, got another; write the certificate and its proof again" in error
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.999])
