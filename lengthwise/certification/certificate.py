@@ -280,7 +280,7 @@ class Certificate(Part):
         if claim != certificate.claim:
             raise ValueError(
                 f"certificate: expected the claim that belongs to level {certificate.level}, got another claim; the "
-                "file was edited, so certify again"
+                "file was edited or is of an earlier version, so certify again"
             )
         return certificate
 
