@@ -1,4 +1,4 @@
-"""Any finite machine as a linear recurrence: each symbol's transition matrix is the symbol's map in one-hot columns."""
+"""Any finite machine as a linear recurrence: column p of a symbol's matrix is the one-hot vector of p's next state."""
 
 import torch
 from torch import nn
@@ -9,7 +9,7 @@ from lengthwise.models.base import build_model
 from lengthwise.models.block_linear_rnn import BlockLinearRNN, BlockLinearRNNConfig
 
 SHARP = 1_000.0
-"""The difference of two logits with which their softmax is exactly 1 and 0, in float32 and float64."""
+"""A difference of two logits that is so large that their softmax is exactly 1 and 0, in float32 and float64."""
 
 
 @CONSTRUCTIONS.register("block-linear-rnn")
@@ -50,7 +50,7 @@ def compile_block_linear_rnn(machine: Machine) -> Construction:
 def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
     """Return the model with the weights of the construction; other weights are 0, and norms have gain 1 and offset 0.
 
-    A normalized one-hot vector is positive at its index and negative elsewhere, so ReLU keeps only this entry.
+    A normalized one-hot vector is positive at the index of its 1 and negative elsewhere, so ReLU keeps only this entry.
     """
     machine, num_symbols = target.machine, len(target.symbols)
     config = BlockLinearRNNConfig(d_model=width, block_dim=width, hidden=num_symbols)

@@ -74,9 +74,9 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
         tensor([[0, 0, 1, 0, 0, 0, 1]])
 
     Source: Chi et al. (2023), section 7.2, Lemma 1 and appendices C-D.
-    Differs from the source: heads are in temporal order, oldest first (as Lemma 1 concatenates). -infinity is -1000,
-        which has the same exponential. Matrices omit the machine's sink. The other two representations, and C > 2, are
-        ours.
+    Differs from the source: heads are in temporal order, oldest first (as Lemma 1 concatenates). The bias is -1000
+        instead of -infinity, and its exponential is also 0. Matrices omit the machine's sink. The other two
+        representations, and C > 2, are ours.
     """
     if not 2 <= chunk_size <= MAX_CHUNK_SIZE:
         raise ValueError(

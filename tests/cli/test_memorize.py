@@ -94,7 +94,7 @@ def test_bounds_are_marked(tmp_path: Path, capsys) -> None:
             ["ab", "--max-dimension", "x"],
             "--max-dimension: expected a whole number of at least 1, got x; give such a number",
         ),
-        (["ab", "--max-dimension", "5000"], "periods are at most 1,000, so lower it or leave it out"),
+        (["ab", "--max-dimension", "5000"], "periods are at most 1,000, so lower max_dimension or leave it out"),
         (["ab", "--budget", "0"], "--budget: expected a whole number of at least 1, got 0"),
         (["ab", "--out", "orbit.jpg"], "--out: expected a name that ends in .png, .svg or .pdf, got 'orbit.jpg'"),
         ([], "WORD"),

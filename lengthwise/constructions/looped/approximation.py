@@ -46,12 +46,12 @@ def looped_approximation(
     times. For outputs of d dimensions, the block has one head of size 1, state dimension 8 d + 4 and width 12 d + 10.
     These sizes depend on neither n nor T. The loops are:
 
-    - loops 1 ... n - 1: `quantizer`; loop n passes the token's ID on;
-    - loops n + 1 ... n + T: `extended_contextual_mapping`; after these loops, every token has been gathered;
+    - loops 1 ... n - 1: `quantizer`; loop n writes each token's ID into the coordinates that the next loops read;
+    - loops n + 1 ... n + T: `extended_contextual_mapping`, which computes each token's contextual ID;
     - then: `stepwise_memory` walks through the values of all IDs, and each token keeps the value of its own ID.
 
-    The value of an unused ID is interpolated between its neighbors. This spreads a carry, in which many digits change
-    at once, over n steps. The error is at most
+    The value of an unused ID is interpolated between the values of its neighbors. At a carry, many digits of an ID
+    change at once. Interpolation spreads the change of the value over n steps. The error is at most
 
         (T d)^(1/p) (w_token(delta sqrt(d)) + w_contextual(delta sqrt(T d))) + w(delta sqrt(T d)) + O(delta^(d/p))
 
@@ -105,8 +105,8 @@ def timed_approximation(
     """Return a network like `looped_approximation`, but with `timed_memory` as the third step and factors in all loops.
 
     The outputs are exact at the centers of cubes. The error is at most w(delta sqrt(T d)) + O(delta^(d/p)). The bound
-    does not contain w_token and w_contextual. The network has state dimension 3 d + 4, width 2 d + 11, and one more
-    loop.
+    does not contain w_token and w_contextual. The network has state dimension 3 d + 4 and width 2 d + 11.
+    It has one more loop than the network of `looped_approximation`.
 
     Raises:
         ValueError: for the same reasons as `looped_approximation`.
@@ -170,7 +170,7 @@ def error_bound(
 
 
 def loop_budget(grid: Grid) -> int:
-    """Return the number of loops r in the theorem, which solves ``1 / n = ((r - T) / 2)^(-1 / ((T+1)d + 1))``.
+    """Return the number of loops r in Theorem 3.7, which solves ``1 / n = ((r - T) / 2)^(-1 / ((T+1)d + 1))``.
 
     Example:
         >>> loop_budget(Grid(num_bins=5, num_tokens=2, token_dim=1))
@@ -215,9 +215,10 @@ def interpolate(ids: Int64[np.ndarray, " N"], values: Shaped[np.ndarray, "N Y"])
 
 
 def _token_ids_in_context(grid: Grid, sharpness: int) -> tuple[dict[str, Form], list[Unit]]:
-    """Return coordinates and units of steps 1 and 2; from loop n + T + 1 on, coordinate `number` is the contextual ID.
+    """Return the coordinates and units that compute contextual IDs, which are steps 1 and 2 of the approximation.
 
-    Loop n passes token IDs on. Before this loop, no token waits, and `number` is -1.
+    Before loop n, coordinates `waiting` and `number` are -1. Loop n sets both to twice the token's ID. From loop
+    n + T + 1 on, `number` is the contextual ID.
     """
     n, inputs = grid.num_bins, _inputs(grid)
     starts, units = quantizer_parts(n, inputs, sharpness)

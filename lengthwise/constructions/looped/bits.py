@@ -57,9 +57,9 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
 def stepwise_memory(targets: Targets) -> LoopedNetwork:
     """Return a network that remembers y_0 ... y_{K-1}: input k gives y_k in K - 1 loops, up to half a step.
 
-    In each dimension i, the step eps_i is the largest of |(y_k - y_{k-1})_i|. Outputs are y_0 + eps a_k, with the
-    integers a_k that bring them nearest to y_k. From one k to the next, a_k changes by -1, 0 or 1. Two bits encode each
-    change. For values of d dimensions, the network has state dimension 6 d + 2 and width 10 d + 2.
+    In each dimension i, the step eps_i is the largest of |(y_k - y_{k-1})_i|. Outputs are y_0 + eps a_k, where the
+    integers a_k bring the output as near to y_k as possible. From one k to the next, a_k changes by -1, 0 or 1. Two
+    bits encode each change. For values of d dimensions, the network has state dimension 6 d + 2 and width 10 d + 2.
 
     Raises:
         ValueError: the number of values is 0 or above 2^18, or their dimensions differ or are 0.
@@ -90,7 +90,7 @@ def stepwise_memory(targets: Targets) -> LoopedNetwork:
 
 
 class Rounded(NamedTuple):
-    """Values as whole steps from the first value: value k is ``first + size * levels[k]``, and levels[0] is 0."""
+    """Values rounded to a grid: value k is ``first + size * levels[k]``. Levels are integers, and levels[0] is 0."""
 
     first: Shaped[np.ndarray, " Y"]
     size: Shaped[np.ndarray, " Y"]
@@ -181,7 +181,7 @@ def make_walks(plan: Rounded) -> list[Walk]:
 
 
 def pass_values(walks: Sequence[Walk], at: Form) -> tuple[dict[str, Form], list[Unit]]:
-    """Return a coordinate for each walk, initially 0, and units that pass the walk's value to it when `at` is 0."""
+    """Return a coordinate for each walk, initially 0, and units that add the walk's value to it when `at` is 0."""
     kept = [f"{walk.name}_kept" for walk in walks]
     values = [(walk.value, {name: 1}) for walk, name in zip(walks, kept, strict=True)]
     bound = max(len(walks[0].moves), 1)

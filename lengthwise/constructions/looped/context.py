@@ -11,8 +11,8 @@ from lengthwise.validation import check_kind
 WAITING, GATHERED, NUMBER = (Form.coordinate(name) for name in ("waiting", "gathered", "number"))
 
 ATTENTION = Attention(query=CLOCK, key=WAITING, value=WAITING - GATHERED, writes="gathered")
-"""Attention in which every token attends to the largest waiting token. Coordinate `gathered` then contains this token
-instead of the previously gathered token."""
+"""Attention of every token to the token with the largest value of coordinate `waiting`. Coordinate `gathered` then
+contains this value instead of the previously gathered value."""
 
 
 MAX_ID_BITS = 10_000
@@ -20,7 +20,7 @@ MAX_ID_BITS = 10_000
 
 
 class Grid(NamedTuple):
-    """Sequences of T tokens with d coordinates, each in one of n intervals. A token thus has one of n^d token IDs."""
+    """Sequences of T tokens. Each of a token's d coordinates is in one of n intervals, so there are n^d token IDs."""
 
     num_bins: int
     num_tokens: int
@@ -62,9 +62,9 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
 
         z n^(dT) + sum_i z_(i) n^(d (T - i))
 
-    At first, all tokens wait. Each loop finds the largest waiting token by attention and appends it to the number
-    (Horner's scheme). It then sets this token to -1, so that the token no longer waits. Once no token waits, nothing
-    changes. The network has state dimension 4 and width 3.
+    At first, all tokens wait to be appended. Each loop finds the waiting token with the largest ID by attention, and
+    appends this ID to the number as a digit (Horner's scheme). The loop then sets this token to -1, so that the token
+    no longer waits. Once no token waits, nothing changes. The network has state dimension 4 and width 3.
 
     Raises:
         ValueError: a size is not allowed, there are fewer than T different tokens, or the IDs have more than 10,000
@@ -125,10 +125,10 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
 
 
 def selection_units(grid: Grid, factor: int) -> list[Unit]:
-    """Return units that append the gathered token, unless it is -1, to the number, and stop this token from waiting.
+    """Return units that append the gathered token to `number`, unless it is -1, and stop this token from waiting.
 
-    While a token waits, its coordinate `waiting` is `factor` times its ID, and afterwards -1. Coordinate `number` is -1
-    until it gets its first digit. Until then, these units do not change it.
+    While a token waits, its coordinate `waiting` is `factor` times its ID. Afterwards, it is -1. Coordinate `number` is
+    -1 until it gets its first digit. Until then, these units do not change it.
     """
     largest = factor * grid.base
     beyond = (grid.base - 1) * largest * grid.base**grid.num_tokens

@@ -31,7 +31,7 @@ from torch import Tensor
 Number = int | Fraction
 
 FLOAT_BITS = 52
-"""The largest size of a weight, in bits. If a 1 is added to a larger weight, float64 may round it away."""
+"""The largest size of a weight, in bits. If a 1 is added to a larger weight, float64 may round the 1 away."""
 
 
 class Affine(NamedTuple):

@@ -107,13 +107,13 @@ def _offset(zeros: int, period: int) -> float:
 
 
 def permutation(word: Word, power: int = 1, action: Action = "inverse") -> LinearGenerator:
-    """Return a generator of any word with d = p: W_h is a power of the cyclic shift, and a column of W_y is a letter.
+    """Return a generator of any word with d = p: W_h is a power of the cyclic shift, and W_y has one-hot columns.
 
     W_h represents c^j for the cycle c = (1 2 ... d) and j = `power` coprime to d. A permutation s acts on a vector v in
     one of two ways. With the action of the source, `"note"`, (s.v)_i = v_{s(i)}, and c maps e_1 to e_d, although the
     source states e_2. With the action `"inverse"`, (s.v)_i = v_{s^-1(i)}, and c maps e_1 to e_2. Only `"inverse"` is a
-    representation of all permutations. For both actions, the columns of W_y are in the order of the orbit of h_1 = e_1.
-    All numbers are 0 and 1, so nothing is rounded.
+    representation of all permutations. For both actions, the columns of W_y are the letters, in the order of the orbit
+    of h_1 = e_1. All numbers are 0 and 1, so nothing is rounded.
 
     Raises:
         ValueError: the power is not coprime to p, or the action is unknown.
@@ -167,9 +167,9 @@ def simplex(word: Word) -> LinearGenerator:
 
 
 def companion_matrix(coefficients: list[int]) -> Array:
-    """Return the companion matrix C of a polynomial with integer coefficients, of which the leading one, 1, is first.
+    """Return the companion matrix C of a polynomial with integer coefficients, highest power first.
 
-    C maps e_i to e_(i+1), and its characteristic polynomial is the given polynomial.
+    The first coefficient is 1. C maps e_i to e_(i+1), and its characteristic polynomial is the given polynomial.
 
     Raises:
         ValueError: the first coefficient is missing or not 1.

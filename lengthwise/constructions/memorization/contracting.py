@@ -83,7 +83,7 @@ def search_net(word: Word, dimension: int) -> LinearGenerator | None:
 
 
 def _random_contraction(dimension: int, draws: np.random.Generator) -> np.ndarray:
-    """Draw a block-diagonal matrix with some pairs of complex eigenvalues, whose moduli are more often near 1."""
+    """Draw a block-diagonal matrix with some pairs of complex eigenvalues; absolute values near 1 are most frequent."""
     hidden = np.zeros((dimension, dimension))
     first = 0
     while first < dimension:
@@ -107,10 +107,11 @@ class FeedbackBounds(NamedTuple):
 
 
 def contracting_dimension(word: Word) -> FeedbackBounds:
-    """Return bounds for a word of two symbols: both are 1, or both are 2, if a net of that dimension generates it.
+    """Return bounds on the dimension of the smallest contracting net that generates a word of two symbols.
 
-    Otherwise `lower` is 3, or 2 if it is undecided whether two dimensions are enough. `upper` is the first dimension
-    from `lower` on in which `search_net` finds a net, or the dimension of the shift register.
+    If one dimension is enough, both bounds are 1. If two dimensions are enough, both are 2. Otherwise, `lower` is 3, or
+    2 if it is undecided whether two dimensions are enough. `upper` is the first dimension from `lower` on in which
+    `search_net` finds a net, or the dimension of the shift register.
 
     Raises:
         ValueError: the word does not have two symbols, or has more than `MAX_PERIOD` letters.

@@ -52,8 +52,8 @@ def contracting_rate(word: Word) -> Fraction | None:
             signs = {difference.sign_between(low, high) for difference in differences}
             if len(signs & {-1, 1}) == 2:
                 continue  # at all rates in this interval, one pair of positions is in order, and another pair is not
-            # Without roots, all differences have one sign on the whole interval; otherwise they may have one sign at
-            # its middle.
+            # If no difference has a root, all differences have the same sign on the whole interval. Otherwise, they may
+            # still have the same sign at its middle.
             if 0 not in signs or _separates(differences, middle):
                 return middle
             halves += [(low, middle), (middle, high)]
@@ -67,7 +67,7 @@ def contracting_rate(word: Word) -> Fraction | None:
 
 
 def contraction(word: Word) -> LinearGenerator | None:
-    """Return the net that has the rate of `contracting_rate`, as fractions, or None if no such rate exists.
+    """Return the net with the rate that `contracting_rate` finds, in fractions, or None if no such rate exists.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word

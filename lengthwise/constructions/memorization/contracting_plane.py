@@ -30,11 +30,12 @@ Form = Mapping[tuple[int, ...], int]
 the weights of a triangle's three corners."""
 
 Triple = tuple[int, int, int]
-"""The positions of three states. The sign of the triple is positive if the path through the states turns left."""
+"""The positions of three states. The turn of a triple is twice the signed area of the triangle of its states. It is
+positive if the path through the states turns left."""
 
 Crossing = tuple[tuple[tuple[int, Triple], ...], ...]
-"""Groups of triples, each with a factor 1 or -1. If in each group all products of factor and sign are equal and not 0,
-no line separates the states."""
+"""Groups of triples. Each triple has a factor 1 or -1. If, in each group, all products of the factor and the sign of
+the turn are equal and not 0, no line separates the states."""
 
 _CORNERS = np.array([[-2.0, 1.0], [2.0, 1.0], [0.0, -1.0]])
 _TRACE: Form = {(1, 0, 0): -2, (0, 1, 0): 2}
@@ -102,7 +103,7 @@ def contracting_plane(word: Word) -> LinearGenerator | None:
 
 
 def _crossings(word: Word) -> Iterator[Crossing]:
-    """Yield all crossings: of two states of each answer, and of a state of one answer with three of the other."""
+    """Yield all crossings: two states of each answer, or a state of one answer and three states of the other answer."""
     kinds = [np.flatnonzero(word.letters == letter).tolist() for letter in (1, 0)]
     for (a, b), (c, d) in ((one, two) for one in combinations(kinds[0], 2) for two in combinations(kinds[1], 2)):
         yield ((1, (a, b, c)), (-1, (a, b, d))), ((1, (c, d, a)), (-1, (c, d, b)))
@@ -129,9 +130,9 @@ def _turn(states: np.ndarray, triple: Triple) -> float:
 
 
 class Signs:
-    """The signs of a word's turns on triangles.
+    """The signs of the turns of a word's states, for all W_h whose (s, t) are in a triangle.
 
-    A tuple of halvings identifies a triangle: 0 is the half at the first corner, and 1 is the half at the second.
+    A tuple of halvings identifies a triangle: 0 is the half at the first corner, and 1 the half at the second corner.
     """
 
     def __init__(self, word: Word) -> None:

@@ -3,8 +3,8 @@
 Each position i and competing symbol j have a constraint: the margin of the letter s_i over j, which is linear in the
 weights w, b, is positive. Suppose that numbers l_ij >= 0 exist, not all 0, such that the margins, multiplied by l_ij,
 add up to 0 as functions of w and b. Then no w, b satisfy all constraints, because the sum would be positive. By Farkas'
-lemma, such numbers exist iff no w, b satisfy all constraints. Let z be e^(2 pi i / p). The margins add up to 0 iff, for
-each symbol a, and for each frequency k of S and k = 0 (for the bias),
+lemma, such numbers exist iff no w, b satisfy all constraints. Let S be the set of frequencies, and let z be
+e^(2 pi i / p). The margins add up to 0 iff, for each symbol a, and for each frequency k of S and k = 0 (for the bias),
 
     sum over i with s_i = a, j of l_ij z^(k i)  =  sum over i of l_ia z^(k i).
 

@@ -26,7 +26,7 @@ def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
 
 
 def counter(zeros: int) -> LinearGenerator:
-    """Return a generator of (0^a 1)^+ with d = 1: the state counts zeros, a one resets it, y compares it with a - 1/2.
+    """Return a generator of (0^a 1)^+ with d = 1: the state counts zeros, a 1 resets it; y compares it with a - 1/2.
 
     Example:
         >>> counter(3).generate(9)

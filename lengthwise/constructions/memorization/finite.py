@@ -41,7 +41,7 @@ def end_by_period(text: str, *, end: str = END) -> Memorization:
 
 
 def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
-    """Return a generator of the text and then END indefinitely: W_h is diagonal with different numbers in (0, 1).
+    """Return a generator of the text, followed by END indefinitely: W_h is diagonal with different numbers in (0, 1).
 
     Logits are sums of d exponentials and a constant. Such a sum changes its sign at most d times, and the positions of
     the changes are arbitrary. A text of two symbols with c changes of symbol therefore needs d = c, and END needs no

@@ -58,7 +58,7 @@ def blocks(frequencies: Frequencies, period: int) -> list[slice]:
 
 
 def sets_of_dimension(period: int, d: int, *, primitive: bool = True) -> Iterator[Frequencies]:
-    """Yield all sets S with d(S) = d; if `primitive`, only if gcd(S, p) = 1, so that the orbit has no shorter period.
+    """Yield all sets S with d(S) = d; if `primitive`, only sets with gcd(S, p) = 1, whose orbit has no shorter period.
 
     Example:
         >>> list(sets_of_dimension(8, 2)), list(sets_of_dimension(6, 3))
@@ -75,8 +75,9 @@ def sets_of_dimension(period: int, d: int, *, primitive: bool = True) -> Iterato
 class Bounds(NamedTuple):
     """Bounds on the smallest dimension of a word's generators, computed without a linear program.
 
-    `lower` <= d_min <= `upper`; `sufficient` is a set of dimension `upper` that can be read out. At the u-th stride,
-    frequency k becomes `degrees[u, k]`, and any two symbols alternate at most `alternations[u]` times.
+    `lower` <= d_min <= `upper`; the word can be read out from the set `sufficient` of dimension `upper`. Stride u reads
+    the letters at positions 0, u, 2u, ... modulo p. At the i-th stride, frequency k becomes `degrees[i, k]`, and any
+    two symbols alternate at most `alternations[i]` times.
     """
 
     lower: int
@@ -96,11 +97,11 @@ class Bounds(NamedTuple):
 def bounds(word: Word) -> Bounds:
     """Return bounds on the smallest dimension of a generator without feedback, for a word of at least two symbols.
 
-    *Upper*: choose a stride u. The symbol with most runs at this stride gets the logit 0. For any other symbol, with r
-    runs, a trigonometric polynomial of degree r that is positive only on these runs is the logit. So twice the second
-    largest number of runs suffices. For binary words, this is the number of changes at the best stride. A dimension of
-    p - 1 always suffices. *Lower*: the bound is 1 for period 2, and 2 if at some stride no two symbols cross (occur as
-    x .. y .. x .. y). Otherwise it is 3, or 4 for odd periods, which have no odd dimension.
+    *Upper*: choose a stride u. The symbol with the most runs at this stride gets the logit 0. For any other symbol,
+    with r runs, a trigonometric polynomial of degree r that is positive only on these runs is the logit. So twice the
+    second largest number of runs suffices. For binary words, this is the number of changes at the best stride. A
+    dimension of p - 1 always suffices. *Lower*: the bound is 1 for period 2, and 2 if at some stride no two symbols
+    cross (occur as x .. y .. x .. y). Otherwise it is 3, or 4 for odd periods, which have no odd dimension.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word

@@ -19,7 +19,7 @@ GRID_POINTS = 20_000
 """The number of later steps, in geometric progression, at which margins are evaluated."""
 
 MAX_DRIFT = 50.0
-"""The angle, in radians, by which the plane that drifts fastest has drifted at the horizon."""
+"""The largest drift of a plane, in radians. `predicted_lifetime` does not examine steps after a larger drift."""
 
 MAX_LOG = math.log(np.finfo(np.float64).max)
 """The largest x for which exp(x) does not overflow in float64; exp(-x) is nearly 0."""
@@ -47,7 +47,7 @@ def with_rounded_hidden(generator: LinearGenerator, precision: Precision) -> Lin
 
 
 class Lifetime(NamedTuple):
-    """A generator's first step with a wrong symbol, counted from 1; None if all symbols up to `horizon` are right.
+    """A generator's first step with a wrong symbol, counted from 1; None if all symbols up to step `horizon` are right.
 
     `horizon` is inf if rounding changes no entry of W_h. In this case, only the rounding of states, which is neglected
     here, can cause a wrong symbol.

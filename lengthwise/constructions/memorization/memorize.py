@@ -23,10 +23,10 @@ BUDGET = 3_000
 """The number of linear programs in a search: about 10 CPU seconds for a binary word."""
 
 SETS_PER_PROGRAM, ENTRIES_PER_PROGRAM = 100, 10_000
-"""For each linear program in the budget, the number of sets that a search may enumerate, and the number of entries of
-its constraints.
+"""For each linear program in the budget, the number of sets that a search may enumerate, and the number of entries that
+the constraints of its programs may have.
 
-The bounds of a long word exclude most sets, and the programs of a word of many symbols are large.
+For a long word, bounds exclude most sets without a program. For a word of many symbols, the programs are large.
 """
 
 MAX_READOUT_DIMENSION, MAX_ENTRIES = 200, 5_000_000
@@ -61,8 +61,8 @@ def memorize(
 ) -> Memorization:
     """Return the smallest generator of ``(text)^+`` with W_x = 0, by a linear program for each set of frequencies.
 
-    Sets are tried in order of dimension. The generator has the widest margin of the first set that can be read out.
-    With `robust`, it has the widest margin of all sets of dimension d_min, or up to `max_dimension`.
+    Sets of frequencies are tried in order of dimension. The generator has the widest margin of the first set that can
+    be read out. With `robust`, it has the widest margin of all sets of dimension d_min, or up to `max_dimension`.
 
     The restriction to W_h^p = 1 loses nothing. With another W_h, states may grow or decay, and the fastest-growing
     parts of logits may tie. Average these states over steps that are p apart, part by part in the order of growth. Then
@@ -115,7 +115,7 @@ def check_max_dimension(max_dimension: int | None) -> None:
     if max_dimension is not None and max_dimension >= MAX_LENGTH:
         raise ValueError(
             f"max_dimension: expected at most {MAX_LENGTH - 1}, got {max_dimension}; a word of period p needs no more "
-            f"than p - 1 dimensions, and periods are at most {MAX_LENGTH:,}, so lower it or leave it out"
+            f"than p - 1 dimensions, and periods are at most {MAX_LENGTH:,}, so lower max_dimension or leave it out"
         )
 
 

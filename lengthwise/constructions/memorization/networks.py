@@ -41,7 +41,7 @@ def as_linear_rnn(generator: LinearGenerator, dtype: torch.dtype = torch.float64
 
 
 def as_elman(generator: LinearGenerator, activation: Literal["relu", "tanh"], count: int) -> RNN:
-    """Return a standard RNN, h_i = f(W_h h_{i-1} + W_x x_i + b_h), with the same output and dimension.
+    """Return a standard RNN, h_i = f(W_h h_{i-1} + W_x x_i + b_h), with the generator's output and dimension.
 
     *ReLU* is the identity on positive numbers. A shift c makes the first `count` states positive. The shifted state
     h' = h + c satisfies h'_i = W_h h'_{i-1} + W_x x_i + (c - W_h c). The only new parameter is the bias b_h, and b_y

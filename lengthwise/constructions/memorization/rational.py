@@ -56,9 +56,9 @@ def psi(order: int) -> int:
 class RationalMemorization(NamedTuple):
     """The smallest generator of a word with a rational W_h that was found; here W_h is an integer matrix.
 
-    `orders` is the set J of the orders of its eigenvalues. `order_dimension` is psi(p), which suffices for a matrix of
-    order p but may not suffice for the word. All numbers are integers. The smallest dimension is at least `lower`, and
-    equal to `lower` unless the search ended early. `programs` counts the linear programs that were solved.
+    `orders` is the set J of the orders of the eigenvalues of W_h. `order_dimension` is psi(p), which suffices for a
+    matrix of order p but may not suffice for the word. All numbers are integers. The smallest dimension is at least
+    `lower`, and equal to `lower` unless the search ended early. `programs` counts the linear programs that were solved.
     """
 
     word: Word

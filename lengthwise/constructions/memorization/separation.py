@@ -10,7 +10,7 @@ Orbit = Float[np.ndarray, "p d"]
 
 
 class Readout(NamedTuple):
-    """Weights and bias of logits ``states @ weights.T + bias``, in which the right letter leads by at least 1."""
+    """Weights and bias of logits ``states @ weights.T + bias``. The right logit exceeds all others by at least 1."""
 
     weights: Float[np.ndarray, "n d"]
     bias: Float[np.ndarray, " n"]
@@ -61,7 +61,7 @@ def read_out(letters: Letters, orbit: Orbit) -> Readout | None:
 
     rows = constraints(letters, orbit)
     solution = linprog(np.zeros(rows.shape[1]), A_ub=-rows, b_ub=-np.ones(len(rows)), bounds=(None, None))
-    # Infeasible: margins of at least 1 would exist for any separating read-out, scaled.
+    # The program is infeasible, so no read-out exists: any read-out could be scaled to margins of at least 1.
     if solution.status == 2:
         return None
     if solution.status != 0:
@@ -151,7 +151,7 @@ def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Widest
     r_k^2 = |V_k| / sum_j |V_j|, with Frobenius norms. For two symbols, 1 / sum_k |V_k| is then the distance of the
     nearest state from the region of the other symbol. For more symbols, it is a lower bound on this distance. Kelley's
     cutting planes minimize sum_k |V_k|. Each round is a linear program in which |V_k| >= <G, V_k> for a few G of norm
-    1, and its value is a lower bound on the minimum.
+    1, and its value is a lower bound on the minimum. The result is None if the word has no read-out.
 
     Source: second-order cone program of the group lasso, Yuan and Lin (2006).
     Differs from the source: the program has margin constraints instead of a squared loss.

@@ -52,7 +52,7 @@ def parse_word(text: str) -> Word:
     check_kind("word", text, str, "a text")
     if not text:
         raise ValueError("word: expected at least one symbol, got an empty word; give the word to repeat")
-    # In the text written twice, its first occurrence after the start is at its primitive period.
+    # In two copies of the text, the first occurrence of the text after index 0 is at its primitive period.
     period = (text + text).find(text, 1)
     root = text[:period]
     symbols = tuple(sorted(set(root)))
@@ -151,8 +151,8 @@ def non_crossing_stride(letters: Int64[np.ndarray, " p"]) -> int | None:
 
 
 MAX_PERIOD = 32
-"""The longest word, in letters, for which it is decided exactly whether a contracting net exists. Each pair of a 1 and
-a 0 has a polynomial whose degree grows with the word."""
+"""The longest word, in letters, for which it is decided exactly whether a contracting net exists. The
+search has a polynomial for each pair of a 1 and a 0, and its degree grows with the word."""
 
 
 def check_binary(word: Word, longest: int | None = None) -> None:
