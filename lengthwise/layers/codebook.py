@@ -50,7 +50,7 @@ class Codebook(nn.Module):
 
     @property
     def gap(self) -> float:
-        """Return the smallest distance between two codes, which is infinite if there are fewer than two."""
+        """Return the smallest distance between two codes, which is infinite if there are fewer than two codes."""
         return float(torch.pdist(self.known).min()) if int(self.count) > 1 else math.inf
 
     def fill(self, codes: Float[Tensor, "K D"]) -> None:
@@ -63,7 +63,7 @@ class Codebook(nn.Module):
             raise ValueError(
                 f"codes: expected 1 to {len(self.codes)}, got {len(codes)}; give fewer codes, or raise max_codes"
             )
-        # This is in place, so that the buffer keeps its size and files of weights keep their shapes.
+        # The codes are replaced in place, so that the buffer keeps its size, and files of weights keep their shapes.
         self.codes.zero_()[: len(codes)] = codes.detach()
         self.count.fill_(len(codes))
 

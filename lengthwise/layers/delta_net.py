@@ -23,8 +23,8 @@ MAX_DECAY_RATE = 16.0
 `draw_steps`."""
 
 NORM_FLOOR = 1e-12
-"""The smallest divisor in the normalization of keys. Any longer key is divided by its own length, so reflections do not
-shrink states."""
+"""The smallest divisor in the normalization of keys. A key whose length is larger is divided by its length, so
+reflections do not shrink states."""
 
 RMS_EPSILON = 1e-5
 

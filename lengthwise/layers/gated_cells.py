@@ -16,7 +16,7 @@ class GRULayer(BoundedLayer):
     """torch's gated recurrent unit: h_t = (1 - z_t) n_t + z_t h_{t-1}, elementwise; the output is h_t.
 
     Gates are r_t, z_t = sigmoid(W u_t + U h_{t-1} + b). The new part is n_t = tanh(W u_t + b + r_t (U h_{t-1} + c)).
-    Each of the three has its own W, U and biases.
+    Each of r, z and n has its own W, U and biases.
 
     Source: Cho et al., "Learning phrase representations using RNN encoder-decoder" (EMNLP 2014).
     Differs from the source: as in torch, the reset gate multiplies U h + b, not h.
@@ -48,7 +48,7 @@ class LSTMLayer(BoundedLayer):
     """torch's long short-term memory: c_t = f_t c_{t-1} + i_t g_t, elementwise; the output is h_t = o_t tanh(c_t).
 
     Gates are i_t, f_t, o_t = sigmoid(W u_t + U h_{t-1} + b), and the new content is g_t = tanh(W u_t + U h_{t-1} + b).
-    Each of the four has its own W, U and b. The state is the pair (h_t, c_t).
+    Each of i, f, o and g has its own W, U and b. The state is the pair (h_t, c_t).
 
     Source: Hochreiter and Schmidhuber, "Long short-term memory" (Neural Computation, 1997).
     Differs from the source: as in torch, it has forget gates.

@@ -49,7 +49,7 @@ class DenseLinearLayer(RecurrentLayer):
 
 
 class _DiagonalLayer(RecurrentLayer):
-    """x_t = a x_{t-1} + B u_t for complex a and B, y_t = s Re(C x_t) + D u_t."""
+    """x_t = a x_{t-1} + B u_t for complex a and B, y_t = s Re(C x_t) + D u_t with the constant s = `scale`."""
 
     scale: float
 

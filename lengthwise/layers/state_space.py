@@ -113,7 +113,7 @@ class _Channels(RecurrentLayer):
 
 
 class S4DLayer(_Channels):
-    """A system with a diagonal A, discretized with inputs that are constant during a step; B is 1, which C can scale.
+    """A system with a diagonal A, discretized with inputs that are constant during a step. B is 1, as C can scale it.
 
     With eigenvalues λ and a step h, x_t = exp(λ h) x_{t-1} + (exp(λ h) - 1) / λ u_t, and y_t = 2 Re(C x_t) + D u_t.
 
@@ -165,9 +165,9 @@ class S4Layer(_Channels):
     q = (Re p, Im p). The kernel is computed from the powers of this matrix. Each product doubles the number of powers.
 
     Source: Gu et al. (ICLR 2022), sections 2.2, 2.3 and 3.2.
-    Differs from the source: A is Λ - p p* instead of Λ - p q*, with real parts that stay negative, as in its
-        follow-ups. The kernel is computed from powers of P x P matrices, which is shorter code but costs more than the
-        source's generating function.
+    Differs from the source: A is Λ - p p* instead of Λ - p q*, with real parts that stay negative, as in the
+        source's follow-ups. The kernel is computed from powers of P x P matrices, which is shorter code but costs more
+        than the source's generating function.
     """
 
     def __init__(self, *, d_model: int, d_state: int) -> None:

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 class TiedReadout(nn.Module):
     """Logits x E^T, where E is the first Y rows of an embedding. The module has no bias and no parameters of its own.
 
-    Row v represents symbol v as an input and class v as an answer. In a language model, these are the same. The
-    embedding needs `num_rows` rows, enough for all symbols and all classes.
+    Row v represents symbol v as an input and class v as an answer. In a language model, symbols and classes are the
+    same. The embedding needs `num_rows` rows, enough for all symbols and all classes.
 
     Source: Press and Wolf, "Using the output embedding to improve language models" (EACL 2017); Radford et al.,
         "Language models are unsupervised multitask learners" (2019), and their code.

@@ -94,7 +94,7 @@ class TransformerLayer(nn.Module):
         attended = attention.attend(query, key, value)
         if self.activations == "recomputed" and torch.is_grad_enabled():
             arguments = (states, attended, maps)
-            # The part draws no random numbers, so the states of generators need not be saved.
+            # `_respond` draws no random numbers, so the states of generators need not be saved.
             answered: Tensor = checkpoint(self._respond, *arguments, use_reentrant=False, preserve_rng_state=False)
             return answered
         return self._respond(states, attended, maps)

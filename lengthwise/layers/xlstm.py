@@ -111,7 +111,7 @@ class MLSTMLayer(TabledLayer):
         self.output_map = nn.Linear(inner, d_model, bias=False)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw W_out from N(0, 4 / (D blocks^2)), and W and the 4 x 4 blocks from N(0, 2 / (5 D)).
+        """Draw W_out from N(0, 4 / (D n^2)) with n = `num_blocks`, and W and the 4 x 4 blocks from N(0, 2 / (5 D)).
 
         Weights of gates become 0. Biases of i are drawn from N(0, 0.01), and biases of f rise from 3 to 6 along the
         heads.

@@ -65,8 +65,8 @@ class BlockLinearRNNConfig(ModelConfig):
     Eq. (5) and (6) of Fan et al. (2024), taken literally, correspond to `"clamped"` columns with a `"linear"` input map
     and a first state of `"zero"`. SD-SSM (preset `sd2025`) has `"unit"` columns without hidden units, so each symbol
     learns its own matrix and input directly. States with unit columns may grow without limit. So a state is scaled down
-    if its largest number exceeds 2^30 (`lengthwise.ops.in_range`). The norms before later layers and the read-out pass
-    on only the direction of a state.
+    if its largest number exceeds 2^30 (`lengthwise.ops.in_range`). The norms before later layers and before the
+    read-out keep only the direction of a state.
     """
 
     used_with = MappingProxyType(

@@ -81,7 +81,7 @@ class DrawsInTraining:
 
 
 class AcceptsVectors:
-    """A model that also reads vectors: made with `input_dim` instead of `vocab_size`, it reads [B, T, input_dim]."""
+    """A model that can read vectors. If made with `input_dim` instead of `vocab_size`, it reads [B, T, input_dim]."""
 
     def check_vectors(self, inputs: Float[Tensor, "B T V"], input_dim: int) -> None:
         """Raise a ValueError unless the inputs are sequences of vectors of `input_dim` finite numbers."""
@@ -93,7 +93,7 @@ class AcceptsVectors:
                 "sample them from the model's own task"
             )
         if inputs.dtype != (own := next(self.parameters()).dtype):  # type: ignore[attr-defined]
-            raise ValueError(f"inputs: expected numbers of the model's type {own}, got {inputs.dtype}; convert them")
+            raise ValueError(f"inputs: expected the model's dtype {own}, got {inputs.dtype}; convert the inputs")
         # If the host looked at the numbers, it would have to wait for the device. So the device checks them.
         if inputs.device.type not in SYNCHRONOUS_DEVICES:
             on_device_assert(inputs.isfinite(), "inputs: expected finite numbers, got NaN or infinity")
@@ -190,7 +190,7 @@ class Distributions(NamedTuple):
 
 
 class HoldsDistributions(ABC):
-    """A model that is a hidden Markov model with some settings.
+    """A model that some settings turn into a hidden Markov model.
 
     Its state is then a distribution, and its tables consist of distributions. `lengthwise.training.baum_welch` learns
     the tables.
@@ -276,7 +276,7 @@ def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pad
         return
     if not inputs.numel():
         return
-    # A single pass finds both ends, because a pass takes as long as a step of the fastest machines.
+    # A single pass finds the smallest and the largest id, because each pass costs as much as a step of a fast machine.
     low, high = map(int, inputs.aminmax())
     if not lowest <= low <= high < num_symbols:
         or_pad = f" or the pad {PAD}" if accepts_pads else ""

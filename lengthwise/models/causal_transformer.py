@@ -52,7 +52,7 @@ class EncodingsOfSize(Sequence[str]):
 class CausalTransformerConfig(ModelConfig):
     """The settings of a causal transformer: width D, heads H (a divisor of D), positions, initialization and more.
 
-    - `positions`: an encoding of `lengthwise.layers.positions`.
+    - `positions`: the name of an encoding in `lengthwise.layers.positions`.
     - `learned_positions`: the size of the table of `"learned"`, which is also the largest length of an input. If a size
       is set without `positions`, the encoding is `"learned"`.
     - `position_range`: with `"randomized"`, the number of positions to draw from; with `"local"`, the number of

@@ -142,7 +142,7 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
     """Raise a ValueError unless a model reads the symbols of a task and has a logit for each of the task's answers.
 
     A user's net with more symbols than the task is also rejected, because its first ids may be pads or other tokens.
-    Such a net has a `fewer_symbols_hint`.
+    Such a net has an attribute `fewer_symbols_hint`, which becomes part of the message.
     """
     num_symbols, num_classes = len(task.symbols), len(task.classes)
     known = getattr(model, "num_symbols", num_symbols)

@@ -25,7 +25,7 @@ TOLERANCE = 1e-3
 
 
 class HuggingFaceConfig(ModelConfig):
-    """A description that identifies a net in files. The net cannot be built again from it."""
+    """A description that identifies a net in files. It does not suffice to build the net again."""
 
     model_type: str
     num_parameters: int
@@ -149,8 +149,8 @@ def _checked_length(backbone: nn.Module, ids: TokenIds, max_length: int | None) 
                 backbone(ids(longest), use_cache=False)
         except (IndexError, RuntimeError) as problem:
             raise ValueError(
-                f"max_length: expected at most {known:,} symbols, the positions of the {type(backbone).__name__}, got "
-                f"{max_length:,} ({first_line(problem)}); give a smaller max_length"
+                f"max_length: expected at most {known:,} symbols, because the {type(backbone).__name__} has no more "
+                f"positions, got {max_length:,} ({first_line(problem)}); give a smaller max_length"
             ) from None
     return max_length
 
@@ -326,7 +326,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
 
 
 def _hidden_of(backbone: nn.Module, token: int) -> Float[Tensor, "1 1 D"]:
-    """Return the hidden states for one token; raise a ValueError if the model needs more than tokens."""
+    """Return the hidden states for one token; raise a ValueError unless the model computes them from tokens alone."""
     tokens = torch.full((1, 1), token, device=device_of(backbone))
     try:
         hidden = backbone(tokens, use_cache=False).last_hidden_state

@@ -85,7 +85,8 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
     def generate(self, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
         """Return the first `count` symbols after START, in the precision of the parameters.
 
-        If W_x is 0 except for START, states depend only on W_h, and the read-out reads several states at a time.
+        If W_x is 0 except in the column of START, states depend only on W_h, and the read-out reads several states at a
+        time.
 
         Raises:
             ValueError: `count` is negative, or the model does not have exactly one symbol more than classes.
@@ -115,8 +116,8 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
     def generate_exactly(self, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
         """Return the symbols of `generate`, computed in rational arithmetic.
 
-        Parameters become fractions without rounding. Fractions get longer with every step, unless W_h is a matrix of
-        integers of finite order.
+        Parameters become fractions without rounding. Fractions get longer with every step, unless W_h is an integer
+        matrix of finite order.
         """
         self._check_generates(count)
         hidden, inputs, readout = (

@@ -146,11 +146,11 @@ class LoopedTransformer(CausalTransformer):
     Source: Xu and Sato (2024), section 4.2 and Appendix C; injection: Yang et al., "Looped transformers are better at
         learning learning algorithms" (ICLR 2024); loops by length: Fan et al., "Looped transformers for length
         generalization" (ICLR 2025).
-    Differs from the source: controls are ours. In the variants for language, linear maps and the last norm have biases,
-        unlike in the published code. The published code adds the positions again with every injection, but here z
-        already contains them. The in-context baseline of the code is trained by truncated back-propagation through
-        loops, which is missing here. Fan et al. stop at the loop with the most confident answer, which is known only
-        after all loops.
+    Differs from the source: the control variants are ours. In the variants for language, linear maps and the last norm
+        have biases, unlike in the published code. The published code adds the positions again with every injection, but
+        here z already contains them. The in-context baseline of the code is trained by truncated back-propagation
+        through loops, which is missing here. Fan et al. stop at the loop with the most confident answer, which is known
+        only after all loops.
     """
 
     Config = LoopedTransformerConfig

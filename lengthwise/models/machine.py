@@ -187,7 +187,9 @@ def load_machine_model(path: Path) -> MachineModel:
             raise TypeError("it does not contain a JSON object")
         return machine_model_from_json(content)
     except FileNotFoundError:
-        raise ValueError(f"{path}: expected a file of a machine model, got no such file; save one first") from None
+        raise ValueError(
+            f"{path}: expected a file of a machine model, found no such file; save the model first"
+        ) from None
     except KeyError as error:
         raise ValueError(f"{path}: does not describe a machine ({error} is missing); save the model again") from None
     # This ValueError already has a complete message, which the next `except` clause would put into another message.
@@ -198,7 +200,7 @@ def load_machine_model(path: Path) -> MachineModel:
 
 
 class Scores(nn.Module):
-    """A read-out for hidden states that are indices of classes: 1 for the answer of the class, 0 for all others."""
+    """A read-out for hidden states that are indices of classes: logit 1 for the class's answer, 0 for other answers."""
 
     scores: Tensor
 

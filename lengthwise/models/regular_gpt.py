@@ -31,7 +31,7 @@ class RegularGPTConfig(ModelConfig):
     - `lower_chunk_sizes`: the chunk sizes of the lowest levels, from the symbols up, if they differ from C. For
       example, ``(4,)`` with C=2 first merges four symbols, and then always two states.
     - `left_edge`, for variant `"code"` with K >= 2: windows that begin before the string have pads there (`"pads"`), or
-      fewer states, as in the published code (`"cut"`). With K = 1, both give the same function.
+      fewer states, as in the published code (`"cut"`). With K = 1, both values give the same function.
 
     The settings `hidden`, `lower_chunk_sizes` and `left_edge` change a run's id only if they are set.
     """

@@ -27,7 +27,7 @@ class RegularGPTLMConfig(ModelConfig):
 
     - `depth`: with `"prefix"`, each position is answered after the number of levels for a string that ends there. With
       `"input"`, all positions are answered after the levels of the whole input, so answers depend on the length of the
-      input. The answer at the last position is the same with both.
+      input. The answer at the last position is the same with both values.
     - `max_levels`: the largest number of levels at any length; None means no limit.
     - `num_tables`: level l uses table min(l, `num_tables` - 1) of the attention biases r. With 1, all levels share one
       table. With 2, the lowest level has its own table.
@@ -53,7 +53,7 @@ class RegularGPTLMConfig(ModelConfig):
 
 
 class DilatedAttention(CausalAttention):
-    """Attention to C positions, at multiples of a stride, each with its own bias (`ops.dilated_attention`)."""
+    """Attention to C positions that are a stride apart, each with its own bias (`ops.dilated_attention`)."""
 
     def __init__(self, bias: Float[Tensor, "H C"], stride: int) -> None:
         self.bias, self.stride = bias, stride
@@ -205,7 +205,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         return logits
 
     def _after(self, states: Float[Tensor, "B T D"], level: int, stride: int) -> Float[Tensor, "B T D"]:
-        """Return the states after the K layers of a level; windows have this stride among the given positions."""
+        """Return the states after the K layers of a level, whose windows contain every `stride`-th given position."""
         for layer, bias in zip(self._layers(), self._offsets(level), strict=True):
             states = layer(states, attention=DilatedAttention(bias, stride))
         return states

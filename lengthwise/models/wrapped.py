@@ -37,7 +37,7 @@ CORES: dict[type[nn.Module], Literal["rnn", "gru", "lstm"]] = {
 
 
 class WrappedConfig(ModelConfig):
-    """A description that identifies a wrapped net in files. The net cannot be built again from it.
+    """A description that identifies a wrapped net in files. It does not suffice to build the net again.
 
     `nonlinearity` is a setting of an `nn.RNN` or its cell, and weights do not determine it. `embedding` and `head`
     contain the names of the parts' classes, because nets with equal weights may have different parts. For a class that
@@ -303,7 +303,7 @@ def _check_parts(model: WrappedRNN) -> None:
     """Raise a ValueError unless each part accepts the output of the part before it."""
     if len(dtypes := {weight.dtype for weight in model.parameters()}) > 1:
         got = ", ".join(sorted(map(str, dtypes)))
-        raise ValueError(f"model: expected parts of one number type, got {got}; call .float() on each part")
+        raise ValueError(f"model: expected parts of one dtype, got {got}; call .float() on each part")
     tokens = torch.arange(model.num_symbols, device=device_of(model))
     with eval_mode(model):
         # Each symbol is embedded alone, and with two sets of neighbors, on which its features must not depend.

@@ -22,7 +22,7 @@ MAX_CLASSES = 1_000_000
 
 
 class WrappedModuleConfig(ModelConfig):
-    """A description that identifies a wrapped net in files. The net cannot be built again from it.
+    """A description that identifies a wrapped net in files. It does not suffice to build the net again.
 
     `module` names the class of the module, or the function. The weights of a module are identified by their digest.
     Weights inside a function are not seen, so two functions with the same name have the same description.
@@ -51,10 +51,10 @@ def wrap_module(
     The result can be measured, attacked and certified. The net always reads whole strings, so nothing is proved about
     it: the level is `refuted` or `tested`. For recurrent nets, use `wrap`, which allows proofs.
 
-    The logits at a position must answer the prefix that ends there. Tests on a few strings check this now, and again
-    before the net is attacked, certified or trained. Gradients with respect to later symbols must be exactly 0. If
-    later symbols change, logits may change only by rounding. The logits for a prefix must agree to 0.1 % of the largest
-    logit, whether the prefix is read alone or in a longer string.
+    The logits at a position must answer the prefix that ends there. Tests on a few strings check this during wrapping,
+    and again before the net is attacked, certified or trained. Gradients with respect to later symbols must be exactly
+    0. If later symbols change, logits may change only by rounding. The logits for a prefix must agree to 0.1 % of the
+    largest logit, whether the prefix is read alone or in a longer string.
 
     Args:
         module: maps ids, torch.int64, to logits. A certificate identifies a module by its class and weights, and a
@@ -63,7 +63,8 @@ def wrap_module(
         answers: instead of `num_classes`, the rule by which the net's outputs become a set of symbols.
         num_symbols: the number of the task's symbols, if symbol v is token v.
         tokens: instead of `num_symbols`, the token of each symbol.
-        begin: the token that the module reads before each string, if it needs one. Its logits are left out.
+        begin: the token that the module reads before each string, if it needs one. The logits at this token are left
+            out.
         max_length: the largest length in symbols that the module reads. Longer strings are not tried, and nothing is
             claimed about them.
 
@@ -102,7 +103,8 @@ def _check_module(module: object) -> None:
     """Raise a ValueError unless the object is a module or a function."""
     if not callable(module):
         raise ValueError(
-            f"module: expected a torch module or a function of token ids, got {truncate(repr(module))}; give one"
+            f"module: expected a torch module or a function of token ids, got {truncate(repr(module))}; give a module "
+            "or a function"
         )
     owner = getattr(module, "__self__", None)
     if isinstance(owner, nn.Module):  # a certificate would not name its weights

@@ -39,7 +39,7 @@ class XLSTMConfig(StackedConfig):
         check_divides_width("num_heads", self.num_heads, self.d_model)
         if "s" in self.cells and self.num_heads == self.d_model:
             raise ValueError(
-                f"num_heads: expected less than d_model={self.d_model} for sLSTM cells, got {self.num_heads}; choose "
+                f"num_heads: expected fewer than d_model={self.d_model} for sLSTM cells, got {self.num_heads}; choose "
                 "fewer heads, because a head of one unit is constant after its norm"
             )
         if "m" in self.cells and self.d_model % 2:

@@ -85,7 +85,7 @@ from lengthwise.tasks import make_task
         (
             "xlstm",
             {"d_model": 4},
-            "num_heads: expected less than d_model=4 for sLSTM cells, got 4; choose fewer heads",
+            "num_heads: expected fewer than d_model=4 for sLSTM cells, got 4; choose fewer heads",
         ),
         ("xlstm", {"num_heads": 3}, r"num_heads: expected a divisor of d_model=64, got 3; choose from \[1, 2"),
         (

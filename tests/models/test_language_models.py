@@ -83,7 +83,7 @@ def test_nothing_is_said_beyond_the_positions_of_a_model() -> None:
     longer = wrap_hugging_face(model, answers=sets, begin=BEGIN, tokens=[A, B], max_length=63)
     with torch.no_grad():
         assert longer(torch.tensor([[A] * 12 + [B]])).argmax(2)[0, -1] == ENDS_IN_B.classes.index("a, b")
-    with pytest.raises(ValueError, match=r"max_length: expected at most 63 symbols, the positions of the GPT2Model"):
+    with pytest.raises(ValueError, match=r"max_length: expected at most 63 symbols, because the GPT2Model has no more"):
         wrap_hugging_face(gpt2(), nn.Linear(8, 2), tokens=[A, B], begin=BEGIN, max_length=64)
 
 

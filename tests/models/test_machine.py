@@ -131,7 +131,7 @@ def test_damaged_files_are_refused_in_one_sentence(damage, tmp_path: Path) -> No
     path.write_text(damage(text))
     with pytest.raises(ValueError, match=r"model\.json: does not describe a machine.*; save the model again"):
         load_machine_model(path)
-    with pytest.raises(ValueError, match="expected a file of a machine model, got no such file"):
+    with pytest.raises(ValueError, match="expected a file of a machine model, found no such file"):
         load_machine_model(tmp_path / "other.json")
 
 

@@ -234,7 +234,7 @@ def test_inputs_that_are_no_batch_of_ids_are_named() -> None:
 
 
 def test_parts_of_two_kinds_of_numbers_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"parts of one number type, got torch.float32, torch.float64"):
+    with pytest.raises(ValueError, match=r"parts of one dtype, got torch.float32, torch.float64"):
         wrap(nn.Embedding(2, 4).double(), nn.GRU(4, 6), nn.Linear(6, 2))
 
 

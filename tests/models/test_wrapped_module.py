@@ -120,7 +120,7 @@ def test_a_module_that_looks_ahead_since_it_was_wrapped_is_refused() -> None:
 @pytest.mark.parametrize(
     ("module", "settings", "sentence"),
     [
-        (3, {}, "module: expected a torch module or a function of token ids, got 3; give one"),
+        (3, {}, "module: expected a torch module or a function of token ids, got 3; give a module or"),
         (Causal().forward, {}, "module: expected a torch module, got a method of a Causal; give the module itself"),
         (right, {"num_classes": 3}, r"expected logits of shape \[3, 6, 3\].* got torch.float32 \[3, 6, 2\]"),
         (lambda ids: ids, {}, r"expected logits of shape \[3, 6, 2\].* got torch.int64 \[3, 6\]"),

@@ -13,7 +13,7 @@ from lengthwise.layers.positions.base import CausalAttention, PositionEncoding
 MAX_QUERIES = 128
 """The largest number of queries in a part of the attention, which is computed part by part. A part computes scores
 between all its queries and all keys up to its last query, so scores above the diagonal are wasted. With a single part,
-this is almost half of all scores. With smaller parts, less is wasted, but starting the parts takes longer."""
+almost half of all scores are wasted. Smaller parts waste fewer scores, but it takes longer to start them."""
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 22
 """The largest number of scores in a part. With 4 heads, this limits the number of queries in strings longer than 8,192

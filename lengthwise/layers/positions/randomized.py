@@ -13,8 +13,8 @@ class RandomizedPositions(PositionEncoding):
     """x_t + PE(p_t) with the sinusoids of `position_sinusoids` at increasing positions p_0 < p_1 < ...
 
     In training, the positions are T of the numbers 0 ... `max_positions` - 1, drawn for each batch. Without a
-    generator, as in evaluation, p_t = t. With drawn positions, answers to one prefix would differ between strings. The
-    encoding has no parameters.
+    generator, as in evaluation, p_t = t. In evaluation, drawn positions would give one prefix different answers in
+    different strings. The encoding has no parameters.
 
     Raises:
         ValueError: a string is longer than the range.

@@ -54,6 +54,6 @@ def t5_buckets(distance: Int64[Tensor, "*N"]) -> Int64[Tensor, "*N"]:
     num_wide = NUM_BUCKETS - NUM_EXACT
     ratio = MAX_DISTANCE / NUM_EXACT
     wide = [math.ceil(NUM_EXACT * ratio ** (bucket / num_wide)) for bucket in range(num_wide)]
-    # Distances are compared with integer limits, because float32 logarithms could round one into the next bucket.
+    # Distances are compared with integer limits, because float32 logarithms could round a distance to another bucket.
     limits = torch.tensor([*range(1, NUM_EXACT), *wide], device=distance.device)
     return torch.bucketize(distance, limits, right=True)
