@@ -24,7 +24,7 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
     The bits are the digits of one number theta in base 2, and beta is the current bit. Loop l adds the l-th bit to a
     running sum, shifts theta by one digit, and extracts the next bit: theta' = 2 theta - 2^L beta, and
     beta' = [2 theta' >= 2^L]. The new bit is a step function of an affine form in the old theta and beta, so one layer
-    suffices. Loop l = k passes the running sum to the output. The network has state dimension 6 and width 8.
+    suffices. Loop l = k copies the running sum to the output. The network has state dimension 6 and width 8.
 
     Raises:
         ValueError: the number of bits is 0 or at least 2^18, or an entry is not a bit.
@@ -35,8 +35,8 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
         [0, 1, 1, 2, 3]
 
     Source: Xu and Sato (2024), Lemma A.8: one feed-forward layer.
-    Differs from the source: theta is an integer, 2^L times the source's number. Here Proposition A.3 passes the running
-        sum to the output in one loop, whereas the source sums only the bits up to k.
+    Differs from the source: theta is an integer, 2^L times the source's number. Here, units of Proposition A.3
+        copy the running sum to the output in one loop, whereas the source sums only the bits up to k.
     """
     if not bits or any(bit not in (0, 1) for bit in bits):
         raise ValueError(

@@ -60,11 +60,11 @@ class Lifetime(NamedTuple):
 def angle_formula(period: int, drift: float) -> float:
     """Return (pi / p) / |drift|: the step at which a plane that drifts by an angle per step has drifted half an edge.
 
-    The edge is an edge of the regular p-gon of states. From this step on, a state is beyond the middle of the edge
-    towards which it drifts, and beyond a decision line through this middle. Suppose that a word has one plane and
-    threshold 0. The first wrong symbol is then at the first later step whose state has a neighbor with a different
-    letter on the side of the drift. For 0^h 1^h, such states are at the last letters of runs if the plane turns too
-    far. If it turns too little, they are at the first letters of runs. The wait for such a state is less than h steps.
+    The edge is an edge of the regular p-gon of states. From this step on, a state has drifted along its edge beyond the
+    middle of the edge, and beyond a decision line through this middle. Suppose that a word has one plane and threshold
+    0. The first wrong symbol is then at the first later step whose state has a neighbor with a different letter on the
+    side of the drift. For 0^h 1^h, such states are at the last letters of runs if the plane turns too far. If it turns
+    too little, they are at the first letters of runs. The wait for such a state is less than h steps.
     """
     return math.pi / period / abs(drift) if drift else math.inf
 

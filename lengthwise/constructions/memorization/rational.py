@@ -102,8 +102,8 @@ def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: 
     if max_dimension is not None and max_dimension < best.lower:
         raise ValueError(
             f"max_dimension: expected at least {best.lower}, which {word.text!r} needs with a rational matrix (order "
-            f"{word.period} alone needs {best.order_dimension}), got {max_dimension}; allow more dimensions, or real "
-            "numbers"
+            f"{word.period} alone needs {best.order_dimension}), got {max_dimension}; allow more dimensions, "
+            "or use memorize without --rational"
         )
     if max_dimension is not None and max_dimension < best.dimension:
         raise ValueError(
