@@ -63,8 +63,7 @@ def wrap_module(
         answers: instead of `num_classes`, the rule by which the net's outputs become a set of symbols.
         num_symbols: the number of the task's symbols, if symbol v is token v.
         tokens: instead of `num_symbols`, the token of each symbol.
-        begin: the token that the module reads before each string, if it needs one. The logits at this token are left
-            out.
+        begin: an optional token that the module reads before each string. The logits at this token are left out.
         max_length: the largest length in symbols that the module reads. Longer strings are not tried, and nothing is
             claimed about them.
 

@@ -103,7 +103,7 @@ def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: 
         raise ValueError(
             f"max_dimension: expected at least {best.lower}, which {word.text!r} needs with a rational matrix (order "
             f"{word.period} alone needs {best.order_dimension}), got {max_dimension}; allow more dimensions, "
-            "or use memorize without --rational"
+            "or do not require a rational matrix"
         )
     if max_dimension is not None and max_dimension < best.dimension:
         raise ValueError(
