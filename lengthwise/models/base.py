@@ -246,7 +246,7 @@ class Alphabet(Protocol):
 
 @runtime_checkable
 class Vectors(Protocol):
-    """The part of a task over vectors that a model needs: their dimension. The answers of the task are numbers."""
+    """The part of a task over vectors that a model needs: the vectors' dimension. The task's answers are numbers."""
 
     @property
     def input_dim(self) -> int: ...

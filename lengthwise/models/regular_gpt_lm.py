@@ -82,9 +82,9 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         are unsupervised multitask learners" (2019), and nanoGPT, from which the paper's runs started.
     Differs from the source: the paper's footnote 1 pads strings to a multiple of C, and this model does not. At
         initialization, maps into the residual are divided by the square root of 2 K. This is the number of such maps
-        with separate weights; the number of levels depends on the length. `depth` `"prefix"`, `max_levels` and
-        `num_tables` are ours. The paper does not give the initialization of r, and N(0, 0.02^2) is from its code for
-        regular languages.
+        with separate weights. Levels are not counted, because their number depends on the length. `depth` `"prefix"`,
+        `max_levels` and `num_tables` are ours. The paper does not give the initialization of r, and N(0, 0.02^2) is
+        from its code for regular languages.
     """
 
     Config = RegularGPTLMConfig

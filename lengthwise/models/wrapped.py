@@ -318,8 +318,8 @@ def _check_parts(model: WrappedRNN) -> None:
         width = int(model.core.input_size)  # type: ignore[arg-type]  # all of `CORES` have one
         if features.shape[2] != width:
             raise ValueError(
-                f"core: expected input_size={features.shape[2]}, the width of the embedding, got {width}; change one "
-                "of the two"
+                f"core: expected input_size={features.shape[2]}, the width of the embedding, got {width}; change "
+                "the core or the embedding"
             )
         logits = _run("head", "hidden states", model.readout, model.initial_state(3))
         if logits.ndim != 2 or len(logits) != 3:

@@ -76,8 +76,8 @@ def looped_approximation(
 
     Source: Xu and Sato (2024), Theorem 3.7, Corollary 3.8, and the consolidation in Appendix A.2.
     Differs from the source: the network is smaller than state dimension 17 d + 9 and width 49 d + 25 (docs/looped.md
-        cites these sizes), because idle sub-networks add nothing and only one sub-network must be switched on. A cube
-        is represented by its center. IDs before the first used ID and after the last used ID are left out.
+        cites these sizes), because idle sub-networks add nothing, and only one connection between them must be switched
+        on. A cube is represented by its center. IDs before the first used ID and after the last used ID are left out.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
     ids, values = used_ids(function, grid)
