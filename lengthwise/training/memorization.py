@@ -20,6 +20,10 @@ class Stack(NamedTuple):
 
     h_1 = first and h_i = W_h h_{i-1} + W_x x_i, where x_i is the symbol before the answer that is read from h_i. With
     tanh, h_i is the tanh of that sum for i >= 2.
+
+    Source: "update on rnn memorization" (20 November 2023), its definition.
+    Differs from the source: the note chooses weights, and nothing is trained. h_1 is also learned, and standard RNNs
+        have tanh.
     """
 
     hidden: Float[Tensor, "R d d"]
