@@ -202,8 +202,8 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
         ),
         (
             lambda: lengthwise.equal(NET, "x"),
-            "other: expected a model of this package, got str; for a net of your own, call "
-            "`lengthwise.wrap(embedding, core, head)`",
+            "other: expected a model of this package, got str; for a recurrent net of your own, call "
+            "`lengthwise.wrap(embedding, core, head)`, and for any other net `lengthwise.wrap_module`",
         ),
         (
             lambda: lengthwise.equal(NET, OTHER, classes=("a",)),

@@ -132,6 +132,8 @@ def test_commands_of_the_page_about_examples_run(tmp_path: Path, monkeypatch: py
     Path("device.py").write_text(blocks("py", text)[0])
     for command in "".join(blocks("console", text)).splitlines()[1:]:
         words = [word.replace("python device.py", f"{sys.executable} device.py") for word in shlex.split(command)[1:]]
+        if words[0] == "train":
+            words += ["--set", "train.steps=20", "--longest", "60"]
         with pytest.raises(SystemExit) as exit_code:
             main([*words, "--budget", "0"] if words[:2] == ["learn", "traces.csv"] else words)
         assert exit_code.value.code == 0, (command, capsys.readouterr().err)

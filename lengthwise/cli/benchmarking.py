@@ -342,7 +342,7 @@ def _announce(
     if others & on_page:
         console.print_line(f"the other models' results come from {records}")
     elif not others:
-        console.print_line(f"{records} has no records of other models, so the page shows only these")
+        console.print_line(f"{records} has no records of other models, so the page will show only this run's models")
     if hidden := sorted(others - on_page):
         console.print_line(
             f"these models are recorded in {records}, but not shown on the page: {', '.join(hidden)}; to show them, "

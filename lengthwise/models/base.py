@@ -194,7 +194,11 @@ def check_is_model(model: object, argument: str = "model") -> None:
     if not isinstance(model, SequenceModel):
         raise ValueError(
             f"{argument}: expected a model of this package, got {type(model).__name__}; "
-            + (unwrap_hint(argument, model) or "for a net of your own, call `lengthwise.wrap(embedding, core, head)`")
+            + (
+                unwrap_hint(argument, model)
+                or "for a recurrent net of your own, call `lengthwise.wrap(embedding, core, head)`, and for any other "
+                "net `lengthwise.wrap_module`"
+            )
         )
 
 

@@ -147,8 +147,8 @@ def test_a_model_with_the_name_of_a_line_of_the_table_is_rejected() -> None:
 @pytest.mark.parametrize(
     ("recorded", "sentence"),
     [
-        ([], "f has no records of other models, so the page shows only these\n"),
-        (["gru"], "f has no records of other models, so the page shows only these\n"),
+        ([], "f has no records of other models, so the page will show only this run's models\n"),
+        (["gru"], "f has no records of other models, so the page will show only this run's models\n"),
         (["gru", "lstm"], "the other models' results come from f\n"),
         (["his"], "these models are recorded in f, but not shown on the page: his; to show them, put all"),
     ],
