@@ -73,7 +73,10 @@ def _way_out(task: Task, recipe: Recipe) -> str:
         return f"its training split has {num_tokens:,} tokens: choose shorter lengths, or give a longer text"
     if isinstance(task, ExamplesTask):
         lengths = task.examples.lengths
-        return f"its examples have lengths from {lengths.min()} to {lengths.max():,}: choose lengths in this range"
+        return (
+            f"its examples have lengths from {lengths.min()} to {lengths.max():,}: set train.min_length and "
+            "train.max_length in this range, or use preset examples, which takes all lengths"
+        )
     return (
         "choose other lengths" if recipe.lengths == "legal" else "raise train.max_length, or train on lengths 'legal'"
     )
