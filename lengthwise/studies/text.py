@@ -19,7 +19,7 @@ TRAINED_AT = 128
 LENGTHS = (128, 256, 512, 1_024, 2_048)
 
 GPT2_VOCAB_SIZE = 50_257
-"""The vocabulary size at scale `paper`, in tokens, for presets `chi2023-language` and `xu2024-language`."""
+"""The number of tokens in the vocabulary at scale `paper`, for presets `chi2023-language` and `xu2024-language`."""
 
 FIELDS = {"files": "train", "valid_files": "valid", "test_files": "test"}
 """The fields of task `text` that contain paths of files, and the split of each field."""
@@ -75,9 +75,9 @@ def text_cells(scale: Scale, task: Text, columns: Sequence[TextColumn], *, steps
 
 
 def preset_cells(task: Text, columns: Sequence[TextColumn], preset: str, seeds: Sequence[int]) -> list[Cell]:
-    """Return one cell for each column, at the paper's size.
+    """Return one table cell for each column, with the runs of a model of the size that the paper uses.
 
-    The preset sets steps and sizes; a column's settings take precedence over its sizes.
+    The preset determines the number of steps and the sizes. The settings of a column override the sizes of the preset.
     """
     fields, cells = task.model_dump(mode="json"), []
     for column in columns:

@@ -39,7 +39,10 @@ def test_two_layers_a_level_say_which_form_was_run() -> None:
             configs = [spec.model_config for spec in table[row, column].specs]
             assert {(config.thickness, config.left_edge) for config in configs} == {(2, edge)}
     experiment = EXPERIMENTS["regular-gpt/variants"]("small")
-    assert "The published code has another form of two layers for each level, which was not run." in experiment.headline
+    assert (
+        "The published code combines two layers for each level in another way, which was not run."
+        in experiment.headline
+    )
     recorded = {run.run_id for run in read_records(RECORDS / "regular-gpt-variants.jsonl.gz")}
     assert {spec.id for spec in experiment.specs} <= recorded
 

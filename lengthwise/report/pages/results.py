@@ -28,7 +28,7 @@ from lengthwise.runs.result import RunResult
 
 _SCORED = {
     "balanced": ["Accuracies are for final answers, at lengths at which every class can occur."],
-    "legal": ["Accuracies are for final answers, at all lengths, even if only one answer can occur."],
+    "legal": ["Accuracies count final answers at all lengths, including lengths at which only one answer can occur."],
     "error": [],
     "attempts": [],
     "perplexity": [

@@ -16,10 +16,10 @@ from lengthwise.validation import Description, validated
 _PUBLISHED = Path(__file__).with_name("published")
 
 Published = Mapping[tuple[str, str], tuple[Printed, ...]]
-"""A mapping from pairs of row and model to the published entries, each with its protocol."""
+"""A mapping from pairs (row, model) to published entries. Each entry contains the protocol of its measurement."""
 
 MakeExperiment = Callable[[Sequence[Entrant], Scale], Experiment]
-"""A function that returns an experiment at a scale with a column for each of the given models."""
+"""A function that takes models and a scale, and returns an experiment with a column for each model."""
 
 
 class Benchmark(NamedTuple):
@@ -29,11 +29,14 @@ class Benchmark(NamedTuple):
     - `protocol`: sentences about the published protocol, and about the differences of ours.
     - `experiment`: the name of the experiment with our own models, under which results are recorded.
     - `entrants`: our own models.
-    - `make`: a function that returns the experiment of any models. Its rows are the tasks, its columns the models.
+    - `make`: a function that takes models and returns an experiment. Its rows are the tasks, and its columns are the
+      models.
     - `published`: published entries for rows of the experiment. Their models need not be among ours.
-    - `published_part`: the part of the experiment, if it has several, that the published protocol belongs to.
-    - `score`: the score of a cell, which is the `"mean"` over its runs or the `"best"` run.
-    - `rates`: a function that returns the search for learning rates of models; None if the protocol sets them.
+    - `published_part`: the part of the experiment that follows the published protocol, if the experiment has several
+      parts.
+    - `score`: the score of a cell: `"mean"` is the mean over its runs, and `"best"` is the score of its best run.
+    - `rates`: a function that takes models and returns an experiment that searches for their learning rates. It is None
+      if the protocol sets the learning rates.
     """
 
     title: str
@@ -52,7 +55,7 @@ class Benchmark(NamedTuple):
 BENCHMARKS: Registry[Callable[[], Benchmark]] = Registry("benchmark", "lengthwise.studies.benchmarks.experiments")
 
 COLUMNS = ("finite machine, likelihood", "RegularGPT", "block-diagonal", "LSTM", "Transformer")
-"""The columns of the leaderboard whose models, with their learning rates, are our entrants in other benchmarks."""
+"""Columns of the leaderboard. Other benchmarks measure the models of these columns, at the same learning rates."""
 
 
 def entrants_of(columns: Sequence[str] = COLUMNS) -> tuple[Entrant, ...]:
@@ -109,7 +112,7 @@ def published_table(name: str) -> Published:
 
 
 def references(*keys: str) -> str:
-    """Return the BibTeX entries of papers in the package's list.
+    """Return the BibTeX entries with these keys from the package's list of papers.
 
     Raises:
         KeyError: the list has no entry with one of the keys.
@@ -131,14 +134,15 @@ def protocol_specs(
     scale: Scale,
     likelihood: Settings | None = None,
 ) -> tuple[RunSpec, ...]:
-    """Return the runs of a model on a task: AdamW at the model's learning rate, with the protocol's settings `train`.
+    """Return the runs that train a model on a task.
 
-    `train` contains the steps of the scale and `supervision`. Unless `train` sets other lengths, all legal lengths are
-    equally frequent. A model without a learning rate is trained by maximum likelihood, with the number of steps and the
-    lengths of the leaderboard, which `likelihood` may change.
+    The runs use AdamW with the model's learning rate and the protocol's settings `train`. These settings contain
+    `supervision` and the number of steps for the scale. Unless `train` sets other lengths, all legal lengths are
+    equally frequent. A model without a learning rate is trained by maximum likelihood. It uses the leaderboard's number
+    of steps and string lengths, and the settings `likelihood` override these.
     """
     model: Settings = {"task": language.fields, "model": entrant.settings}
-    # `ScaledSpecs` rejects scale `paper`, whose steps `train` already contains.
+    # `ScaledSpecs` rejects scale `paper`. Then `train` already contains the number of steps, so scale `small` serves.
     specs = ScaledSpecs("smoke" if scale == "smoke" else "small", seeds, entrant.model)
     if entrant.rate is None:
         preset, changes = LIKELIHOOD[train["supervision"]]

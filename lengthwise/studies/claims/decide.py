@@ -10,7 +10,7 @@ FITS = 0.99
 """The smallest accuracy at which a net counts as having learned its training length."""
 
 MIN_RUNS = 4
-"""The smallest number of runs of each column if ranges of runs are compared."""
+"""The smallest number of runs of each column with which the ranges of the runs can decide a claim."""
 
 
 def entry_verdict(
@@ -40,7 +40,7 @@ def entry_verdict(
 
 
 def effect_verdict(difference: float, corrected: float, *, sign: int, smaller: bool) -> Verdict:
-    """Return the verdict on a difference with its corrected p; `sign` is the sign in the paper."""
+    """Return the verdict on a difference; `corrected` is its corrected p-value, and `sign` is its sign in the paper."""
     if math.isnan(corrected) or corrected > LEVEL:
         return "not decided"
     if difference * sign > 0:

@@ -62,13 +62,14 @@ PROTOCOL = (
     f"{', '.join(f'{rate:g}' for rate in RATES['small'])}, and {STEPS['small'][0]:,} steps of {STEPS['small'][1]} "
     "strings. Scale `paper` has the published number of seeds and steps, with our learning rates. Models are causal, "
     "and every ninth length is measured.",
-    "*Finite machine, likelihood* has no learning rate, so it has one run for each seed, with other lengths and steps.",
+    "*Finite machine, likelihood* has no learning rate, so it has one run for each seed. Its training lengths and its "
+    "number of steps differ from those of the other models.",
     "If a string has several answers, one of them is drawn uniformly and scored.",
 )
 
 
 def deletang_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
-    """Return the experiment of these models."""
+    """Return the experiment with a column for each of these models."""
     plan = EvaluationPlan(dense_every=EVERY, dense_strings=64, long=((40, 256),), structured=(), certificate=True)
     return Experiment(
         title="Benchmark: fifteen tasks of the Chomsky hierarchy",

@@ -17,10 +17,10 @@ STEPS, BATCH_SIZE = 4_000, 64
 PROTOCOL = (
     "The published protocol: the training set has 10,000 strings of 0-40 symbols, half of them in the language. About "
     "half of the other strings are edits of a string in the language. The test has 5,010 strings of 0-500 symbols. "
-    "Nets have five layers and about 64,000 weights, with ten draws of learning rate and batch size, and up to three "
-    "losses. The score for inductive bias is the mean test accuracy over ten runs, for the best loss. No published "
-    "entries are shown, because the tables of the paper were not available.",
-    "Our protocol has only the loss of recognition, at the last symbol. New strings of 1-40 symbols are drawn for "
+    "Nets have five layers and about 64,000 weights. They are trained with ten random pairs of learning rate and "
+    "batch size, and with up to three losses. The score for inductive bias is the mean test accuracy over ten runs, "
+    "for the best loss. No published entries are shown, because the tables of the paper were not available.",
+    "Our protocol uses only the loss of recognition, at the last symbol. New strings of 1-40 symbols are drawn for "
     f"each of {STEPS:,} steps of {BATCH_SIZE} strings, and most strings outside the language are near misses. Test "
     "strings have 1-500 symbols. Each model has three seeds, and final weights are measured. Models have the sizes "
     "and learning rates of the leaderboard.",
@@ -29,7 +29,7 @@ PROTOCOL = (
 
 
 def flare_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
-    """Return the experiment of these models.
+    """Return the experiment with a column for each of these models.
 
     Raises:
         ValueError: the scale is `paper`.

@@ -61,7 +61,7 @@ class LearnedLanguages(NamedTuple):
 def learned_language(name: str, language: DFA, size: int, *, budget: float, seed: int = 0) -> LearnedLanguage:
     """Draw a language's data sets, learn from its training set alone, and test the machine.
 
-    All labels are right, so machines without a contradiction are preferred.
+    All labels are right, so the search prefers machines that contradict no label.
     """
     splits = mlregtest_splits(language, size, seed=seed)
     started = time.process_time()

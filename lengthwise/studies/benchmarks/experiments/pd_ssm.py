@@ -36,14 +36,14 @@ PROTOCOL = (
     "strings. The best of several checkpoints is chosen by its accuracy at 40-256 symbols.",
     "Our protocol has the same lengths, answers and number of seeds. But it measures final weights, not weights that "
     f"a test has chosen. At scale `small`, runs are trained for {STEPS['small'][0]:,} steps of {STEPS['small'][1]} "
-    "strings, and at scale `paper` for the published number. Models have the sizes and learning rates of the "
+    "strings, and at scale `paper` for the published number of steps. Models have the sizes and learning rates of the "
     "leaderboard.",
     "*Finite machine, likelihood* is trained on other lengths, 1 to 20 symbols, for 880 steps of 128 strings.",
 )
 
 
 def pd_ssm_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
-    """Return the experiment of these models."""
+    """Return the experiment with a column for each of these models."""
     steps, batch_size = STEPS[scale]
     train: Settings = {
         "steps": steps,

@@ -10,7 +10,7 @@ from lengthwise.studies.languages import Language
 from lengthwise.studies.leaderboard.experiments.leaderboard import SEEDS, Entrant, rates_of
 
 GROUPS = ("A5", "A4xZ5", "Z60")
-"""The groups of the paper, each of 60 elements: not solvable, solvable, and commutative."""
+"""The groups of the paper, each with 60 elements. A5 is not solvable, A4xZ5 is solvable, and Z60 is commutative."""
 
 LENGTHS = {"smoke": (2, 20), "small": (2, 5, 10, 15, 20), "paper": tuple(range(2, 21))}
 """The lengths k at each scale, in symbols. Scale `paper` has the lengths of the source."""
@@ -27,14 +27,14 @@ PROTOCOL = (
     "shown.",
     f"Our protocol draws new strings of k elements for each of {STEPS:,} steps of {BATCH_SIZE} strings. So for k = 2, "
     "most strings of the test occur in training. The score is the mean accuracy over all prefixes of up to k symbols, "
-    "for final weights and three seeds. Scale `small` has five lengths, and scale `paper` has all 19, with equal "
-    "steps.",
+    "for final weights and three seeds. Scale `small` has five lengths, and scale `paper` has all 19. All lengths "
+    "have the same number of steps.",
     "A certificate is about strings of every length, not only of k symbols.",
 )
 
 
 def words_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
-    """Return the experiment of these models."""
+    """Return the experiment with a column for each of these models."""
     plan = EvaluationPlan(dense=(1, max(LENGTHS[scale])), long=((100, 64),), structured=(), certificate=True)
     smoke_plan = SMOKE_PLAN.model_copy(update={"dense": plan.dense, "certificate": True})
     return Experiment(

@@ -35,7 +35,7 @@ DEPTHS_AT = (40, 500, 10_000)
 
 
 class Choice(NamedTuple):
-    """The pilots of one task and seed: losses by chunk size, the CPU seconds of all pilots, and the chosen size.
+    """The pilots (short training runs) of one task and seed: their losses by chunk size, and all their CPU seconds.
 
     `accuracies` and `seconds` contain the accuracy and the CPU seconds of training of each full net that has a result,
     by chunk size.

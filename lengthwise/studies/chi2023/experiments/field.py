@@ -58,9 +58,9 @@ def receptive_field(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             *experiment.notes[:3],
-            f"The gradients are those of the log-odds of the last token of {NUM_CHUNKS[scale]:,} chunks of the test "
-            "split, with respect to the embeddings of the earlier tokens. Chunks of all lengths end at the same "
-            "tokens. A window is local if its length stays the same when the chunk grows.",
+            f"In each of {NUM_CHUNKS[scale]:,} chunks of the test split, the gradient of the log-odds of the last "
+            "token is computed with respect to the embeddings of the earlier tokens. Chunks of all lengths end at the "
+            "same tokens. A window is local if its length stays the same when the chunk grows.",
             "With any weights, two levels reach at most 1 + K (C^2 - 1) tokens: 766 with 16/3 and 6,139 with 32/6. "
             "*Held at 2 levels*: the same net without the levels that training never has.",
             "A gradient measures how far small changes reach, but not what a net would lose without a token.",

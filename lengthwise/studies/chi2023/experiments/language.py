@@ -53,7 +53,7 @@ ENCODINGS = {"KERPLE": "kerple-log", "T5": "t5", "ALiBi": "alibi"}
 
 
 def _like(name: str) -> str:
-    """Return an entry of the paper after its C and K, for a column of ours with other values of C or K."""
+    """Return an entry of the paper with its C and K in front, for a column of ours whose C or K differs."""
     return f"{name}: {PUBLISHED[name]}"
 
 

@@ -33,7 +33,7 @@ PRODUCTS = "products"
 
 
 def _products(specs: ScaledSpecs) -> list[Cell]:
-    """Return a cell for each language with the model whose merge is a product; goal and budget stay the same."""
+    """Return a cell for each language with the model whose merge is a product, and the goal of `specs`."""
     of_products = specs._replace(model="block-linear-rnn")
     return [
         Cell(language.row, PRODUCTS, of_products(language.task, {"task": language.fields}, preset="machine"))

@@ -90,8 +90,8 @@ class Measured(NamedTuple):
 class Cost(NamedTuple):
     """The CPU seconds of three nets for a batch of strings, and the number of levels of RegularGPT.
 
-    Two nets have a scratchpad with their own intermediate answers. For each answer, they read one window again
-    (`window`), or the whole string (`read_again`).
+    Two nets write their own intermediate answers into a scratchpad. For each answer, the net of `window` reads one
+    window again, and the net of `read_again` reads the whole string again.
     """
 
     length: int

@@ -33,9 +33,10 @@ KINDS: Mapping[str, Kind] = {
 
 
 class Size(NamedTuple):
-    """The size of the study: words, dimensions, nets for each word, kind and dimension, training, and two lengths.
+    """The size of the study: words, dimensions, the number of nets for each case, training, and two lengths.
 
-    Nets are trained on the first `length` symbols, and generate `longest` symbols.
+    A case is a word, a kind of net and a dimension. Nets are trained on the first `length` symbols of the repeated
+    word, and generate `longest` symbols.
     """
 
     words: tuple[str, ...]
@@ -53,7 +54,7 @@ SIZES: Mapping[str, Size] = {
 
 
 class Success(NamedTuple):
-    """The success of the nets of one word, kind and dimension.
+    """The numbers of successful nets of one kind and dimension that were trained on one word.
 
     `num_right` counts the nets that generate the first `Size.length` symbols correctly, and `num_lasting` the nets that
     generate the first `Size.longest` symbols correctly. `smallest` is the dimension of the smallest linear RNN without

@@ -17,17 +17,19 @@ _HOW = (
     "*Any W_h*: the state is a number whose binary digits are the letters of the word, and W_h = 2 shifts out one "
     "digit at each step. A net needs at least one dimension, because without a state, the bias gives the same answer "
     "at every step. *Contracting*: all eigenvalues of W_h are inside the unit circle, so the net forgets errors, and "
-    "its states repeat with the period of the word. The column *contracting: 2* has the number of words whose smallest "
-    "dimension is 2.\n\n"
-    "With one dimension, Sturm's theorem decides the contracting case, with exact fractions. With two dimensions, all "
+    "its states repeat with the period of the word. Column *contracting: 2* contains the number of words whose "
+    "smallest dimension is 2.\n"
+    "\n"
+    "With one dimension, Sturm's theorem, in exact fractions, decides the contracting case. With two dimensions, all "
     "contracting W_h form a triangle in the plane of trace and determinant. The signs of polynomials in trace and "
     "determinant are computed with integers. They show that some W_h in the triangle generates the word, or that no "
     "read-out separates the answers on any part of the triangle. There are two reasons why a read-out cannot separate "
     "the answers. Either the segment between two states of one answer crosses the segment between two states of the "
-    "other answer, or a state is inside a triangle of states of the other answer.\n\n"
+    "other answer, or a state is inside a triangle of states of the other answer.\n"
+    "\n"
     "With more than two dimensions, the search tries nets with random eigenvalues, and a shift register that stores "
-    "the last answers. Each net that the search found was tested: it generates its word 50 times. *No feedback*: W_x = "
-    "0. The function `memorize` finds this dimension."
+    "the last answers. A test checked that each net that was found generates its word 50 times. *No feedback*, in the "
+    "chart and in the next table: the smallest dimension with W_x = 0, which the function `memorize` finds."
 )
 
 
@@ -43,12 +45,13 @@ def feedback_page(study: Sequence[Smallest], stem: str) -> StudyPage:
 def _headline(study: Sequence[Smallest]) -> str:
     counts = Counter(row.contracting for row in study)
     small = sum(row.unconstrained == 1 for row in study)
-    parts = ", ".join(f"{_bounds(bounds)} for {counted(counts[bounds], 'word')}" for bounds in sorted(counts))
+    *first, last = (f"{_bounds(bounds)} for {counted(counts[bounds], 'word')}" for bounds in sorted(counts))
+    parts = " and ".join(filter(None, [", ".join(first), last]))
     return (
-        f"A linear RNN that reads its own answers can repeat {small} of {len(study)} words indefinitely with one "
-        "dimension.\n"
-        "With this dimension, W_h expands every error, and after the first error the net no longer generates its word. "
-        f"If a net has to forget its errors, the smallest dimension is {parts}."
+        f"With one dimension, linear RNNs that read their own answers can repeat {small} of the {len(study)} words "
+        "indefinitely.\n"
+        "These nets have W_h = 2, which doubles every error: after the first error, a net no longer generates its "
+        f"word. If a net has to forget its errors, the smallest dimension is {parts}."
     )
 
 
