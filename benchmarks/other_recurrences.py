@@ -197,7 +197,7 @@ def _headline(ratios: Mapping[str, Sequence[float]]) -> list[str]:
     if not every:
         return []
     return [
-        f"On this core, public implementations of recurrences take {min(every):.2f} to {max(every):.2f} times as long "
+        f"On one CPU core, public implementations of recurrences take {min(every):.2f} to {max(every):.2f} times as long "
         "as ours.\n"
     ]
 

@@ -133,7 +133,7 @@ def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
             missed.append(f"- {work.title}, next to {last.peer}: {compared}{reason}")
     absent = sorted({work.distribution for work in WORKS if not is_installed(work)})
     parts = [
-        "# Speed next to other packages",
+        "# Speed compared with other packages",
         "The table compares the CPU times of this package and of other packages for the same tasks, at the largest "
         "measured size, on one core.",
         markdown_table(["work", "peer", "size", "theirs, ms", "ours, ms", "theirs / ours", "growth"], rows),

@@ -34,7 +34,7 @@ def workers_on(device: str) -> Iterator[None]:
 
 
 def check_alone(argument: str, instead: str) -> None:
-    """Raise a ValueError if torchrun started several processes for a command that needs one."""
+    """Raise a ValueError if torchrun started several processes for a command that runs in a single process."""
     from lengthwise.training.parallel import is_started_by_torchrun
 
     if is_started_by_torchrun():

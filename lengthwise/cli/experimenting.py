@@ -119,7 +119,7 @@ def reproduce(
         with workers_on(sweep.device):
             if sweep.shard is not None:
                 return _run_shard(sweep.shard, experiment, runs, console, options, sweep.pool)
-            # A sweep can take hours, and its reader wants to see the page before it ends.
+            # A sweep can take hours, and its user wants to see the page before the sweep ends.
             also = page and page_updates(page.write)
             outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, sweep.pool, also)
     tables = outcome_tables(experiment, outcomes)

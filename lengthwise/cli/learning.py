@@ -46,7 +46,7 @@ class ExampleOptions:
     ] = False
     min_accuracy: Annotated[
         float | None,
-        Parameter(help="Exit with code 1 if the accuracy on all held-out labels is lower."),
+        Parameter(help="Exit with code 1 if the accuracy on all held-out labels is lower than this fraction."),
     ] = None
 
 

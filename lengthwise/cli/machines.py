@@ -99,8 +99,8 @@ def diff(
     if all(map(_is_net, (first, second))):
         if alphabet or accept or rename:
             raise ValueError(
-                "diff: expected two nets without --alphabet, --accept and --rename, got one of these options; leave "
-                "it out"
+                "diff: expected no --alphabet, --accept or --rename with two nets, got one of these options; leave it "
+                "out"
             )
         return _diff_nets(Path(first), Path(second), min_level, seed, as_json)
     if min_level is not None:

@@ -144,7 +144,7 @@ def _evaluate_drawn(
     task = stored.task
     requested = parse_lengths("41-500" if lengths is None else lengths)
     run = stored.run
-    # A range such as 41-500 may contain lengths at which the task has no strings; they are counted below.
+    # A range such as 41-500 may contain lengths at which the task has no strings. These lengths are counted below.
     legal = [length for length in requested if length >= 1 and task.is_legal_length(length)]
     with measuring_display(console) as set_progress:
         curve = length_curve(

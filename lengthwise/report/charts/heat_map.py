@@ -91,7 +91,7 @@ def _panel(
 
 def _value(entry: Entry) -> dict[str, Any]:
     above = 1.0 if entry.chance == 1 else (entry.mean - entry.chance) / (1 - entry.chance)
-    # Rounding first: 57 % is less than 57 in floats, but 99.99 % must not become 100.
+    # In floats, 57 % can be a little less than 57. So the percentage is rounded to 9 digits first, then down.
     share = round(100 * entry.mean, 9)
     return {
         "row": entry.cell.row,

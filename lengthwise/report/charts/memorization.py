@@ -16,7 +16,7 @@ from lengthwise.report.charts.colors import GRAY, PALETTE
 Values = list[dict[str, Any]]
 
 SIZE = 260
-"""The size of a plane, in pixels; a period is as wide as two planes."""
+"""The width and height of a plane's chart, in pixels; the chart of a period is as wide as two planes."""
 
 MAX_PLANES = 8
 """The largest number of planes that are drawn; if there are more, only the first ones are drawn."""
@@ -28,7 +28,7 @@ FINE = 40
 """The number of points of a curve between two steps."""
 
 MAX_NAMES = 24
-"""The largest number of states that are labeled with their step, and of numbers below a period."""
+"""The largest number of states that are labeled with their step, and of step numbers below the chart of a period."""
 
 
 def memorization_chart(memorization: Memorization | RationalMemorization) -> alt.VConcatChart:

@@ -206,7 +206,8 @@ def _subsample(points: Sequence[LengthPoint]) -> list[LengthPoint]:
     """Return about `MAX_ROWS` points, including the last and the lowest one."""
     stride = -(-len(points) // MAX_ROWS)
     lowest = min(points, key=lambda point: point.accuracy)
-    # Families alternate: a stride that shares a factor with their number would skip some families.
+    # Points of different families alternate. A stride that shares a factor with the number of families would skip some
+    # families.
     while math.gcd(stride, len(STRUCTURED)) > 1:
         stride += 1
     return [p for index, p in enumerate(points) if index % stride == 0 or p is lowest or index == len(points) - 1]

@@ -26,7 +26,7 @@ COLUMNS = {
     ),
     "lowest": "the lowest accuracy of any run at any length",
     "best run": "the highest accuracy of a run, averaged over lengths",
-    "solved": "runs without a single error at the lengths scored",
+    "solved": "runs without an error at any scored length",
     "chance": "accuracy of the best constant answer, averaged over lengths",
     "structured": (
         "the lowest accuracy of any run on structured strings (in brackets: the accuracy of the best constant answer "
@@ -35,11 +35,11 @@ COLUMNS = {
     "at step": (
         f"every {PROBE_EVERY} steps, a run is tested on a fixed set of separately drawn strings of 48 to 500 symbols. "
         "(If a task has no strings of these lengths, its longest strings are used.) For a solved run, the column "
-        "contains the step from which on no test has an error. The entry is - if the cell has no solved run, if the "
-        "last test of its solved runs has an error, or if they were not tested"
+        "contains the first step at which and after which all tests are without an error. The entry is - if the cell "
+        "has no solved run, if the last test of its solved runs has an error, or if its solved runs were not tested"
     ),
     "after CPU s": "the CPU seconds of training up to that step",
-    "CPU s": "CPU seconds of training; for a run of several attempts, the sum over all attempts and certificates",
+    "CPU s": "CPU seconds of training; if a run has several attempts, the sum over all its attempts and their certificates",
     "attempts": "the number of nets that a run trained; the last net was measured",
     "best test": (
         f"the highest test accuracy of a run, averaged over runs. Every {TEST_EVERY:,} steps, a run is tested on "
@@ -48,7 +48,7 @@ COLUMNS = {
     ),
     "fits": (
         "whether every run is right on nearly all strings of the training length (see the notes). If not, the lowest "
-        "accuracy at that length is in brackets. Scores at longer lengths then do not measure generalization"
+        "accuracy at that length is in brackets, and scores at longer lengths do not measure generalization"
     ),
     "guesses": "the expected *best test* of a net that always gives the most frequent answer",
 }

@@ -19,8 +19,8 @@ COLUMNS = {
     "CPU s, max": "the CPU seconds of the run that took the longest",
     "attempts": "the number of nets that a run trained; the last net is the result",
     "restarts": (
-        "the number of attempts, over all runs, that ended with a certificate below this level. Other failed attempts "
-        "ended because of their loss"
+        "the number of attempts, over all runs, that ended with a certificate below the level of the goal. Other "
+        "failed attempts ended because of their loss"
     ),
     "sizes": "the smallest and the largest size of the model in the last attempts",
     "steps": "training steps of all attempts of a run",

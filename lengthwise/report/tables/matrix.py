@@ -27,9 +27,9 @@ class Entry(NamedTuple):
 
     `at_long`: the mean accuracy at each of the plan's long lengths, shortest first; NaN if the task has no strings of
     this length. `structured`: the mean over runs of the accuracy on the family of structured strings with the lowest
-    accuracy. `chance`: the mean score of the best constant answer. `solved`: the number of runs without an error at the
-    lengths scored. `overflowed`: the share of strings on which states overflow. `at_printed`: for each
-    number that a paper prints, our mean at the paper's lengths, on the paper's scale.
+    accuracy. `chance`: the mean score of the best constant answer. `solved`: the number of runs without an error at any
+    scored length. `overflowed`: the share of strings on which states overflow. `at_printed`: for each number that a
+    paper prints, our mean at the paper's lengths, on the paper's scale.
     """
 
     cell: Cell
@@ -254,13 +254,13 @@ CSV_COLUMNS = {
     "row": "the task",
     "column": "the model",
     "runs": "the number of finished runs, on which all other columns are based",
-    "mean": "accuracy, averaged over runs and the lengths scored",
+    "mean": "accuracy, averaged over runs and scored lengths",
     "lowest": "the lowest accuracy of any run at any of these lengths",
     "at_longest": "accuracy at the longest length, averaged over runs",
     "lowest_at_longest": "the lowest accuracy of any run at the longest length",
     "structured": "the lowest accuracy on any family of structured strings, averaged over runs",
     "fits": f"runs whose final training loss is below {LOW_LOSS}",
-    "solved": "runs without an error at the lengths scored",
+    "solved": "runs without an error at any scored length",
     "overflowed": "the share of strings of these lengths on which states become infinite or NaN",
     "chance": "accuracy of the best constant answer, averaged over these lengths",
     **dict.fromkeys(LEVELS, "runs with this level of certificate"),

@@ -63,7 +63,7 @@ def _margin_note(net: Memorization) -> str:
     given_up = "" if net.is_widest else "; NOT ALL frequencies were tried, for lack of budget"
     if len(net.word.symbols) == 2:
         return f", the largest that these frequencies allow{given_up}"
-    return f"; a lower bound on it was maximized, {net.min_margin:.4g}{given_up}"
+    return f"; a lower bound on the margin was maximized, {net.min_margin:.4g}{given_up}"
 
 
 def _rational_lines(net: RationalMemorization) -> Iterator[str]:

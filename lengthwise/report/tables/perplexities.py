@@ -32,8 +32,8 @@ COLUMNS = {
     "whole": "perplexity of all tokens of the longest chunks",
     RATIO: (
         "the perplexity at the longest length divided by the perplexity at the shortest, for the same last tokens. The "
-        "95 % interval accounts for the choice of chunks; the log-likelihood of a chunk is averaged over runs. Below "
-        "1, more context helps"
+        "95 % interval accounts for the choice of chunks; the log-likelihood of a chunk is averaged over runs. If the "
+        "ratio is below 1, more context helps"
     ),
     "frequencies": "perplexity of a model that knows only the tokens' frequencies in the training split",
     "parameters": "the number of parameters of the model",

@@ -56,8 +56,8 @@ def best_shallow_baseline(task: Task, lengths: Sequence[int]) -> ShallowBaseline
 def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
     """Return a sentence for each task with shallow baselines: the best baseline's score at the longest balanced length.
 
-    Only lengths of the dense range are used, because accuracies are means over these. At unbalanced lengths a constant
-    answer can be right.
+    Only lengths of the dense range are used, because accuracies are means over these lengths. At unbalanced lengths a
+    constant answer can be right.
     """
     measured = {
         (task_of(result), points[-1].length): result.spec["task"]
@@ -109,7 +109,7 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
         "## Shallow baselines",
         (
             "*Best shallow baseline*: the highest score among three kinds of simple predictors, averaged over the "
-            "lengths scored. The three kinds are the most frequent answer, the most frequent answer given one simple "
+            "scored lengths. The three kinds are the most frequent answer, the most frequent answer given one simple "
             "feature of the string, and a logistic regression on the counts of symbols and pairs. *95 % interval*: a "
             "confidence interval for the mean accuracy on new seeds and new strings. All runs of a task are measured "
             "on the same strings, so averaging over runs does not reduce the error from the choice of strings. The "

@@ -32,7 +32,7 @@ class Inside(NamedTuple):
 
 
 _HEADLINE = (
-    "With one seed and width 64, the page cannot show whether the paper's nets have the clusters of Figure 3 and the "
+    "One seed and width 64 are not enough to show whether the paper's nets have the clusters of Figure 3 and the "
     "gradients of Figure 4a.\n"
     "Among the nets with the paper's layers (the code's or GPT-2's), {cells[*][the code's | GPT-2's][solved]} make no "
     "error at lengths 41-500. So their clusters and gradients below belong to nets that did not learn their tasks "

@@ -95,7 +95,7 @@ def codebook(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT with a codebook of states, our protocol",
         headline=(
-            "In {cells[*][*][solved]} runs, RegularGPT with a codebook of states makes no error at the lengths scored; "
+            "In {cells[*][*][solved]} runs, RegularGPT with a codebook of states makes no error at the scored lengths; "
             "{cells[*][*][level proved]} nets are `proved` and {cells[*][*][level extracted]} are `extracted`.\n"
             "A run trained {cells[*][*][attempts]} nets, one after another, until a certificate was good enough."
         ),

@@ -34,7 +34,7 @@ def baselines_search(scale: Scale = "small") -> Experiment:
         for column in BASELINES
     ]
     return Experiment(
-        title="Baselines of the block-diagonal RNN: first they have to fit",
+        title="Baselines of the block-diagonal RNN: do they fit their training length?",
         headline=_HEADLINE,
         about=(
             "A net that is wrong at its training length cannot test generalization. With the recipe of *Ours*, the "

@@ -87,7 +87,7 @@ def attacked(scale: Scale = "small") -> Experiment:
     cells = []
     for cell in experiment.cells:
         seeds = SEEDS.get(cell.row, {}).get(cell.column, ())
-        # At smoke scale there is one seed, whose net stands for all.
+        # At scale smoke there is only one seed. Its net replaces the nets of all seeds in `SEEDS`.
         specs = tuple(spec for spec in cell.specs if spec.seed in seeds or (seeds and scale == "smoke"))
         if specs:
             cells.append(cell._replace(specs=specs))

@@ -81,10 +81,9 @@ LIKELIHOOD: Mapping[str, tuple[str, Settings]] = {
     "prefix": ("likelihood", {"steps": 500}),
     "last": ("likelihood-last", {"steps": 880, "batch_size": 128, "optimizer": {"prior": 0.4}}),
 }
-"""The preset of a model without a learning rate, by supervision.
+"""The preset of a model without a learning rate, and the changes to this preset, by supervision.
 
-The changes to the preset keep the model within the shared budget of symbols. With last answers, strings have at most 20
-symbols.
+The changes keep the model within the shared budget of symbols. With last answers, strings have at most 20 symbols.
 """
 
 LIKELIHOOD_NOTE = (

@@ -54,7 +54,7 @@ def random_languages(scale: Scale = "small") -> Experiment:
         title="A linear RNN of one dense block on random regular languages",
         headline=(
             "On {cells[*][*][solved]} randomly drawn regular languages, a linear RNN with one dense block makes no "
-            "error on random strings at the lengths scored.\n"
+            "error on random strings at the scored lengths.\n"
             "Nets that are proved right at every length, with a 95 % interval for the share over all such languages: "
             "{cells[*][*][proved]}."
         ),

@@ -30,7 +30,7 @@ MACHINE, MACHINE_STEPS = "finite machine", 300
 """The column of the net that is trained by Baum-Welch steps, and the number of these steps."""
 
 BASELINES = ("sLSTM", "Transformer", "DeltaProduct, 2", "PD-SSM", "SD-SSM")
-"""The models of the leaderboard that are trained on some of these groups, each with its learning rate there."""
+"""The models of the leaderboard that are trained on the groups in `COMPARED`, with the same learning rates."""
 
 COMPARED = ("S3", "Q8", "S4", "D30", "A4xZ5", "A5", "S5", "GL(3, 2)", "A6")
 """The groups on which all models are trained. The finite machine has three seeds on these groups."""

@@ -82,7 +82,7 @@ def standard(scale: Scale = "small") -> Experiment:
     check_is_not_paper(scale, "the note trains nothing")
     size = SIZES[scale]
     return Experiment(
-        title="Learning to repeat words: standard RNNs next to linear RNNs",
+        title="Learning to repeat words: standard RNNs compared with linear RNNs",
         about=(
             'The note "update on rnn memorization" claims that an RNN that is trained on one string for long enough '
             "generates nothing else. This page tests the claim for standard RNNs, which have tanh, and for linear RNNs."

@@ -32,7 +32,8 @@ TRACE_LENGTHS = (10, 60)
 SHARE_REJECTED = 0.15
 NUM_FRESH = 2_000
 MAX_TRANSITIONS = 100
-"""The largest number of transitions (states times symbols) of a random machine, so that each has about 30 labels."""
+"""The largest number of transitions (states times symbols) of a random machine, so that each of them has about 30 labels.
+"""
 
 BASELINES = ("RPNI", "EDSM")
 BASELINE_SECONDS = 5.0
@@ -56,7 +57,11 @@ SMOKE_SIZE = Size(machines=1, protocols=0, traced=1, examples=300, traces=30, wr
 
 
 class LearnedBy(NamedTuple):
-    """The result of a learner: states of its machine (None if stopped), verdict, wrong fresh strings, CPU seconds."""
+    """The result of a learner for one machine.
+
+    `num_states` is the number of states of the learned machine, or None if the learner was stopped. `num_wrong` counts
+    wrong answers to fresh strings, and `seconds` are CPU seconds.
+    """
 
     learner: str
     num_states: int | None
@@ -260,10 +265,10 @@ def _experiment(title: str, scale: Scale, small: Size) -> Experiment:
 @EXPERIMENTS.register("learning/state-merging")
 def state_merging(scale: Scale = "small") -> Experiment:
     """Learn a few random machines and protocols from examples with 0 and 5 % wrong labels, by three learners."""
-    return _experiment("State merging by description length, next to RPNI and EDSM", scale, SMALL_SIZE)
+    return _experiment("State merging by description length, compared with RPNI and EDSM", scale, SMALL_SIZE)
 
 
 @EXPERIMENTS.register("learning/state-merging-70")
 def state_merging_70(scale: Scale = "small") -> Experiment:
     """Learn 70 random machines and protocols from examples with 0 to 10 % wrong labels; takes hours on one core."""
-    return _experiment("State merging on 70 machines, next to RPNI and EDSM", scale, Size())
+    return _experiment("State merging on 70 machines, compared with RPNI and EDSM", scale, Size())

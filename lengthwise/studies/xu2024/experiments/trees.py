@@ -17,7 +17,7 @@ from lengthwise.tasks.in_context.decision_tree import DecisionTree, mean_so_far,
 
 
 class _Size(NamedTuple):
-    """The size of trees, the number of loops or layers, the steps between rises, and the number of test prompts."""
+    """The size of trees, and the numbers of loops or layers, of steps between two rises, and of test prompts."""
 
     trees: Settings
     depth: int

@@ -50,10 +50,9 @@ def _headline(study: Study) -> str:
     ]
     untrained = [f"{one.values['contextual'][distance]:.3f}" for one in study.moduli if not one.is_trained]
     return (
-        f"If the embeddings of other symbols change by distance {distance:g}, the logits of looped transformers "
-        f"trained on parity can change by at least {' and '.join(trained)}.\n"
-        f"Before training, these contextual moduli are at least {' and '.join(untrained)}. The page has one net of "
-        "each kind."
+        f"In looped transformers trained on parity, the logits at one position changed by {' and '.join(trained)} when "
+        f"the embeddings at the other positions changed by distance {distance:g}.\n"
+        f"Before training, the logits changed by {' and '.join(untrained)}. The page has one net of each kind."
     )
 
 
