@@ -197,8 +197,8 @@ def _headline(ratios: Mapping[str, Sequence[float]]) -> list[str]:
     if not every:
         return []
     return [
-        f"On one CPU core, public implementations of recurrences take {min(every):.2f} to {max(every):.2f} times as long "
-        "as ours.\n"
+        f"On one CPU core, public implementations of recurrences take {min(every):.2f} to {max(every):.2f} times as "
+        "long as ours.\n"
     ]
 
 

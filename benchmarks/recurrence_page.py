@@ -114,8 +114,8 @@ def _headline(measurements: Sequence[Any]) -> str:
     times = {(m.what, m.form): m.milliseconds for m in measurements if (m.blocks, m.width) == (8, 8)}
     training, test = (times[what, "the paper's scan"] / times[what, "sequential"] for what in ("training", "test"))
     return (
-        f"On one CPU core, the parallel scan of Fan et al. (2024) takes {training:.1f} times as long as a sequential form "
-        f"to train on T=40 symbols, and {test:.1f} times as long to answer at T=500.\n\n"
+        f"On one CPU core, the parallel scan of Fan et al. (2024) takes {training:.1f} times as long as a sequential "
+        f"form to train on T=40 symbols, and {test:.1f} times as long to answer at T=500.\n\n"
         "- On the paper's GPU, it takes 0.6 and 1.0 times as long. This page neither confirms nor refutes section 4.5 "
         "of the paper, which is about another device."
     )

@@ -39,7 +39,9 @@ COLUMNS = {
         "has no solved run, if the last test of its solved runs has an error, or if its solved runs were not tested"
     ),
     "after CPU s": "the CPU seconds of training up to that step",
-    "CPU s": "CPU seconds of training; if a run has several attempts, the sum over all its attempts and their certificates",
+    "CPU s": (
+        "CPU seconds of training; for a run with several attempts, the sum over all attempts and their certificates"
+    ),
     "attempts": "the number of nets that a run trained; the last net was measured",
     "best test": (
         f"the highest test accuracy of a run, averaged over runs. Every {TEST_EVERY:,} steps, a run is tested on "
