@@ -16,8 +16,8 @@ def test_words_are_counted_by_their_dimensions() -> None:
         Smallest("0010111", 2, 1, FeedbackBounds(3, 5)),
     ]
     stated = feedback_page(words, "page").headline
-    assert "can repeat 3 of 4 words indefinitely with one dimension" in stated
-    assert stated.endswith("the smallest dimension is 1 for 1 word, 2 for 2 words, 3 to 5 for 1 word.")
+    assert "can repeat 3 of the 4 words indefinitely" in stated
+    assert stated.endswith("the smallest dimension is 1 for 1 word, 2 for 2 words and 3 to 5 for 1 word.")
 
 
 def test_standard_nets_are_counted_next_to_linear_ones() -> None:

@@ -31,7 +31,7 @@ LOW: tuple[Precision, ...] = ("bfloat16", "float16")
 
 
 class Size(NamedTuple):
-    """The size of the study: words, nets for each word and dimension, training, and numbers of generated symbols.
+    """The size of the study: words, number of nets for each word and dimension, training, and numbers of symbols.
 
     Each period in `periods` has `num_drawn` random binary words. Nets are trained on the first `length` symbols and
     generate `longest` symbols. Constructed generators, whose W_h is rounded to a precision in `LOW`, generate

@@ -7,7 +7,7 @@ from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, ScaledSp
 from lengthwise.runs.spec import Settings
 
 BUDGET = 300.0
-"""The CPU seconds after which no further attempt begins."""
+"""The CPU seconds after which no further attempt of a run begins."""
 
 MAX_LETTERS = 100
 """The longest measured string, in letters. Training strings have up to 12 letters."""

@@ -7,7 +7,7 @@ from lengthwise.studies.groups import UNSOLVABLE_LINEAR
 from lengthwise.studies.languages import LANGUAGES
 
 BUDGET = 120.0
-"""The CPU seconds after which no further attempt begins."""
+"""The CPU seconds after which no further attempt of a run begins."""
 
 
 _UNSOLVABLE: dict[str, Settings] = {

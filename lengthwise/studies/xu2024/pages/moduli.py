@@ -33,8 +33,9 @@ def moduli_page(study: Study, stem: str) -> StudyPage:
             f"*Accuracy*: the accuracy of final answers to 1,000 strings of {size.length} symbols. *t*: the Euclidean "
             "distance between two sequences of embeddings, which both lie in the box that the embeddings of symbols "
             "span. An entry is the largest change of the logits that was found, in the 2-norm. There are "
-            f"{size.num_starts} searches from random pairs, and at most as many from pieces of the pairs that were "
-            f"found at larger distances. A search has {size.num_steps} steps of gradient ascent."
+            f"{size.num_starts} searches from random pairs. At most as many searches begin at pieces of the segments "
+            f"between pairs that were found at larger distances. A search has {size.num_steps} steps of gradient "
+            "ascent."
         ),
     ]
     chart = alt.HConcatChart(hconcat=moduli_panels(study), config=alt.Config(background="white"))
