@@ -170,7 +170,7 @@ def test_what_is_no_dfa_of_automata_lib_is_refused() -> None:
             {"transitions": [[0, 1], ["b", 0]]},
             "transitions: expected next states in 0..1, got 'b' for state 1 and symbol 0",
         ),
-        ({"transitions": []}, "transitions: expected at least one state and one symbol, got 0 and 2"),
+        ({"transitions": []}, "transitions: expected at least one state and one symbol, got 0 states and 2"),
         ({"accepting": [0, 5]}, "accepting: expected a state in 0..1, got 5; number the states from 0"),
         ({"start": 2}, "start: expected a state in 0..1, got 2; number the states from 0"),
         ({"alphabet": ["a", "a"]}, "symbols: expected 2 distinct non-empty strings, got ('a', 'a')"),

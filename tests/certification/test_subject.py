@@ -152,7 +152,7 @@ def test_nothing_is_proved_of_a_part_that_stands_before_another() -> None:
     model.__dict__["recurrence"] = copy.deepcopy(model.recurrence)
     certificate = certify(model, TASK)
     assert certificate.level == "extracted"
-    assert "got two called recurrence" in certificate.reason
+    assert "got two parts called recurrence" in certificate.reason
 
 
 def test_a_certificate_names_the_epsilon_of_a_user_s_norm() -> None:

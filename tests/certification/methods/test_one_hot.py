@@ -235,7 +235,7 @@ def test_too_many_states_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_hot, "MAX_STATES", 2)
     with pytest.raises(ValueError, match="model: expected no more than 2 states to enumerate, got more"):
         enumerated(compiled())
-    with pytest.raises(ValueError, match=r"no more than 2\^62 states of all blocks together, got 3\^41"):
+    with pytest.raises(ValueError, match=r"expected at most 2\^62 combinations of block states, got 3\^41"):
         enumerated(among_other_blocks(40, seed=0))
 
 
