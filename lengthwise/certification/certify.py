@@ -30,12 +30,13 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
 
     Certification has four steps. Step 2 extracts a machine from the model alone, without access to the task.
 
-    1. The model answers strings. A wrong answer ends this step and leads to level ``refuted``. First come all strings
-       of each length with at most 4,096 strings. Then come 1,000 strings each of 40, 500 and 10,000 symbols. Some
-       of these are structured, and some have rare answers. Models without a reader (see step 2) answer fewer of the
-       longest strings. Models with a largest length get no strings beyond it. Some strings are read again: alone, and
-       with answers to all prefixes at once (`searches`). Last come the strings that distinguish the task's transducer
-       from other machines (`automata.conformance`).
+    1. The model answers strings. A wrong answer ends this step. The level is ``refuted`` if the model gives a wrong
+       answer again when it reads the string alone. First come all strings, up to the largest length that has at most
+       4,096 strings. Then come 1,000 strings each of 40, 500 and 10,000 symbols. Some of these are structured, and some
+       have rare answers. Models without a reader (see step 2) answer fewer of the longest strings. Models with a
+       largest length get no strings beyond it. Some strings are read again: alone, and with answers to all prefixes at
+       once (`searches`). Last come the strings that distinguish the task's transducer from other machines
+       (`automata.conformance`).
     2. The reader of the model's kind (`extraction.base.READERS`) sorts the model's states into finitely many classes,
        which are the states of a machine. It tries a few radii of classes, the largest first, until all states along the
        strings of step 1 are in the classes that the machine predicts. For tree models, states along powers of words,

@@ -1,7 +1,7 @@
 """Errors of the gates and sums inside torch's recurrent layers, which have their own kernels.
 
 Weights are set so that each number of the state is one function of one argument. The argument enters through one gate,
-or is the state itself. Biases far from zero keep all other gates closed or open.
+or is the state itself. Biases far from zero open or close the other gates that could change the result.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -149,9 +149,9 @@ class Reader(ABC, Generic[Kind]):
 
     @abstractmethod
     def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
-        """Return the radii of classes to try, the largest first; they depend on the states along some strings.
+        """Return the radii of classes in the order in which they are tried; they depend on states along some strings.
 
-        A reader that can enumerate exact states puts radius 0 before all others.
+        The largest radius is tried first. A reader that can enumerate exact states tries radius 0 before all others.
         """
 
     @abstractmethod

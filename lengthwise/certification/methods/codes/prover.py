@@ -31,7 +31,7 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
 
     Raises:
         ValueError: the model is not a `CodebookGPT` that has codes, or has parts without bounds. The prototypes are not
-            the model's leaves and codes. The table has more than 5,000 entries.
+            the model's leaves and codes. More than 5,000 merges occur in strings.
     """
     layer = model.tree.layers[0]
     # Types are compared exactly, because a subclass may compute another formula.

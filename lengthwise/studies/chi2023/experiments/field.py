@@ -29,7 +29,7 @@ NUM_CHUNKS: dict[Scale, int] = {"paper": 64, "small": 64, "smoke": 4}
 _HEADLINE = (
     "Language models of this size do not show whether RegularGPT learns to look only at a local window of tokens.\n"
     "For ALiBi and for these nets of RegularGPT, half of the gradient lies in the few newest tokens at all lengths. "
-    "The reach of the other half grows with the length of the chunk."
+    "The reach of the other half grows with the length of the chunk, except in trees of at most two levels."
 )
 
 
