@@ -261,7 +261,9 @@ class Certificate(Part):
             content = parse_json_text(text)
         except ValueError as error:
             raise ValueError(f"certificate: {error}; it was edited, or is not a certificate; certify again") from None
-        if isinstance(given := content.get("format"), int) and given != FORMAT:
+        # A format such as 2.0 equals a number that the field allows, so the type is compared as well.
+        given = content.get("format")
+        if isinstance(given, int | float) and (type(given) is not int or given != FORMAT):
             raise ValueError(
                 f"certificate: expected format {FORMAT}, got format {given} of another version; certify again"
             )
@@ -276,6 +278,8 @@ class Certificate(Part):
             raise ValueError(
                 f"certificate: {index}: {first['msg']}; it was edited, or is not of this version; certify again"
             ) from None
+        if given is None:  # the field has a default for new certificates, but a file must contain its format
+            raise ValueError(f"certificate: expected format {FORMAT}, got no format; certify again")
         # People read the claim, and programs read the level. If the two disagree, the file was edited.
         if claim != certificate.claim:
             raise ValueError(
