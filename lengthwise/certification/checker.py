@@ -10,10 +10,10 @@ are called classes. For each class, the file contains a set of the net's states.
 2. Each step of the net leads from the set of a class into the set of the next class, however floating point rounds.
 3. In each set in which a supervised string ends, the logit of the machine's answer is larger than all other logits.
 
-By induction on the length, the net answers every supervised string as the transducer does. Methods `choices` and
-`rules` need no machine in the file: they follow the net and the task's machine side by side. Method `attention` has no
-steps. It verifies bounds on attention along all paths of the task's machine, and that the right answer has the largest
-logit within these bounds.
+By induction on the length, the net answers every nonempty supervised string as the transducer does. Methods `choices`
+and `rules` need no machine in the file: they follow the net and the task's machine side by side. Method `attention` has
+no steps. It verifies bounds on attention along all paths of the task's machine, and that the right answer has the
+largest logit within these bounds.
 
 The checker assumes:
 
@@ -81,7 +81,8 @@ MAX_ATTENTION_ERROR = 0.02
 """The largest relative error of attention weights. Below it, products of errors enlarge the bound by less than 5 %."""
 
 MAX_PIECES = 200_000
-"""The largest number of regions that arise when bounds on attention masses are halved (see `check_attention`)."""
+"""The largest number of regions into which the bounds on attention masses are halved, for one block of lengths (see
+`demand_one_answer`)."""
 
 REGIONS = 512
 """The largest number of regions of attention masses for which bounds are computed at once."""
@@ -2057,7 +2058,7 @@ def rotated(query: Form, key: Form, max_length: int, units: int) -> Form:
 
 
 def vectors_of_distances(net: Net, i: int, max_length: int) -> Form:
-    """Return Transformer-XL's vectors of distances in layer i, [T, 1, H, E]: a linear map of sines and cosines."""
+    """Return Transformer-XL's vectors of distances in layer i, [T, 1, H, E]: a linear map of sines, then cosines."""
     width, num_heads = net.settings["d_model"], net.settings["num_heads"]
     demand_limit(max_length * width, MAX_ELEMENTS, "numbers of vectors of distances")
     angles = np.arange(max_length)[:, None] * 10_000.0 ** (-2 * np.arange((width + 1) // 2) / width)
@@ -2146,7 +2147,7 @@ def demand_masses(sets: Tensors, heads: Heads, layer: LayerBounds, block: int, f
     """
     table, start = sets["table"], int(sets["start"])
     pairs, kinds = layer.pairs, layer.kinds
-    # The axis of kinds comes first, because each kind gives one claim: [K, P, H, 1].
+    # The axis of kinds comes first, because each kind gives one claim for `low` and one for `high`: [K, P, H, 1].
     low, high = (np.moveaxis(bounds[block], -1, 0)[..., None] for bounds in (layer.low, layer.high))
     demand_limit(2 * low.size * max(len(table), len(low)), MAX_ELEMENTS, "sums along paths")
     demand_limit(2 * low.size * len(table) * table.shape[1] * last, MAX_WORK, "multiplications")
@@ -2557,7 +2558,8 @@ def statement(certificate: Content, result: str) -> str:
     answers = ", ".join(map(repr, classes[:20])) + (", ..." if len(classes) > 20 else "")
     return "\n".join(
         [
-            f"The net is right on every string{lengths} to which the task gives one of these answers: {answers}.",
+            f"The net is right on every nonempty string{lengths} to which the task gives one of these answers: "
+            f"{answers}.",
             f"net: {described(certificate['model'])}; digest {certificate['net']}",
             f"task: {described(certificate['task'])}; symbols {', '.join(map(repr, symbols[:50]))}",
             f"method {certificate['evidence']['method']}: {result}",

@@ -72,7 +72,7 @@ def write_proof(certificate: Certificate, model: SequenceModel, task: MachineTas
     except Rejected as problem:
         raise ValueError(
             f"{problem}; the separate checker, which supports fewer nets than the provers and has wider bounds, "
-            "did not accept the proof, so no file is written"
+            "did not accept the proof, so no proof file is written"
         ) from None
     write_by_rename(path, content)  # only an accepted proof, so that each file on disk passes the checker
     return sentence

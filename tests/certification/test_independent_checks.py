@@ -55,7 +55,7 @@ def test_a_proof_that_the_checker_rejects_is_said_not_to_be_checked(
     assert (certificate.level, certificate.independently_checked) == ("proved", False)
     assert dict(certificate_lines(certificate))["independently checked"].startswith("no: only the method")
     path = tmp_path / "proof.safetensors"
-    with pytest.raises(ValueError, match=r"proof: no; the separate checker, .*, so no file is written"):
+    with pytest.raises(ValueError, match=r"proof: no; the separate checker, .*, so no proof file is written"):
         write_proof(certificate, *NETS["rnn"], path)
     assert not path.exists()
 
