@@ -329,7 +329,7 @@ def check_lead(logit_margin: float | None, certificate: Certificate) -> None:
 
 
 def certificate_file(path: Path) -> Path:
-    """Return the path of the certificate for a run's folder (inside it) or for a net's TOML file (next to it)."""
+    """Return the path of a certificate: inside the folder of a run, or next to the TOML file of a net."""
     return path.with_suffix(f".{CERTIFICATE}") if path.is_file() else path / CERTIFICATE
 
 

@@ -50,9 +50,9 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
        length, or ``bounded`` up to a length. If no machine describes the model, provers that need no reader are tried.
        They follow the task's own machine.
 
-    Tasks over two strings (`GridTask`) have a rule instead of a transducer. Their tested strings are 200 pairs each of
-    strings of 10, 40 and 160 letters. If a step fails, the certificate has a lower level and contains the reason.
-    `seed` is the seed of the drawn strings.
+    Tasks over two strings (`GridTask`) have a rule instead of a transducer. They are tested on 200 pairs of strings at
+    each of three lengths: 10, 40 and 160 letters. If a step fails, the certificate has a lower level and contains the
+    reason. `seed` is the seed of the drawn strings.
 
     Raises:
         ValueError: the task has no transducer, or the model and the task have different numbers of answers. The model's
@@ -82,7 +82,7 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
 def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | None = None) -> Certificate:
     """Return the certificate of a model that is already checked and in evaluation mode.
 
-    If `num_lengths` is given, strings of only this number of tested lengths are read, the shortest lengths first. Level
+    If `num_lengths` is given, samples are drawn only at the `num_lengths` shortest of the tested lengths. Level
     ``extracted`` then has less evidence than `certify` requires. Proofs do not depend on tested strings.
     """
     model, task = builder.model, builder.task
@@ -109,7 +109,8 @@ def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | No
                 reasons.append(f"with radius {radius:.3g}: {problem}")
     certificate = _graded_alone(builder, outcome, reader)
     if certificate is None or certificate.level != "refuted":
-        # So far, no string that is read alone refutes this net. So strings are tried that samples hardly ever contain.
+        # So far, the net has answered no string wrongly when it read the string alone. So strings that samples hardly
+        # ever contain are tried.
         certificate = _graded_alone(builder, search_families(model, task, seed), reader) or certificate
     return certificate or _prove_without_reader(builder, _first_and_last(reasons) if reasons else _why_unread(model))
 
@@ -186,7 +187,7 @@ def _why_unread(model: SequenceModel) -> str:
 def _attempt(
     builder: CertificateBuilder, reader: Reader[Any], radius: float, strings: traces.Stages, *, is_right: bool
 ) -> Certificate:
-    """Return a certificate from classes of this radius; a ValueError contains the reason if these classes fail."""
+    """Return the certificate that classes of this radius lead to; if they fail, a ValueError contains the reason."""
     candidate = Candidate(reader.extract(radius), radius)
     # Most radii fail, so the cheap checks come first. They check a few traces, powers of words, and the machine itself.
     traces.compare(strings.smallest, candidate.extraction)
@@ -216,7 +217,7 @@ def _attempt(
 def _prove(
     builder: CertificateBuilder, reader: Reader[Any], prover: Prover, extracted: Candidate, strings: traces.AllStrings
 ) -> Certificate:
-    """Prove the model with this machine or with finer classes; a ValueError contains the reason if all of them fail."""
+    """Prove that the model follows this machine or a finer one; if no proof succeeds, a ValueError contains the reason."""
     reasons = []
     try:
         for extraction, radius in prover.candidates(reader, extracted.extraction, extracted.radius):

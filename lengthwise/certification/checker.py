@@ -935,7 +935,7 @@ TANH_GELU = (tanh_gelu, 0.798)
 
 
 def between(low: Array, high: Array | None = None) -> Form:
-    """Return the form of all numbers from `low` to `high`, or of the numbers `low` alone."""
+    """Return a form that contains all numbers from `low` to `high`; without `high`, it contains only `low`."""
     low, high = low.astype(np.float64), (low if high is None else high).astype(np.float64)
     # Half of a sum or difference of two float64 numbers is off by 2^-53, relative to their size. Equal ends are one
     # exact number, which gets radius 0, so that sums of such numbers can be exact (`digits`).
@@ -1810,9 +1810,9 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
     these bounds (`demand_masses`).
 
     So the checker has, for each pair (x, p), a set that contains all results of the layer (`results`). These sets are
-    the inputs of the next layer. Its values and scores depend on the pair (x, p) of a position in place of its symbol.
-    The kind of a position is its symbol in the first layer, and its pair in later layers. In the last layer, one answer
-    must lead, whatever the masses are within their bounds (`demand_one_answer`).
+    the inputs of the next layer. In that layer, values and scores depend on the pair (x, p) of a position instead of
+    its symbol. The kind of a position is its symbol in the first layer, and its pair in later layers. In the last
+    layer, the right answer must have the largest logit for all masses within their bounds (`demand_one_answer`).
     """
     demand(net.name == "transformer", "expected a transformer")
     count, num_blocks = len(sets.get("outputs", ())), len(sets.get("lengths", ()))

@@ -99,7 +99,9 @@ def family_lines(members: Mapping[str, Member], width: int | None) -> list[str]:
 
 
 def description(index: FamilyIndex, name: str, width: int) -> list[str]:
-    """Return the descriptions of all members that have this name, by family, in lines of at most `width` characters.
+    """Return the descriptions of all tasks, models and other members called `name`, in the order of their families.
+
+    Lines have at most `width` characters.
 
     Raises:
         ValueError: no member has this name.

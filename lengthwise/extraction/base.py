@@ -149,9 +149,9 @@ class Reader(ABC, Generic[Kind]):
 
     @abstractmethod
     def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
-        """Return the radii of classes in the order in which they are tried; they depend on states along some strings.
+        """Return the radii of classes to try, in this order; they depend on the model's states on `strings`.
 
-        The largest radius is tried first. A reader that can enumerate exact states tries radius 0 before all others.
+        If a reader can enumerate the states exactly, radius 0 comes first. All other radii follow, the largest first.
         """
 
     @abstractmethod

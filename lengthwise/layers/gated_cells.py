@@ -113,7 +113,10 @@ def lstm_bounds(
 def _terms(
     core: nn.RNNBase, kind: Literal["ih", "hh"], layer: int, values: Intervals, rows: slice = slice(None)
 ) -> list[tuple[Intervals, Tensor | None]]:
-    """Return some rows of W x and b (`kind` "ih"), or of U h and b ("hh"), as terms for `Intervals.total`."""
+    """Return W x and b if `kind` is "ih", or U h and b if it is "hh", as terms for `Intervals.total`.
+
+    `rows` selects the gates whose rows are returned. Without biases, b is left out.
+    """
     bias = core.get_parameter(f"bias_{kind}_l{layer}")[rows].to(values.low.dtype) if core.bias else None
     product = (values, core.get_parameter(f"weight_{kind}_l{layer}")[rows])
     return [product] if bias is None else [product, (Intervals.around(bias), None)]

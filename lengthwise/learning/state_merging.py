@@ -183,7 +183,11 @@ class Hypothesis:
     def _images(
         self, blues: Int64[np.ndarray, " B"], reds: Int64[np.ndarray, "R 1"]
     ) -> tuple[Int64[np.ndarray, "R N"], Int64[np.ndarray, " N"], Int64[np.ndarray, " N"]]:
-        """Return the images of labeled nodes below the blue states, the nodes, and the index of each node's tree."""
+        """Return the images of labeled nodes under each merge, the nodes, and the index of each node's tree.
+
+        Each blue state is the root of a tree. If the root is merged with a red state (a row of the images), every node
+        of the tree is merged with a state, its image, or becomes a new state, with a negative number as image.
+        """
         nodes, groups = blues, np.arange(len(blues))
         images = np.repeat(reds, len(blues), 1)
         parts = []

@@ -13,7 +13,10 @@ Result = TypeVar("Result")
 
 
 class Axis(NamedTuple):
-    """An axis of an annotated shape, of the size of its letter plus `more`: axis `P+1` has letter P and `more` 1."""
+    """An axis of an annotated shape. Its size is the size that `letter` stands for, plus `more`.
+
+    Axis `P+1` has letter P and `more` 1.
+    """
 
     letter: str
     more: int = 0

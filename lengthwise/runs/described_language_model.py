@@ -55,7 +55,9 @@ def read_language_model(settings: dict[str, Any], path: Path) -> LanguageModelDe
 
 
 def load_language_model(description: LanguageModelDescription, task: Task, path: Path) -> SequenceModel:
-    """Load the model of a description for its task. Only safetensors are read, and no code from the folder runs.
+    """Load the model that a description names, for this task.
+
+    Only safetensors are read, and no code from the folder runs.
 
     Raises:
         ValueError: transformers is not installed, a file is missing or damaged, weights are missing, or the model does

@@ -224,7 +224,7 @@ class Recipe(Description):
       single symbols belong to one class confuses the symbols later.
     - `length_sampling="uniform"`, `"log-uniform"`: equal probabilities, or probabilities in proportion to 1/length.
     - `length_sampling="short-first"`: probabilities in proportion to length^e, where e rises from -1 at the first step
-      to 1 at the last step. Short strings teach the structure, and long strings keep it.
+      to 1 at the last step. A net learns the structure from short strings, and keeps it on long strings.
     - `length_sampling="growing"`: starts with the shortest length and adds the next one whenever the running loss at
       the longest length so far is below 0.3. This longest length is drawn three times as often as each shorter length.
       This sampling is for tasks whose long strings can be learned only after short strings.
@@ -235,11 +235,13 @@ class Recipe(Description):
     - `supervision="last"`, `"prefix"`: the loss covers the last supervised position of a string, or all supervised
       positions.
     - `late_consistency`: the weight of mean (h(x) - h(x'))^2, which is added to the loss in the second half of
-      training. Here h(x) are the states of suffixes x of half of the strings, and x' is x with identity padding. This
-      loss needs no labels. If it began at the first step, it could make all states equal, and nothing would be learned.
+      training. Each string in half of a batch gives a random suffix x, and x' is x with identity padding. The model's
+      states on x are h(x). This loss needs no labels. If it began at the first step, it could make all states equal,
+      and nothing would be learned.
     - `states`: tree models learn how each part of a string changes the states of the task's machine (`StatesRecipe`).
-    - `contraction`: a penalty makes models contract, if they can bound their steps (`ContractionRecipe`).
-    - `pace`: training ends early, in success or failure, depending on its loss (`PaceRecipe`).
+    - `contraction`: a penalty makes the steps of a recurrent model contract (`ContractionRecipe`). The model must be
+      able to bound its steps.
+    - `pace`: training ends early if its loss shows that it has succeeded or failed (`PaceRecipe`).
     - `ema_decay`: if positive, the final weights are the exponential moving average of the weights.
     - `precision`: the number type of matrix products, in training and when the run is measured. Weights, sums and the
       optimizer are float32 in any case. Certificates are about float32 nets and reject `"bfloat16"`.

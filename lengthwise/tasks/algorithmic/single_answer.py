@@ -89,8 +89,8 @@ class SingleAnswerTask(CountedTask):
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Return the answer at each row's first ``<sep>``, and `IGNORE` elsewhere and in malformed problems.
 
-        Problems that `sample` never draws are also answered if their answer has a class. Rows are read one by one,
-        which is slow.
+        Problems that `sample` never draws are also answered, if the right answer is one of the task's classes. Rows are
+        read one by one, which is slow.
         """
         targets = torch.full_like(inputs, IGNORE)
         for target, symbols in zip(targets, inputs.tolist(), strict=True):

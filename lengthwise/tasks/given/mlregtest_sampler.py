@@ -121,7 +121,10 @@ class _Drawing(NamedTuple):
     chance: np.random.Generator
 
     def uniform(self, side: int, length: int, count: int, seen: set[String] | None) -> list[String]:
-        """Draw uniform strings of one side. With `seen`, draw only new, distinct strings, and add them to `seen`."""
+        """Draw uniform strings from the language (side 1) or from its complement (side 0).
+
+        With `seen`, draw only new, distinct strings, and add them to `seen`.
+        """
         strings: list[String] = []
         for _ in range(MAX_TRIES if self.sides[side].count(length) else 0):
             for string in self._draw(side, length, count - len(strings)):

@@ -162,7 +162,7 @@ def margins_in(head: Head, readout: nn.Sequential, pieces: Pieces) -> Float64[Te
 
 
 def state_in(head: Head, pieces: Pieces) -> Affine:
-    """Return bounds on the layer's result at the last position, for the masses in each piece."""
+    """Return bounds on the layer's output at the last position, for the attention masses in each box of `pieces`."""
     layer, norm = head.layer, head.layer.norms[1]
     assert isinstance(norm, nn.LayerNorm)
     states = head.heads.states[pieces.last, pieces.inputs]

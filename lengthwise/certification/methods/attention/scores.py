@@ -1,4 +1,4 @@
-"""Bounds on the attention scores and values of a transformer's layer, for each kind of position and each distance."""
+"""Bounds on the attention scores and values of a transformer layer, which depend on symbols, states and distances."""
 
 import math
 from functools import partial
@@ -42,7 +42,7 @@ class Values(NamedTuple):
 
     @property
     def size(self) -> Float64[Tensor, "K H E"]:
-        """The largest absolute value of each number."""
+        """An upper bound on the absolute value of each entry of the values."""
         size: Tensor = self.center.abs() + self.directions.abs().sum(-1)
         return size * (1 + 1e-12)
 
@@ -52,7 +52,8 @@ class Heads(NamedTuple):
 
     The kind of a position is its symbol in the first layer, and its symbol and state of the machine in later layers.
     The axes of scores are the kind of the query, the kind of the key, the head, and the distance. Without an encoding
-    of positions, the last axis has length 1. `states` contains the inputs of the layer, in pieces for each kind.
+    of positions, the last axis has length 1. `states` contains boxes around the layer's inputs. Each kind of position
+    has one or more boxes.
     """
 
     scores: Intervals
@@ -63,8 +64,8 @@ class Heads(NamedTuple):
         """Return the largest relative error of an attention weight times a value, for strings up to a length.
 
         A head computes sum_i e_i v_i / sum_i e_i. Kernels subtract the largest score so far from each score. When the
-        largest score grows, they multiply the sums so far by an exponential. Let r be the number of these products,
-        which is at most one for each chunk of keys.
+        largest score grows, they multiply the sums so far by an exponential. Let r be the number of such rescalings.
+        Each chunk of keys causes at most one.
 
         - The exponent of e_i is a sum of differences of scores, whose sizes add up to at most 2 S, with S the largest
           size of a score. Each difference rounds once, so the exponents of numerator and denominator are off by
@@ -82,7 +83,7 @@ class Heads(NamedTuple):
 
 
 def layers_of(model: Transformer) -> list[TransformerLayer]:
-    """Return the layers of a model whose formula has bounds.
+    """Return the layers of a model, after a check that bounds exist for every part of the model.
 
     Raises:
         ValueError: the read-out is not linear, or `check_usual` rejects a part or a weight. The encoding of positions

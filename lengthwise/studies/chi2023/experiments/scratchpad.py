@@ -211,7 +211,7 @@ def _measured(cell: Cell, spec: RunSpec, model: SequenceModel, size: Size) -> Me
 
 
 def _accuracies(model: SequenceModel, task: RegularTask, names: Mapping[int, int], size: Size) -> dict[int, float]:
-    """Return the accuracy at each length in `names`, with the name of this length as key."""
+    """Return accuracies by key: `names` maps each measured length to the key of its accuracy."""
     curve = length_curve(model, task, names, num_strings=size.num_strings, protocol="one-pass")
     return {names[point.length]: point.accuracy for point in curve.points}
 
