@@ -217,7 +217,7 @@ def _attempt(
 def _prove(
     builder: CertificateBuilder, reader: Reader[Any], prover: Prover, extracted: Candidate, strings: traces.AllStrings
 ) -> Certificate:
-    """Prove that the model follows this machine or a finer one; if no proof succeeds, a ValueError contains the reason."""
+    """Prove that the model follows this machine or a finer one; if every proof fails, a ValueError has the reason."""
     reasons = []
     try:
         for extraction, radius in prover.candidates(reader, extracted.extraction, extracted.radius):

@@ -33,8 +33,8 @@ _OVERFLOW = (
     "such strings count as wrong"
 )
 _OURS = (
-    "*ours*{parts}: means over the finished runs, on the published scale. The means are over those of our lengths that "
-    "the published test also has."
+    "*ours*{parts}: means over the finished runs, on the published scale. Each mean uses only the lengths that occur "
+    "in both tests."
 )
 _NO_DOTS = "Each cell has a seed that is refuted, or that is only tested."
 
@@ -87,7 +87,7 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
     if not entries:
         return StudyPage(["The experiment has no finished run yet."], {})
     lengths, apart = span(experiment.plan.dense), experiment.plan.dense_every
-    every = f", {apart} or more apart" if apart > 1 else ""
+    every = f", with gaps of at least {apart} between them" if apart > 1 else ""
     runs = sum(entry.num_runs for entry in entries)
     complete = sum(entry.num_runs == len(entry.cell.specs) for entry in entries)
     printed = printed_tables(entries)

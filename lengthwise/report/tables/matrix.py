@@ -250,7 +250,7 @@ def matrix_csv(entries: Iterable[Entry]) -> str:
 
 
 CSV_COLUMNS = {
-    "part": "the part of the experiment, such as the answers that training supervises; empty if there is only one",
+    "part": "the part of the experiment, such as all runs with the same supervision; empty if there is only one part",
     "row": "the task",
     "column": "the model",
     "runs": "the number of finished runs, on which all other columns are based",
@@ -268,7 +268,7 @@ CSV_COLUMNS = {
     "steps": "training steps",
     "parameters": "the number of the net's parameters",
     "cpu_seconds_a_run": "CPU seconds of training, averaged over runs",
-    "published": "entries of papers, with their protocols",
+    "published": "numbers that papers report, with their protocols",
     **SOURCE_COLUMNS,
 }
 """The meaning of each column of the CSV file."""

@@ -108,7 +108,8 @@ def state_tracking(scale: Scale = "small") -> Experiment:
             "The refuted finite machines on groups other than Z60 had one attempt, with exactly as many states as the "
             "group has elements. On A6 and GL(3, 2), `within-a-minute/tasks` has more states and further attempts, "
             "and all nets are proved.",
-            f"In the parts *over every element*, groups have at most {MAX_ALPHABET} elements.",
+            f"In the parts *over every element*, all elements of a group are symbols, and groups have at most "
+            f"{MAX_ALPHABET} elements.",
             "The paper on PD-SSM has a table in which some elements of A_5 and S_5 are symbols, and training uses "
             "last answers alone. PD-SSM has 100 % with 2 to 12 elements of A_5 and with 4 and 8 elements of S_5, and "
             "1.07 % with 32 elements of S_5. Gated DeltaProduct has 97.9 % with 2 and 60.5 % with 12 elements of A_5, "

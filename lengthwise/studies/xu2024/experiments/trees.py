@@ -85,14 +85,15 @@ def trees(scale: Scale = "small") -> Experiment:
             "curricula, and compared with simple learners. At scale `small` there is one seed."
         ),
         notes=(
-            "Curricula begin with small problems, and each rise makes the problems larger. Prompts have "
-            f"{START_POINTS} points at first, and each rise adds five points. Points have {START_DIMS} dimensions at "
-            "first, and nodes of the tree test only these dimensions. (Other coordinates are 0.) Each rise adds one "
-            f"dimension. Curricula end with {points} points in {size.trees['dims']} dimensions. *Points alone* means "
-            "all dimensions from the first step, as in the published code. *No curriculum* means all points and "
-            "dimensions from the first step. The other nets have both curricula.",
+            "Curricula begin with small problems. At regular intervals, a *rise* makes the problems larger. Prompts "
+            f"have {START_POINTS} points at first, and each rise adds five points. Points have {START_DIMS} dimensions "
+            "at first, and nodes of the tree test only these dimensions. (Other coordinates are 0.) Each rise adds one "
+            f"dimension. Curricula end with {points} points in {size.trees['dims']} dimensions. In *points "
+            "alone*, only the number of points grows. All dimensions are used from the first step, as in the published "
+            "code. In *no curriculum*, all points and dimensions are used from the first step. The other nets have "
+            "both curricula.",
             "At scale `small`, nets have width 64 (paper: 256) and 5 loops or layers (paper: 12). They are trained "
-            "for 8,000 steps of 16 prompts (paper: 200,000 of 64). A curriculum rises every 200 steps (paper: 5,000). "
+            "for 8,000 steps of 16 prompts (paper: 200,000 of 64). There is a rise every 200 steps (paper: 5,000). "
             "Here and in the paper, curricula end after 37.5 % of the steps. The preset is `plain` with Muon. There "
             "were no pilot runs, and nothing is selected.",
             "At scale `small`, *timestep* has SiLU. The published code uses GELU for its in-context tasks. Variant "

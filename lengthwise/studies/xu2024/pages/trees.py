@@ -27,7 +27,7 @@ def trees_page(study: TreeErrors, stem: str) -> StudyPage:
         for name, errors in curves.items()
     ]
     sections = [
-        f"## Error against examples\n\n![Error against examples]({stem}.svg)",
+        f"## Error by number of examples\n\n![Error by number of examples]({stem}.svg)",
         markdown_table(["answers by", *(f"after {count}" for count in counts)], lines),
         (
             "Entries are squared errors, averaged over prompts and runs. Unlike in the table above, they are not "
