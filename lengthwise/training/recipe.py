@@ -244,7 +244,8 @@ class Recipe(Description):
     - `pace`: training ends early if its loss shows that it has succeeded or failed (`PaceRecipe`).
     - `ema_decay`: if positive, the final weights are the exponential moving average of the weights.
     - `precision`: the number type of matrix products, in training and when the run is measured. Weights, sums and the
-      optimizer are float32 in any case. Certificates are about float32 nets and reject `"bfloat16"`.
+      optimizer are float32 in any case. Certificates are about float32 nets, so runs that are certified cannot use
+      `"bfloat16"`.
     """
 
     used_with = MappingProxyType({"length_sampling": ("rise", (None,))})

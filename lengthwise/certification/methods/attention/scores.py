@@ -83,7 +83,7 @@ class Heads(NamedTuple):
 
 
 def layers_of(model: Transformer) -> list[TransformerLayer]:
-    """Return the layers of a model, after a check that bounds exist for every part of the model.
+    """Return the layers of a model, after checks that proofs support all its parts.
 
     Raises:
         ValueError: the read-out is not linear, or `check_usual` rejects a part or a weight. The encoding of positions
