@@ -269,8 +269,7 @@ class Certificate(Part):
             )
         claim = content.pop("claim", None)
         try:
-            # Strict validation rejects a list in place of a tuple, unless it reads JSON. So `content` becomes JSON
-            # again.
+            # Strict validation accepts a list in place of a tuple only from JSON. So `content` becomes JSON again.
             certificate = cls.model_validate_json(json.dumps(content), strict=True)
         except ValidationError as error:
             first = error.errors()[0]
@@ -292,8 +291,7 @@ class Certificate(Part):
 def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) -> str:
     """Return, in words, the strings for which a task defines an answer.
 
-    Some tasks answer only some strings. For example, a task that counts may have a largest count, and malformed strings
-    may have no answer.
+    Some tasks answer only some strings. For example, a task may have a largest count, or no answer for malformed ones.
 
     Example:
         >>> machine = {"symbols": ["a", "b"], "start": 0, "table": [[1, 0], [1, 1]], "outputs": [0, -100]}
