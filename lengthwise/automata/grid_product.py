@@ -226,9 +226,10 @@ def _triples(edges: Edges) -> Paths:
 
 
 def difference(one: GridMachine, other: GridMachine) -> Difference | None:
-    """Return two strings that the machines answer differently, or None if this is proved to be impossible.
+    """Return a pair of strings for which the machines have different answers; None if no such pair exists.
 
-    Short strings are enumerated in the order of their total length, so the first difference among them is shortest.
+    None is returned only after a proof. Short pairs are enumerated in the order of their total length, so the first
+    difference among them is shortest.
 
     Raises:
         ValueError: the machines read different letters, or neither a proof nor a difference was found.

@@ -30,7 +30,7 @@ SMALL_SCALE = 2.0**-12
 """A scale so small that tanh hardly changes the relative error of an argument of this size."""
 
 UNITS_PER_GATE = 13
-"""The number of units of a state with which each gate is measured.
+"""The number of state units that are used to measure each gate.
 
 This number is not a multiple of the number of entries in a CPU's vector register. So kernels also process a remainder.
 """

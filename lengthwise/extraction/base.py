@@ -178,10 +178,12 @@ READERS: Registry[type[Reader[Any]]] = Registry(
 
 
 def reader_of(model: SequenceModel, symbols: tuple[str, ...]) -> Reader[Any] | None:
-    """Return the reader that supports the model, or None. Among several readers, it is the one derived from all others.
+    """Return the reader that supports the model, or None.
+
+    If several readers support the model, the result is the reader that is a subclass of all the others.
 
     Raises:
-        ValueError: several readers support the model, and none of them is derived from all others.
+        ValueError: several readers support the model, and none of them is a subclass of all the others.
     """
     fitting = [reader for reader in READERS.values() if isinstance(model, reader.kind) and reader.reads(model)]
     if not fitting:

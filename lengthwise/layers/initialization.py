@@ -20,7 +20,7 @@ def draw_truncated(linear: nn.Linear, std: float, generator: torch.Generator) ->
 
 
 def draw_linears(module: nn.Module, generator: torch.Generator) -> None:
-    """Draw weights and biases of all linear maps with n inputs uniformly within 1 / sqrt(n) of 0, as torch does."""
+    """Draw all weights and biases uniformly within 1 / sqrt(n) of 0, as torch does; n is a map's number of inputs."""
     for linear in module.modules():
         if isinstance(linear, nn.Linear):
             draw_uniformly(linear.parameters(), linear.in_features, generator)

@@ -113,9 +113,9 @@ class BoundsSteps(ABC):
 
 
 class BoundedReceptiveField(ABC):
-    """A model whose answer may depend only on the last few symbols, and not on their positions.
+    """A model that can have a bounded receptive field: only the last few symbols then determine its answer.
 
-    If so, ``last(inputs)`` equals ``last(inputs[:, -receptive_field:])`` up to rounding.
+    The positions of these symbols do not matter, so ``last(inputs)`` equals ``last(inputs[:, -receptive_field:])`` up to rounding.
     """
 
     @property

@@ -15,7 +15,7 @@ class DeltaNetConfig(StackedConfig):
     """The settings of a `DeltaNet`: width D, number of layers, heads H (a divisor of D), and Householder matrices.
 
     - `householders`, `eigenvalues`, `gated`: as in `DeltaNetLayer`. DeltaNet has a single Householder matrix and
-      `"positive"` eigenvalues. Gated DeltaNet also has `gated`, and DeltaProduct has several Householder matrices.
+      `"positive"` eigenvalues. Gated DeltaNet sets `gated` to True, and DeltaProduct has several Householder matrices.
     - `conv`: the width of a short convolution before the recurrence; 0 means none.
     - `mlp`: the hidden units of a `FeedForwardLayer` after the recurrence; 0 means none.
     """

@@ -161,7 +161,7 @@ class WrappedModule(HoldsParts, SequenceModel):
 
     @property
     def max_length(self) -> int | None:
-        """Return the largest length that was given to `wrap_module`; None means any length."""
+        """Return the `max_length` that `wrap_module` was given; None means any length."""
         return self.config.max_length
 
     def check_parts(self) -> None:

@@ -9,7 +9,7 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset, Settings
 def nanogpt_training(
     *, steps: int, batch_size: int, window: int, learning_rate: float, warmup_steps: int, **others: Any
 ) -> Settings:
-    """Return a section `train` with nanoGPT's optimizer, on windows of one length in which every token is predicted.
+    """Return a `train` section with nanoGPT's optimizer, on windows of one length in which every token is predicted.
 
     `others` are further settings of the section.
     """

@@ -342,7 +342,7 @@ def _probe(state: TrainingState, task: SymbolTask, work: _Work) -> Probe:
 
 
 class _Announcer:
-    """A reporter of the part of the plan that is being measured, and of its progress; a run can stop before a part."""
+    """A reporter of the measurement in progress. A run can be stopped between two parts of the evaluation plan."""
 
     def __init__(self, work: _Work, step: int) -> None:
         self._work = work

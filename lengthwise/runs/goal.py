@@ -117,7 +117,10 @@ def check_reachable(model: SequenceModel, task: Task, level: GoalLevel) -> None:
 
 
 def loss_at_end(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -> tuple[float, bool]:
-    """Return the loss at the end of an attempt, and whether it is low enough after states have contracted."""
+    """Return the loss at the end of an attempt, and whether it is low enough for the attempt to succeed.
+
+    The loss was low before the last part of the schedule (`contract_steps`), which may have raised it again.
+    """
     pace = recipe.pace
     assert pace is not None
     # The loss was never low enough, so the attempt has failed whatever its final weights are.

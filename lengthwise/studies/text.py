@@ -54,7 +54,7 @@ class TextColumn(NamedTuple):
 
 
 def training(steps: int) -> Settings:
-    """Return a section `train`: AdamW with batches of 16 windows of the training length."""
+    """Return a `train` section: AdamW with batches of 16 windows of the training length."""
     return {
         "steps": steps,
         "batch_size": 16,

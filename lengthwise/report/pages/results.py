@@ -33,7 +33,7 @@ _SCORED = {
     "attempts": [],
     "perplexity": [
         "Perplexities are for the last tokens of chunks of the test split. These are the same tokens at all lengths "
-        "and for all models, so differences are far more certain than the perplexities."
+        "and for all models, so differences between models or lengths are far more certain than the perplexities."
     ],
     "search": ["Accuracies are for final answers of the chosen runs, at lengths at which every class can occur."],
 }
@@ -58,7 +58,7 @@ _NO_STUDY = "The results and pictures that need all runs of this experiment are 
 
 
 def file_stem(name: str, scale: str) -> str:
-    """Return the name of an experiment's page without its suffix, which is also the name of its records."""
+    """Return the file name of an experiment's page without suffix. The file of its records has the same name."""
     return name.replace("/", "-") + ("" if scale == "small" else f"-{scale}")
 
 

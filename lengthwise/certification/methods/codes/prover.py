@@ -1,4 +1,4 @@
-"""A proof that determines the code of every merge in a model that quantizes its states, however float32 rounds."""
+"""A proof that rounding in float32 cannot change which codebook vector a merge produces."""
 
 import numpy as np
 import torch
@@ -25,13 +25,14 @@ MAX_ENUMERATED = 5_000
 def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence | None:
     """Bound all merges of the table; return None if rounding may change a code or an answer.
 
-    Each state is a leaf or, to the last bit, a code, so the table contains all merges. Suppose that each merged state
-    is closer to the code of its class than to any other code, by more than rounding can change. Then, by induction on
-    the levels, the float32 model computes the codes of the table, for every string of every length.
+    Each state is a leaf, or equals a code bit for bit. So there are finitely many merges, and the table contains all of
+    them. Suppose that each merged state is closer to the code of its class than to any other code, by more than
+    rounding can change. Then, by induction on the levels, the float32 model computes the codes of the table, for every
+    string of every length.
 
     Raises:
-        ValueError: the model is not a `CodebookGPT` that has codes, or has parts without bounds. The prototypes are not
-            the model's leaves and codes. More than 5,000 merges occur in strings.
+        ValueError: the model is not a `CodebookGPT` that has codes; or the model has parts without bounds; or the
+            prototypes are not the model's leaves and codes; or more than 5,000 merges occur in strings.
     """
     layer = model.tree.layers[0]
     # Types are compared exactly, because a subclass may compute another formula.
@@ -63,7 +64,7 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
     (codes,) = exact_points(points[None, extraction.num_given :])
     answers = torch.tensor(extraction.fine.outputs[extraction.num_given :])
     margin = smallest_margin(model.readout, codes, answers)
-    if not (slack > 0 and margin > 0):  # a slack or margin that is NaN also ends here
+    if not (slack > 0 and margin > 0):  # also true for a slack or margin of NaN
         return None
     num_codes = len(points) - extraction.num_given
     return CodeEvidence(
@@ -112,7 +113,7 @@ def _slacks(codebook: Codebook, merged: Affine, nearest: Int64[Tensor, " N"]) ->
     index = nearest[:, None]
     # A score's radius contains its float32 error, so both radii are subtracted. A move by d changes the difference of
     # two scores by at most d |c - c'|. These differences are computed in float64. The radii count more roundings of
-    # float32 than occur, which also covers the rounding of float64, 2^29 times smaller.
+    # float32 than occur. This surplus also covers the rounding of float64, which is 2^29 times smaller.
     lead = scores.center.gather(1, index) - scores.center - scores.radius.gather(1, index) - scores.radius
     distances = (codes[nearest][:, None] - codes).norm(dim=-1)
     slacks: Tensor = (lead / distances).scatter(1, index, torch.inf).amin(1)

@@ -24,9 +24,9 @@ MAX_NUMBERS = 1 << 22
 These intervals and the numbers computed from them take about 100 MB.
 """
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
-"""New intervals are wider than the bounds that they contain by this factor and this term.
+"""A new interval contains its bounds: its radius is their radius times this factor, plus this term.
 
-So the next bounds may fit into them.
+So the next bounds may fit into it.
 """
 NUM_GROWTH_ROUNDS = 24
 """The number of rounds of power iteration in `growth`."""
@@ -61,7 +61,7 @@ def invariant_intervals(steps: Steps, table: Int64[Tensor, "K V"], points: Float
 
 
 def _is_inside(image: Intervals, enclosures: Intervals) -> bool:
-    # The comparison of ends rounds nothing, and ends that are NaN are never inside. `Intervals` has already moved the
+    # Comparing ends involves no rounding, and ends that are NaN are never inside. `Intervals` has already moved the
     # ends outwards to cover the rounding of the net.
     return bool(((image.low >= enclosures.low) & (image.high <= enclosures.high)).all())
 
@@ -83,7 +83,7 @@ def _around(enclosures: Intervals, table: Int64[Tensor, "K V"], images: list[Int
 
 @torch.no_grad()
 def growth(steps: Steps, table: Int64[Tensor, "K V"], points: Float64[Tensor, "K Z"]) -> float:
-    """Return the long-run factor by which short intervals around prototypes grow in a step.
+    """Return the long-run factor by which small intervals around prototypes grow per step.
 
     The factor is an estimate, by power iteration, of the largest eigenvalue of the map from radii before a step to
     radii after it. If the factor is below 1, the intervals shrink. The factor is only shown in a message, and

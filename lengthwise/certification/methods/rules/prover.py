@@ -29,7 +29,11 @@ from lengthwise.models.grid_recurrence import GridRecurrence
 
 @PROVERS.register("rules")
 class RuleProver(Prover):
-    """A proof that the machine is the net's rule, and that the two largest logits of each choice differ."""
+    """A proof that the machine has the tables of the net's cell, without ties between the two largest logits.
+
+    The cell chooses classes and numbers by their largest logits. In each choice that can occur, the two largest logits
+    must differ.
+    """
 
     reader = "grid"
 

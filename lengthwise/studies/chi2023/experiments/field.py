@@ -28,7 +28,7 @@ NUM_CHUNKS: dict[Scale, int] = {"paper": 64, "small": 64, "smoke": 4}
 
 _HEADLINE = (
     "Language models of this size do not show whether RegularGPT learns to look only at a local window of tokens.\n"
-    "For ALiBi and for these nets of RegularGPT, half of the gradient lies in the few newest tokens at all lengths. "
+    "For ALiBi and for these nets of RegularGPT, half of the gradient lies in the newest few tokens at all lengths. "
     "The reach of the other half grows with the length of the chunk, except in trees of at most two levels."
 )
 
@@ -53,16 +53,16 @@ def receptive_field(scale: Scale = "small") -> Experiment:
         about=(
             "Chi et al. (2023) report that RegularGPT, trained on language, learns to look at a local window, like "
             "transformers with a bias toward nearby tokens (Figure 4b).\n"
-            "This page shows at which distances the gradient of the next token lies, for nets of `regular-gpt/table-3` "
-            f"that were trained on windows of {LENGTHS[scale][0]} tokens."
+            "This page shows how far back the gradient of the predicted token reaches. The nets come from "
+            f"`regular-gpt/table-3` and were trained on windows of {LENGTHS[scale][0]} tokens."
         ),
         notes=(
             *experiment.notes[:3],
             f"In each of {NUM_CHUNKS[scale]:,} chunks of the test split, the gradient of the log-odds of the last "
             "token is computed with respect to the embeddings of the earlier tokens. Chunks of all lengths end at the "
-            "same tokens. A window is local if its length stays the same when the chunk grows.",
+            "same tokens. A net looks at a local window if the gradient reaches equally far back in longer chunks.",
             "With any weights, two levels reach at most 1 + K (C^2 - 1) tokens: 766 with 16/3 and 6,139 with 32/6. "
-            "*Held at 2 levels*: the same net without the levels that training never has.",
+            "*Held at 2 levels*: the same net, measured with at most 2 levels. Training windows never need more.",
             "A gradient measures how far small changes reach, but not what a net would lose without a token.",
         ),
         cells=cells,

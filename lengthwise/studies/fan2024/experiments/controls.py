@@ -11,7 +11,7 @@ _PLAN = EvaluationPlan(dense_strings=128, long=((40, 256), (500, 256)), structur
 
 
 def _schedules(rate: float) -> dict[str, Settings]:
-    """Return a section `train` for each setting.
+    """Return a `train` section for each setting.
 
     The settings change the learning rate, the number of steps or both, or let the learning rate fall to 0.
     """

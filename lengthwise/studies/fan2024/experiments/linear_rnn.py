@@ -69,7 +69,7 @@ FIT = (40, 0.99)
 
 
 def at_fan_rate(task: Fan2024Task) -> Settings:
-    """Return a section `train` with the published code's string length, learning rate and weight decay.
+    """Return a `train` section with the published code's string length, learning rate and weight decay.
 
     Preset `fan2024` sets the number of steps.
     """

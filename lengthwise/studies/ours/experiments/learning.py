@@ -72,7 +72,7 @@ class Recoveries(NamedTuple):
 def random_machine(num_states: int, seed: int) -> Transducer:
     """Draw a minimal machine of two symbols and two answers, uniformly among machines with this number of states.
 
-    More than three in ten states have each answer.
+    Each answer belongs to more than 30 % of the states.
 
     Example:
         >>> random_machine(5, 0).num_states

@@ -83,7 +83,7 @@ def _protocol(size: Size) -> str:
         "Strings that are drawn more than once count as one example, with the most frequent label. For Tomita's "
         "languages, the task draws the strings: strings in the language, near misses and other strings. Random "
         "machines have two symbols and two answers. Transitions and answers are drawn uniformly until the machine is "
-        "minimal and more than three in ten of its states give each answer. For random machines, strings and their "
+        "minimal and each answer belongs to more than 30 % of its states. For random machines, strings and their "
         "lengths are drawn uniformly, and each label is wrong with the probability in the table.\n"
         "\n"
         f"The longest {_whole(SHARE_OF_LONGEST)} of the examples and {_whole(SHARE_AT_RANDOM)} of the other examples "

@@ -35,13 +35,13 @@ def merging_page(study: Outcomes, stem: str) -> StudyPage:
                 [
                     (
                         "exact",
-                        "machines that give the right answer to every string that uses only transitions of the target "
-                        "that examples also use. The product of the two machines decides this for all such strings",
+                        "machines that agree with the target on all strings whose transitions in the target also occur "
+                        "in examples. The product of the two machines decides this for all such strings",
                     ),
                     (
                         "indistinguishable",
                         "other machines that answer every example like the target, and whose description is not "
-                        "longer. So no example favors the target",
+                        "longer. So the examples do not favor the target",
                     ),
                     (
                         "shorter",
@@ -73,7 +73,7 @@ def _headline(outcomes: Sequence[Outcome]) -> str:
     return (
         f"With up to 5 % wrong labels, `learn` finds the machine that labeled the strings in {verdicts[0]['exact']} of "
         f"{len(outcomes)} cases, {others}.\n"
-        f"In {undecided} other cases, `learn` finds a machine that the examples favor or do not distinguish from the "
+        f"In {undecided} other cases, `learn` finds another machine that explains the examples at least as well as the "
         "machine that labeled the strings."
     )
 
@@ -114,7 +114,7 @@ def _protocol(size: Size) -> str:
     return (
         "Random machines have 5 to 30 states and 2 to 12 symbols, both drawn uniformly. The number of states times the "
         f"number of symbols is at most {MAX_TRANSITIONS}, because larger machines have too few labels for each "
-        "transition. There are two answers, and more than three in ten states give each answer. The examples are "
+        "transition. There are two answers. Each answer belongs to more than 30 % of the states. The examples are "
         f"{size.examples:,} uniform strings of 1 to {LONGEST} symbols with one label each, or {size.traces} such "
         "strings with a label for each symbol. Fresh strings have up to twice this length.\n"
         "\n"
