@@ -115,7 +115,8 @@ class BoundsSteps(ABC):
 class BoundedReceptiveField(ABC):
     """A model that can have a bounded receptive field: only the last few symbols then determine its answer.
 
-    The positions of these symbols do not matter, so ``last(inputs)`` equals ``last(inputs[:, -receptive_field:])`` up to rounding.
+    The positions of these symbols do not matter, so ``last(inputs)`` equals
+    ``last(inputs[:, -receptive_field:])`` up to rounding.
     """
 
     @property
