@@ -31,8 +31,8 @@ from lengthwise.models.grid_recurrence import GridRecurrence
 class RuleProver(Prover):
     """A proof that the machine has the tables of the net's cell, without ties between the two largest logits.
 
-    The cell chooses relations and classes by their largest logits. In each choice that can occur, the two largest logits
-    must differ.
+    The cell chooses relations and classes by their largest logits. In each choice that can occur, the two largest
+    logits must differ.
     """
 
     reader = "grid"
