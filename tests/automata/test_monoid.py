@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from automaton_strategies import checked_strategies, semiautomata
+from checked_types import begin
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,6 +115,7 @@ def test_a_monoid_that_is_too_large_is_refused() -> None:
     assert transition_monoid(everything).size == 5**5
     with pytest.raises(ValueError, match=r"more than 3,000 elements \(5 states, 3 symbols\); raise"):
         transition_monoid(everything, maximum=3000)
+    begin(is_checked=False)  # the annotations reject the wrong type before the function can
     with pytest.raises(ValueError, match="machine: expected a Semiautomaton, got 5"):
         transition_monoid(5)  # type: ignore[arg-type]  # the argument is wrong on purpose
 

@@ -5,6 +5,7 @@ from math import gcd, pi
 
 import numpy as np
 import pytest
+from checked_types import begin
 from hypothesis import given
 from hypothesis import strategies as st
 from in_fractions import in_fractions
@@ -65,6 +66,7 @@ def test_margins_of_the_sheet(a: int, p: int, margin: float) -> None:
 def test_arcs_are_refused_where_less_suffices() -> None:
     with pytest.raises(ValueError, match=r"whole numbers of at least 1, got 0 and 3; give the lengths of both runs"):
         rotation(0, 3)
+    begin(is_checked=False)  # the annotations reject the wrong type before the function can
     with pytest.raises(ValueError, match=r"zeros, ones: expected whole numbers of at least 1, got 1\.5 and 2"):
         rotation(1.5, 2)  # type: ignore[arg-type]  # the argument is wrong on purpose
     with pytest.raises(ValueError, match=r"expected a period of at least 3, got 2; for \(01\)\^\+, W_h = -1 suffices"):
