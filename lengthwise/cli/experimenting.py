@@ -190,20 +190,14 @@ def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool,
 
 def _on_record(pages: Path, stem: str, runs: Path, console: Output, *, counts: bool) -> "list[RunResult]":
     """Return the results in the records next to a page, or in the package if that file is missing and records count."""
-    from lengthwise.runs.records import (
-        measured_otherwise,
-        read_diverged,
-        read_records,
-        records_file,
-        restore,
-        restore_diverged,
-    )
+    from lengthwise.runs.records import read_diverged, read_records, records_file, restore, restore_diverged
 
     records = records_file(pages, stem) if counts else pages / "records" / f"{stem}.jsonl.gz"
     before = read_records(records) if counts or records.exists() else []
     if counts:
-        console.print_line(f"{restore(before, runs)} runs taken from {records}")
-        if count := measured_otherwise(before, runs):
+        num_taken, count = restore(before, runs)
+        console.print_line(f"{num_taken} runs taken from {records}")
+        if count:
             console.print_line(
                 f"{counted(count, 'recorded result')} not taken, because {runs} has other measurements of the "
                 "same runs; give another folder with --runs to read all records"

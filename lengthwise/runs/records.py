@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -142,63 +142,58 @@ def with_earlier(
     return [by_id[run_id] for run_id in (*ids, *sorted(others))]
 
 
-def restore(results: Iterable[RunResult], root: Path) -> int:
+class Restored(NamedTuple):
+    """The numbers of recorded results that `restore` wrote, and that another result in the run's folder kept out.
+
+    A page that is made from the folders counts a run of the second kind as one that has not been run yet.
+    """
+
+    num_taken: int
+    num_kept_out: int
+
+
+def restore(results: Iterable[RunResult], root: Path) -> Restored:
     """Make a run folder, with a result but without weights, for each run without a folder below `root`.
 
-    Return the number of results that were written.
-
     Experiments may share a run and measure it by different plans. A folder without weights also gets the result if its
-    own result contains fewer of the measurements. A folder with weights is not changed, because more can be measured
-    there.
+    own result has a smaller plan. A folder with weights is not changed, because more can be measured there.
 
     Results whose settings are invalid today, or would get another id, are skipped, because such a run would not be
     executed now. Results whose model or task is unknown here, or has changed in a user's file, are skipped for the same
     reason.
     """
-    count = 0
-    for result in results:
-        if (spec := _spec_of_today(result)) is None or not _takes(RunFolder(root / spec.id), spec, result):
-            continue
-        if not files_of_others(file_digests(result.versions), type(spec.task), MODELS[spec.model_name]):
-            folder = RunFolder(root / spec.id)
-            folder.create(spec, plan=result.plan)
-            folder.write_result(result)
-            count += 1
-    return count
-
-
-def measured_otherwise(results: Iterable[RunResult], root: Path) -> int:
-    """Return how many recorded results have measurements that the result in the run's folder below `root` lacks.
-
-    A page that is made from these folders then counts such a run as one that has not been run yet.
-    """
-    count = 0
+    num_taken = num_kept_out = 0
     for result in results:
         if (spec := _spec_of_today(result)) is None:
             continue
-        try:
-            own = RunFolder(root / spec.id).read_result()
-        except ValueError:  # a result that cannot be read is measured again
-            continue
-        count += own is not None and not own.plan.reset_unused(spec.task).covers(result.plan.reset_unused(spec.task))
-    return count
+        folder = RunFolder(root / spec.id)
+        use = _use(folder, spec, result)
+        num_kept_out += use == "keep out"
+        owners = (type(spec.task), MODELS[spec.model_name])
+        if use == "take" and not files_of_others(file_digests(result.versions), *owners):
+            folder.create(spec, plan=result.plan)
+            folder.write_result(result)
+            num_taken += 1
+    return Restored(num_taken, num_kept_out)
 
 
-def _takes(folder: RunFolder, spec: RunSpec, result: RunResult) -> bool:
-    """Return whether a recorded result may be written into a folder.
+def _use(folder: RunFolder, spec: RunSpec, result: RunResult) -> Literal["take", "leave", "keep out"]:
+    """Return whether a folder takes a recorded result, leaves it out, or keeps it out by other measurements.
 
-    This is so if the folder does not exist, or has no weights and a result with fewer measurements.
+    The folder takes the result if it is new, or has no weights and a result of a smaller plan.
     """
     if not folder.path.exists():
-        return True
+        return "take"
     try:
         earlier = folder.read_result()
     except ValueError:  # executing the run sets the file aside
-        return False
-    if earlier is None or folder.checkpoint.exists():
-        return False
+        return "leave"
+    if earlier is None:
+        return "leave"
     plan, earlier_plan = result.plan.reset_unused(spec.task), earlier.plan.reset_unused(spec.task)
-    return plan != earlier_plan and plan.covers(earlier_plan)
+    if not folder.checkpoint.exists() and plan != earlier_plan and plan.covers(earlier_plan):
+        return "take"
+    return "leave" if earlier_plan.covers(plan) else "keep out"
 
 
 def _spec_of_today(record: RunResult | DivergedRun) -> RunSpec | None:

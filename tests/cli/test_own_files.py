@@ -108,11 +108,11 @@ def test_recorded_results_stand_only_for_the_code_that_gave_them(
     renamed = own_file.rename(tmp_path / "renamed.py")
     monkeypatch.setattr(registry, "_loaded", {renamed})
     monkeypatch.setattr(provenance, "file_of", lambda member: str(renamed))
-    assert records.restore([result], tmp_path / "same") == 1
+    assert records.restore([result], tmp_path / "same").num_taken == 1
     renamed.write_text("changed = True\n")
-    assert records.restore([result], tmp_path / "changed") == 0
+    assert records.restore([result], tmp_path / "changed").num_taken == 0
     of_nobody = result.model_copy(update={"versions": {"lengthwise": "0"}})
-    assert records.restore([of_nobody], tmp_path / "nobody") == 0
+    assert records.restore([of_nobody], tmp_path / "nobody").num_taken == 0
 
 
 def test_a_half_trained_net_goes_on_only_with_the_code_that_it_began_with(

@@ -49,7 +49,7 @@ def test_a_run_learns_one_task_and_is_measured_on_the_others(tmp_path: Path) -> 
     write_records(tmp_path / "records.jsonl.gz", results)
     again = read_records(tmp_path / "records.jsonl.gz")
     assert again == results
-    assert restore(again, tmp_path / "other") == 2
+    assert restore(again, tmp_path / "other").num_taken == 2
     assert RunFolder(tmp_path / "other" / spec.id).read_result() == results[1]
 
 

@@ -8,7 +8,7 @@ import pytest
 from command import exit_code
 
 from lengthwise.runs.folder import RunFolder
-from lengthwise.runs.records import measured_otherwise, read_diverged, read_records, restore, write_records
+from lengthwise.runs.records import read_diverged, read_records, restore, write_records
 from lengthwise.runs.result import RunStatus
 from lengthwise.runs.spec import spec_from_json
 
@@ -97,9 +97,9 @@ def test_records_do_not_stand_for_nets_that_are_looked_into(capsys) -> None:
 def test_restoring_keeps_what_is_there_and_leaves_out_what_would_be_another_run(pages: Path) -> None:
     first, second, *_ = read_records(pages / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz")
     renamed = second.model_copy(update={"run_id": "parity-regular-gpt-seed0-of-an-older-version"})
-    assert restore([first, renamed], pages / "runs") == 0
+    assert restore([first, renamed], pages / "runs").num_taken == 0
     gone = second.model_copy(update={"spec": second.spec | {"model": second.spec["model"] | {"gone": 1}}})
-    assert restore([first, renamed, gone], pages / "empty") == 1
+    assert restore([first, renamed, gone], pages / "empty").num_taken == 1
     (folder,) = (pages / "empty").iterdir()
     assert RunFolder(folder).read_result() == first
     assert RunFolder(folder).read_plan() == first.plan, "or else going on would measure it again"
@@ -112,12 +112,12 @@ def test_of_results_of_one_run_the_one_of_the_larger_plan_is_restored(pages: Pat
     smaller = larger.model_copy(update={"plan": larger.plan.model_copy(update={"dense": (low, high - 1)})})
     folder = RunFolder(pages / "shared" / larger.run_id)
     for result, count, kept in ((smaller, 1, smaller), (larger, 1, larger), (smaller, 0, larger), (larger, 0, larger)):
-        assert restore([result], pages / "shared") == count
+        assert restore([result], pages / "shared").num_taken == count
         assert folder.read_result() == kept
         assert folder.read_plan() == kept.plan
     own = RunFolder(pages / "runs" / larger.run_id)
     own.write_result(smaller)
-    assert restore([larger], pages / "runs") == 0, "its weights are there"
+    assert restore([larger], pages / "runs").num_taken == 0, "its weights are there"
     assert own.read_result() == smaller
 
 
@@ -125,9 +125,9 @@ def test_records_that_other_measurements_keep_out_are_counted(pages: Path, capsy
     first, *others = read_records(pages / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz")
     low, high = first.plan.dense
     other_plan = first.plan.model_copy(update={"dense": (low, high - 1), "long": ((high + 1, 16),)})
-    assert restore([first.model_copy(update={"plan": other_plan})], pages / "shared") == 1
-    assert measured_otherwise([first, *others], pages / "shared") == 1
-    assert measured_otherwise([first, *others], pages / "runs") == 0
+    assert restore([first.model_copy(update={"plan": other_plan})], pages / "shared").num_taken == 1
+    assert restore([first, *others], pages / "shared").num_kept_out == 1
+    assert restore([first, *others], pages / "runs").num_kept_out == 0
     assert reproduce(pages, "--runs", str(pages / "shared"), "--recorded", "--page-only") == 1
     assert f"1 recorded result not taken, because {pages / 'shared'} has other measurements" in " ".join(
         capsys.readouterr().out.split()
