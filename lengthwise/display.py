@@ -160,6 +160,16 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
 
 
+def listed(phrases: Sequence[str]) -> str:
+    """Return phrases as one text, with "and" before the last.
+
+    Example:
+        >>> listed(["a", "b", "c"]), listed(["a"]), listed([])
+        ('a, b and c', 'a', '')
+    """
+    return " and ".join(filter(None, [", ".join(phrases[:-1]), *phrases[-1:]]))
+
+
 def percent(share: float) -> str:
     """Return a fraction as a percentage, cut (not rounded) to two decimals.
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from lengthwise.display import listed
 from lengthwise.evaluation.interval import wilson_interval
 from lengthwise.evaluation.length_curve import LengthPoint
 from lengthwise.evaluation.plan import EvaluationPlan, LongLength
@@ -95,7 +96,7 @@ def _dense(row: RunRow, plan: EvaluationPlan) -> str:
 
 
 def _long(lengths: Sequence[LongLength]) -> str:
-    counts = _listed([f"{count:,} strings of {length:,} symbols" for length, count in lengths])
+    counts = listed([f"{count:,} strings of {length:,} symbols" for length, count in lengths])
     fewest = min((count for _, count in lengths), default=1)
     low, _ = wilson_interval(fewest, fewest)
     return (
@@ -105,17 +106,12 @@ def _long(lengths: Sequence[LongLength]) -> str:
 
 
 def _structured(lengths: Sequence[LongLength]) -> str:
-    counts = _listed([f"{count:,} strings of {length:,} symbols" for length, count in lengths])
+    counts = listed([f"{count:,} strings of {length:,} symbols" for length, count in lengths])
     return (
         f"Strings that random sampling hardly ever draws, from the families {', '.join(STRUCTURED)}. Each family has "
         f"at most {counts}. No string occurs twice, and the task defines an answer for at least one position of every "
         "string."
     )
-
-
-def _listed(phrases: Sequence[str]) -> str:
-    """Return phrases as "a, b and c"."""
-    return " and ".join(filter(None, [", ".join(phrases[:-1]), *phrases[-1:]]))
 
 
 def _chance(by_task: dict[str, list[LengthPoint]]) -> str:

@@ -4,7 +4,7 @@ from statistics import fmean
 
 import altair as alt
 
-from lengthwise.display import counted
+from lengthwise.display import counted, listed
 from lengthwise.report.charts.colors import PALETTE
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table
@@ -69,7 +69,7 @@ def _summary(choices: tuple[Choice, ...]) -> list[str]:
     complete = [choice for choice in choices if set(choice.accuracies) == set(SIZES)]
     if not complete:
         return []
-    *fixed, last = (f"{percent(fmean(choice.accuracies[size] for choice in complete))} with C={size}" for size in SIZES)
+    fixed = [f"{percent(fmean(choice.accuracies[size] for choice in complete))} with C={size}" for size in SIZES]
     chosen = percent(fmean(choice.accuracies[choice.size] for choice in complete))
     pilots = sum(choice.pilot_seconds for choice in complete)
     nets = sum(choice.seconds[choice.size] for choice in complete)
@@ -77,7 +77,7 @@ def _summary(choices: tuple[Choice, ...]) -> list[str]:
         (
             "If the chunk size of RegularGPT is chosen by the training loss of short pilot runs, the mean accuracy "
             f"over {len(complete)} nets on {counted(len({choice.row for choice in complete}), 'task')} is {chosen}.\n"
-            f"With a fixed chunk size, it is {', '.join(fixed)} and {last}.\n"
+            f"With a fixed chunk size, it is {listed(fixed)}.\n"
             f"Training the nets with the chosen sizes takes {nets:.0f} CPU seconds, and the pilots take another "
             f"{pilots:.0f}."
         )

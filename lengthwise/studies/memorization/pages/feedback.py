@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import altair as alt
 
 from lengthwise.constructions.memorization.contracting import FeedbackBounds
-from lengthwise.display import counted
+from lengthwise.display import counted, listed
 from lengthwise.report.charts.colors import PALETTE
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table
@@ -45,8 +45,7 @@ def feedback_page(study: Sequence[Smallest], stem: str) -> StudyPage:
 def _headline(study: Sequence[Smallest]) -> str:
     counts = Counter(row.contracting for row in study)
     small = sum(row.unconstrained == 1 for row in study)
-    *first, last = (f"{_bounds(bounds)} for {counted(counts[bounds], 'word')}" for bounds in sorted(counts))
-    parts = " and ".join(filter(None, [", ".join(first), last]))
+    parts = listed([f"{_bounds(bounds)} for {counted(counts[bounds], 'word')}" for bounds in sorted(counts)])
     return (
         f"With one dimension, linear RNNs that read their own answers can repeat {small} of the {len(study)} words "
         "indefinitely.\n"
