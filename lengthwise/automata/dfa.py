@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float64, Int64
 from lengthwise.automata.answers import REJECT_ACCEPT
 from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
 from lengthwise.automata.sampling import StringSampler
-from lengthwise.automata.semiautomaton import Semiautomaton, explore
+from lengthwise.automata.semiautomaton import Semiautomaton, array_of, explore
 from lengthwise.automata.transducer import Transducer
 from lengthwise.validation import check_kind
 
@@ -37,7 +37,7 @@ class DFA:
     accepting: Bool[np.ndarray, " Q"]
 
     def __post_init__(self) -> None:
-        accepting = np.array(self.accepting)
+        accepting = array_of("accepting", self.accepting)
         check_kind("semiautomaton", self.semiautomaton, Semiautomaton, "a Semiautomaton")
         self.semiautomaton.check_state(self.start)
         self.semiautomaton.check_labels(accepting, "accepting")
