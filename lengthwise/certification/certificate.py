@@ -360,7 +360,7 @@ def certificate_card(certificate: Certificate) -> str:
 
 
 def checked_in_words(certificate: Certificate) -> str:
-    """Return a sentence that says whether the separate checker accepted the proof."""
+    """Return a sentence about whether the separate checker accepted the proof."""
     if certificate.independently_checked:
         return "yes: a separate program, which needs NumPy alone, accepts this proof"
     return "no: only the method that found this proof has checked it"

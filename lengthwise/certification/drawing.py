@@ -18,7 +18,7 @@ MAX_STRINGS_PER_LENGTH = 4_096
 
 
 class Drawing(NamedTuple):
-    """A machine with states, and a title that says whose machine it is."""
+    """A machine with states, and a title that names its owner: the net or the task."""
 
     machine: Transducer
     title: str

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MAX_QUOTED = 60
 """The largest length of a string that a terminal shows whole, in characters.
 
-Of a longer string, a terminal shows 40 characters, and a file contains all of them."""
+A terminal shows 40 characters of a longer string, and a file contains all of them."""
 
 
 def evaluate(
