@@ -23,7 +23,8 @@ def test_languages_of_the_users_folder_are_learned(tmp_path: Path, monkeypatch: 
         "0 1 a a\n1 0 a a\n" + "".join(f"{q} {q} {v} {v}\n" for q in (0, 1) for v in "bcd") + "0\n"
     )
     monkeypatch.setenv(FOLDER, str(tmp_path))
-    (result,) = learned_languages(1, (400,), 0.0)
+    (result,) = learned_languages(tmp_path / "runs", 1, (400,), 0.0)
+    assert learned_languages(tmp_path / "runs", 1, (400,), 0.0) == [result]
     assert (result.name, result.language_class, result.num_states, result.level) == (
         "04.04.Zp.2.1.0",
         "Zp",

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from lengthwise.studies.ours.experiments import state_merging
 from lengthwise.studies.ours.experiments.state_merging import Kind, LearnedBy, Outcome, Size, outcomes
+from lengthwise.studies.saved import saved_outcomes
 
 
 def test_a_stopped_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +36,17 @@ def test_a_stopped_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert outcomes(size, tmp_path) == complete
     with pytest.raises(TypeError):  # another size is another study
         outcomes(size._replace(examples=10), tmp_path)
+
+
+def test_a_damaged_file_of_outcomes_is_named(tmp_path: Path) -> None:
+    def solve(problem: int) -> int:
+        return 2 * problem
+
+    numbers = TypeAdapter(list[int])
+    assert saved_outcomes(tmp_path, "doubles", numbers, [1, 2], solve) == [2, 4]
+    with pytest.raises(ValueError, match=r"expected at most 1 outcomes of this study, got a file of another form"):
+        saved_outcomes(tmp_path, "doubles", numbers, [1], solve)
+    (file,) = tmp_path.iterdir()
+    file.write_text("[2, ")
+    with pytest.raises(ValueError, match=rf"{file.name}: .* move it away to begin again"):
+        saved_outcomes(tmp_path, "doubles", numbers, [1, 2], solve)

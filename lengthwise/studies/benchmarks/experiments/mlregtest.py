@@ -2,11 +2,11 @@
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.regex import dfa_from_regex
@@ -14,6 +14,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.parts import Level
 from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale, check_is_not_paper
 from lengthwise.learning.learned import learn
+from lengthwise.studies.saved import saved_outcomes
 from lengthwise.tasks.given.mlregtest_library import draw_languages, language_class, read_language
 from lengthwise.tasks.given.mlregtest_sampler import Group, mlregtest_splits, rows_of
 
@@ -49,6 +50,9 @@ class LearnedLanguage(NamedTuple):
     def language_class(self) -> str:
         """The class of the language."""
         return language_class(self.name)
+
+
+_RESULTS: TypeAdapter[list[LearnedLanguage]] = TypeAdapter(list[LearnedLanguage])
 
 
 class LearnedLanguages(NamedTuple):
@@ -88,13 +92,19 @@ def _accuracy(machine: Transducer, groups: list[Group]) -> float:
     return float(np.concatenate(are_right).mean())
 
 
-def learned_languages(count: int, sizes: tuple[int, ...], budget: float) -> Iterator[LearnedLanguage]:
-    """Yield the results for languages drawn from all classes, in the folder that `LENGTHWISE_MLREGTEST` names."""
+def learned_languages(root: Path, count: int, sizes: tuple[int, ...], budget: float) -> list[LearnedLanguage]:
+    """Return the results for languages drawn from all classes, in the folder that `LENGTHWISE_MLREGTEST` names.
+
+    This takes about an hour. A stopped study continues from the results in the folder of runs.
+    """
     folder = Path(os.environ[FOLDER])
-    for name in draw_languages(folder, count):
-        language = read_language(folder, name)
-        for size in sizes:
-            yield learned_language(name, language, size, budget=budget)
+    problems = [(name, size) for name in draw_languages(folder, count) for size in sizes]
+
+    def solve(problem: tuple[str, int]) -> LearnedLanguage:
+        name, size = problem
+        return learned_language(name, read_language(folder, name), size, budget=budget)
+
+    return saved_outcomes(root / "mlregtest", (problems, budget), _RESULTS, problems, solve)
 
 
 @EXPERIMENTS.register("bench/mlregtest")
@@ -110,7 +120,7 @@ def bench_mlregtest(scale: Scale = "small") -> Experiment:
     def study(root: Path) -> LearnedLanguages:
         if is_smoke:
             return LearnedLanguages([learned_language(*_SMOKE, 40, budget=0.0)], 0.0)
-        return LearnedLanguages([*learned_languages(LANGUAGES, SIZES, 10.0)], 10.0)
+        return LearnedLanguages(learned_languages(root, LANGUAGES, SIZES, 10.0), 10.0)
 
     return Experiment(
         title="Benchmark: machines learned from MLRegTest",

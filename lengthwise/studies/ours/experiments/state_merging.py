@@ -4,7 +4,6 @@ This study has no recorded runs. The search of `learn` gets all examples. Their 
 machine, and some labels are wrong.
 """
 
-import hashlib
 import signal
 import time
 import warnings
@@ -17,10 +16,10 @@ from pydantic import TypeAdapter
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.experiment import EXPERIMENTS, Experiment, Scale, check_is_not_paper
-from lengthwise.files import write_by_rename
 from lengthwise.learning.baselines import completed_moore, labeled_prefixes
 from lengthwise.learning.exactness import Exactness, exactness
 from lengthwise.learning.search import search
+from lengthwise.studies.saved import saved_outcomes
 from lengthwise.tasks.given.examples import Examples, Row, examples_from
 
 Kind = Literal["random machines", "protocols", "random machines, a label for each symbol"]
@@ -164,15 +163,13 @@ def labeled(machine: Transducer, strings: list[np.ndarray], share: float, seed: 
 def outcomes(size: Size, root: Path) -> list[Outcome]:
     """Return the outcome of each machine at each share of wrong labels.
 
-    At full size this takes hours. So each outcome is saved in the folder of runs, and a stopped study continues there.
+    At full size this takes hours. A stopped study continues from the outcomes in the folder of runs.
     """
-    saved = root / "state-merging" / f"{hashlib.sha256(repr(size).encode()).hexdigest()[:10]}.json"
-    complete = _OUTCOMES.validate_json(saved.read_bytes()) if saved.exists() else []
-    for kind, number, share in _problems(size)[len(complete) :]:
-        complete.append(_outcome(kind, number, share, size))
-        saved.parent.mkdir(parents=True, exist_ok=True)
-        write_by_rename(saved, _OUTCOMES.dump_json(complete))
-    return complete
+
+    def solve(problem: tuple[Kind, int, float]) -> Outcome:
+        return _outcome(*problem, size)
+
+    return saved_outcomes(root / "state-merging", size, _OUTCOMES, _problems(size), solve)
 
 
 def _problems(size: Size) -> list[tuple[Kind, int, float]]:
