@@ -59,10 +59,11 @@ def page(costs: Sequence[Any], d_model: int) -> str:
         "## Is it cheaper than a Transformer? (section 3.4)",
         "Let K be RegularGPT's thickness (the number of layers at each level), and L the Transformer's number of "
         "layers. If all multiplications of a layer are counted, RegularGPT is cheaper only if K is smaller than L. "
+        "The table contains the ratio K / L at which both models cost the same. Above this ratio, RegularGPT costs "
+        "more.",
         "The paper counts only attention, and compares T C K log_C T (RegularGPT) with T² L (Transformer). It "
         "concludes that RegularGPT is likely to be cheaper as long as K < 3L. For T=512 and C=128, its formula gives "
-        f"K < {example.published:.2f} L. The table contains the ratio K / L at which both models cost the same. Above "
-        "this ratio, RegularGPT costs more.",
+        f"K < {example.published:.2f} L.",
         _costs_table(costs),
         "- *Formula*: the ratio is T / (C log_C T), which counts only attention.\n"
         "- *Pairs*: the pairs of a query and a key that the masks allow are counted. The number of levels is rounded "
