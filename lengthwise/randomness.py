@@ -17,7 +17,7 @@ def generator_for(seed: int, *purpose: str | int) -> torch.Generator:
     2^32 generators exist, and in a run of 100,000 steps about one pair of steps shares a generator.
 
     Raises:
-        ValueError: the seed is not a whole number.
+        ValueError: the seed is not a whole number of at least 0.
 
     Example:
         >>> first, again = (generator_for(0, "data", 7).initial_seed() for _ in range(2))
@@ -28,14 +28,25 @@ def generator_for(seed: int, *purpose: str | int) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(digest, "little"))
 
 
-def whole_seed(seed: object) -> int:
-    """Return a seed of any whole-number type as an int, so that equal seeds act the same; reject other types."""
+def whole_seed(seed: object, maximum: int | None = None) -> int:
+    """Return a seed of any whole-number type as an int, so that equal seeds act the same.
+
+    Raises:
+        ValueError: the seed is not a whole number, is negative, or is above the maximum.
+
+    Example:
+        >>> whole_seed(-1)
+        Traceback (most recent call last):
+        ValueError: seed: expected a whole number of at least 0, got -1; give a number such as 0
+    """
     try:
-        return operator.index(seed)  # type: ignore[arg-type]
+        number = operator.index(seed)  # type: ignore[arg-type]
     except TypeError:
-        raise ValueError(
-            f"seed: expected a whole number, got {truncate(repr(seed))}; give a number such as 0"
-        ) from None
+        number = -1
+    if number < 0 or (maximum is not None and number > maximum):
+        limits = "of at least 0" if maximum is None else f"from 0 to {maximum:,}"
+        raise ValueError(f"seed: expected a whole number {limits}, got {truncate(repr(seed))}; give a number such as 0")
+    return number
 
 
 @contextmanager

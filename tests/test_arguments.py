@@ -194,11 +194,17 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: first_tokens(seed=None), "seed: expected a whole number, got None; give a number such as 0"),
-        (lambda: certify(NET, PARITY, seed="x"), "seed: expected a whole number, got 'x'; give a number such as 0"),
+        (
+            lambda: first_tokens(seed=None),
+            "seed: expected a whole number of at least 0, got None; give a number such as 0",
+        ),
+        (
+            lambda: certify(NET, PARITY, seed="x"),
+            "seed: expected a whole number of at least 0, got 'x'; give a number such as 0",
+        ),
         (
             lambda: lengthwise.equal(NET, NET, seed=1.5),
-            "seed: expected a whole number, got 1.5; give a number such as 0",
+            "seed: expected a whole number of at least 0, got 1.5; give a number such as 0",
         ),
         (
             lambda: lengthwise.equal(NET, "x"),

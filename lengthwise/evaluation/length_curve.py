@@ -18,7 +18,7 @@ from lengthwise.evaluation.structured import STRUCTURED
 from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model, eval_mode
 from lengthwise.models.consistency import check_consistent, check_sizes
 from lengthwise.ops.answers import answers_of
-from lengthwise.randomness import generator_for
+from lengthwise.randomness import generator_for, whole_seed
 from lengthwise.registry import is_of_package, nearest
 from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task, check_is_task
@@ -99,6 +99,7 @@ def length_curve(
         got = f"with {num_strings:,} strings, got {in_order[-1]:,}; measure shorter or fewer strings"
         raise ValueError(f"lengths: expected at most {longest:,} {got}")
     check_function("set_progress", set_progress)
+    seed = whole_seed(seed)
     if not is_of_package(type(task)):
         check_task_consistent(task)
     check_consistent(model, task)

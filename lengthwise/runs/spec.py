@@ -131,7 +131,6 @@ def make_spec(
     _check_sections(settings, other_tasks)
     task_class = TASKS[task]
     model_class = MODELS[model]
-    seed = whole_seed(seed)
     level = None if goal is None else parse_goal_level(goal)
     base_preset = _preset(
         model_class, (task_class.default_preset or None) if preset is None else preset, has_goal=goal is not None
@@ -144,7 +143,11 @@ def make_spec(
     merged = merge(merge(base, {} if goal is None else {"train": goal_preset.train}), settings)
     if isinstance(merged["train"], Mapping):
         merged["train"] = _without_unused(merged["train"], settings.get("train", {}))
-    problems = _misplaced(settings, seed)
+    problems = _misplaced(settings)
+    try:
+        seed = whole_seed(seed, MAX_SEED)
+    except ValueError as error:
+        problems.append(str(error))
     built: dict[str, Any] = {}
     for section, kind in (("task", task_class), ("model", model_class.Config), ("train", Recipe)):
         try:
@@ -181,23 +184,18 @@ def _used(kind: type[Description], settings: Mapping[str, Any], given: Mapping[s
     return {name: value for name, value in settings.items() if name in given or kind.uses(name, settings)}
 
 
-def _misplaced(settings: Mapping[str, Any], seed: int) -> list[str]:
-    """Describe unknown sections, settings that are arguments of `make_spec`, and a seed out of range."""
+def _misplaced(settings: Mapping[str, Any]) -> list[str]:
+    """Describe unknown sections, and settings that are arguments of `make_spec`."""
     problems = [
         f"{quoted(section)}: no such section{nearest(section, SECTIONS)} (known: {', '.join(SECTIONS)})"
         for section in settings
         if section not in (*SECTIONS, "seed", "preset")
     ]
-    problems += [
+    return problems + [
         f"{name}: not a section; give it as a separate argument, not in the settings"
         for name in ("seed", "preset")
         if name in settings
     ]
-    if not 0 <= seed <= MAX_SEED:
-        problems.append(
-            f"seed: expected an integer from 0 to {MAX_SEED:,}, got {truncate(str(seed))}; give such a number"
-        )
-    return problems
 
 
 def _check_sections(settings: object, other_tasks: object) -> None:

@@ -13,7 +13,7 @@ from lengthwise.devices import computing_in, device_of, on_cpu, one_thread
 from lengthwise.models.base import SequenceModel, check_is_model, first_names
 from lengthwise.models.capabilities import FollowsTraining
 from lengthwise.models.consistency import check_consistent, check_reads_vectors, check_sizes
-from lengthwise.randomness import draws_without_generator, generator_for
+from lengthwise.randomness import draws_without_generator, generator_for, whole_seed
 from lengthwise.registry import is_of_package
 from lengthwise.tasks.base import SymbolTask, Task, VectorTask, check_is_task
 from lengthwise.tasks.consistency import check_task_consistent
@@ -197,6 +197,7 @@ def train(
             f"recipe: expected a Recipe, got a {type(recipe).__name__}; write for example Recipe(steps=1_000)"
         )
     check_function("on_step", on_step)
+    seed = whole_seed(seed)
     check_memory(model, recipe)
     state = TrainingState(model, recipe, task)
     records = list[StepRecord]()

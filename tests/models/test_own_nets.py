@@ -1,5 +1,6 @@
 """Nets of somebody else's: tied weights, parts in evaluation mode, draws of their own, shapes that do not fit."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,19 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from lengthwise import MODELS, execute, load_run, make_model, make_spec, make_task, train, wrap
+from lengthwise import (
+    MODELS,
+    attack,
+    certify,
+    execute,
+    extract,
+    load_run,
+    make_model,
+    make_spec,
+    make_task,
+    train,
+    wrap,
+)
 from lengthwise.evaluation.error_curve import error_curve
 from lengthwise.evaluation.length_curve import length_curve
 from lengthwise.evaluation.plan import EvaluationPlan
@@ -105,11 +118,21 @@ def test_a_seed_is_a_whole_number_of_any_type() -> None:
     weights = [make_model("rnn", PARITY, seed=seed).state_dict() for seed in (1, np.int64(1), True)]
     assert all(torch.equal(other[name], tensor) for other in weights[1:] for name, tensor in weights[0].items())
     assert make_spec("parity", "rnn", seed=np.int64(1)).id == make_spec("parity", "rnn", seed=1).id
-    for seed in (0.5, "0", None):
-        with pytest.raises(ValueError, match=r"^seed: expected a whole number, got "):
+    for seed in (0.5, "0", None, -1):
+        with pytest.raises(ValueError, match=r"^seed: expected a whole number from 0 to 1,000,000,000,000,000, got "):
             make_spec("parity", "rnn", seed=seed)
-        with pytest.raises(ValueError, match=r"^seed: expected a whole number, got "):
-            length_curve(make_model("rnn", PARITY), PARITY, [3], seed=seed)
+        model = make_model("rnn", PARITY)
+        calls = (
+            partial(make_model, "rnn", PARITY),
+            partial(certify, model, PARITY),
+            partial(attack, model, PARITY),
+            partial(extract, model, "ab", ("no", "yes")),
+            partial(train, model, PARITY, RECIPE),
+            partial(length_curve, model, PARITY, [3]),
+        )
+        for call in calls:
+            with pytest.raises(ValueError, match=r"^seed: expected a whole number of at least 0, got .*; give a "):
+                call(seed=seed)
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

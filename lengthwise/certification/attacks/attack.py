@@ -18,6 +18,7 @@ from lengthwise.certification.subject import checked_subject
 from lengthwise.devices import denormals_kept, one_thread
 from lengthwise.display import counted, in_powers
 from lengthwise.models.base import SequenceModel, check_is_model
+from lengthwise.randomness import whole_seed
 from lengthwise.tasks.base import MachineTask, Task, check_is_task
 from lengthwise.validation import whole_number
 
@@ -165,6 +166,7 @@ def attack(
     max_length = whole_number("max_length", max_length, 1, MAX_LENGTH)
     if isinstance(budget, bool) or not isinstance(budget, int | float) or not 0 < budget < float("inf"):
         raise ValueError(f"budget: expected CPU seconds above 0, got {budget!r}; 5 is usual")
+    seed = whole_seed(seed)
     with checked_subject(model, task):
         board = Board(model, task, task.reference, Budget(seconds=float(budget)), max_length, seed)
         reach = board.max_length
