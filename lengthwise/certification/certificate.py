@@ -56,7 +56,6 @@ MAX_STATES = 12
 MAX_QUOTED = 80
 """The largest number of a counterexample's symbols that cards and sentences quote."""
 
-
 MachineKind = Literal["transducer", "tree", "grid"]
 
 
@@ -142,7 +141,7 @@ def _as_variant(content: object) -> object:
     if not isinstance(content, Mapping):
         return content
     if not isinstance(method := content.get("method"), str):
-        raise ValueError(f"method: expected the name of a method of proof, got {method!r}")
+        raise ValueError(f"method: expected one of {', '.join(EVIDENCE)}, got {method!r}; choose one")
     return EVIDENCE[method].model_validate(dict(content), strict=True)
 
 
@@ -250,7 +249,7 @@ class Certificate(Part):
         try:
             return cls.from_text(content.decode("utf-8"))
         except UnicodeDecodeError as error:
-            raise ValueError(f"{path}: expected JSON in UTF-8, got other bytes ({error})") from None
+            raise ValueError(f"{path}: expected JSON in UTF-8, got other bytes ({error}); certify again") from None
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -311,7 +310,8 @@ def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) 
 def parse_level(name: str) -> Level:
     """Return the level that has this name; raise a ValueError if there is no such level."""
     if name not in CLAIMS:
-        raise ValueError(f"level: unknown level {name!r}{nearest(name, CLAIMS)} (known: {', '.join(CLAIMS)})")
+        known = ", ".join(CLAIMS)
+        raise ValueError(f"level: expected one of {known}, got {name!r}{nearest(name, CLAIMS) or '; choose one'}")
     return cast(Level, name)
 
 

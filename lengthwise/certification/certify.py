@@ -237,7 +237,11 @@ def _prove(
                 reasons.append(str(problem))
     except (ValueError, Diverged) as problem:
         raise Unproved(f"{reasons[0]} ({problem})" if reasons else str(problem)) from None
-    raise Unproved(reasons[0] if reasons else f"method {prover.name!r} has no classes to try")
+    raise Unproved(
+        reasons[0]
+        if reasons
+        else f"method {prover.name!r} has no classes to try; its `candidates` must yield an extraction"
+    )
 
 
 def _first_and_last(reasons: Sequence[str]) -> str:

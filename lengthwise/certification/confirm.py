@@ -80,7 +80,9 @@ def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) 
     """
     with checked_subject(model, task):
         if certificate.evidence is None:
-            raise ValueError(f"certificate: expected level proved or bounded, got {certificate.level}")
+            raise ValueError(
+                f"certificate: expected level proved or bounded, got {certificate.level}; there is no proof to repeat"
+            )
         extraction = _extraction_of(certificate, model, task)
         supervised = mask_unsupervised(extraction, task.reference)
         return _prove_again(certificate.evidence, model, task, supervised), supervised

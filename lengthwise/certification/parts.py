@@ -86,8 +86,8 @@ class Tested(Part):
     def _parts_are_not_more_than_the_whole(self) -> "Tested":
         if not self.num_correct <= self.num_graded <= self.num_strings:
             raise ValueError(
-                f"expected num_correct <= num_graded <= num_strings, got {self.num_correct:,}, {self.num_graded:,} and "
-                f"{self.num_strings:,}"
+                f"num_correct: expected num_correct <= num_graded <= num_strings, got {self.num_correct:,}, "
+                f"{self.num_graded:,} and {self.num_strings:,}"
             )
         return self
 

@@ -153,7 +153,11 @@ def _check_level(certificate: Certificate) -> None:
     if certificate.independently_checked and certificate.evidence is None:
         raise ValueError(f"certificate: level {level} has no proof that could be checked; certify again")
     if bool(certificate.reason) == (level == "proved"):
-        raise ValueError(f"certificate: expected {'no' if level == 'proved' else 'a'} reason at level {level}")
+        needs_none = level == "proved"
+        raise ValueError(
+            f"certificate: expected {'no' if needs_none else 'a'} reason at level {level}, got "
+            f"{'one' if needs_none else 'none'}; certify again"
+        )
 
 
 def _check_kernels(kernels: Kernels) -> None:

@@ -50,7 +50,7 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
     if size is None:
         raise ValueError(
             "model: expected a model whose answers depend only on the last positions, got a model that reads all "
-            "positions"
+            "positions; choose a model with a bounded receptive field"
         )
     numbers: dict[Window, int] = {(): 0}
     outputs = [IGNORE]

@@ -100,7 +100,7 @@ def test_nets_in_toml_files_are_compared(capsys: pytest.CaptureFixture[str]) -> 
     [
         (("ends", "three"), "three: expected a net with the symbols a b in this order, as in ends, got a b c"),
         (("ends", "again", "--accept", "in"), "diff: expected no --alphabet, --accept or --rename with two nets"),
-        (("ends", "again", "--min-level", "equal"), "level: unknown level 'equal'"),
+        (("ends", "again", "--min-level", "equal"), "proved, got 'equal'; choose one"),
         (("(a|b)*", "[ab]*", "--min-level", "proved"), "--min-level: expected two nets, got a machine"),
     ],
 )

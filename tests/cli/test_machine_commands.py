@@ -267,7 +267,10 @@ def test_diff_separates_words_and_says_what_is_not_compared(capsys) -> None:
         (("convert", "a*", "folder.dot"), "folder.dot: expected a file to write, got a folder; name a file in it"),
         (("certify", "none", "--machine", "a*"), "none: "),
         (("certify", "none", "--out", "bad.dot/c.json"), "bad.dot/c.json: expected a file in a folder, but bad.dot is"),
-        (("certify", "none", "--machine", "a*", "--min-level", "prove"), "--min-level: unknown level 'prove'; did you"),
+        (
+            ("certify", "none", "--machine", "a*", "--min-level", "prove"),
+            "--min-level: expected one of refuted, tested, extracted, bounded, proved, got 'prove'; did you mean 'pr",
+        ),
         (
             ("certify", "none", "--draw", "m.jpg"),
             "--draw: expected a name that ends in .svg, .png or .pdf, got 'm.jpg'",

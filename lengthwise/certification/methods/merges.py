@@ -23,7 +23,10 @@ def check_parts(model: nn.Module, layer: MergeLayer) -> None:
     kinds = {MergeLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear, nn.Embedding, Codebook}
     check_usual(model, kinds)
     if any(part.bias is not None for part in (layer.to_query, layer.to_key_value, layer.to_output)):
-        raise ValueError("model: expected attention projections without biases, got a projection with a bias")
+        raise ValueError(
+            "model: expected attention projections without biases, got a projection with a bias; build the model again "
+            "from its settings"
+        )
 
 
 def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:

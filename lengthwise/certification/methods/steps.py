@@ -98,7 +98,8 @@ def steps_of(model: RecurrentModel) -> Steps:
     # Types are compared exactly, because a subclass with the same name may compute another step.
     if name not in STEPS or type(model) is not STEPS[name].kind:
         raise ValueError(
-            f"model: expected one of the models with bounded steps ({', '.join(STEPS)}), got a {type(model).__name__}"
+            f"model: expected one of the models with bounded steps ({', '.join(STEPS)}), got a {type(model).__name__}; "
+            "certify one of these"
         )
     return STEPS[name](model)
 
@@ -111,7 +112,7 @@ def check_core(core: nn.RNNBase, **expected: object) -> None:
     usual = {"num_layers": 1, "bidirectional": False, "batch_first": True, "proj_size": 0, "mode": mode, **expected}
     for setting, value in usual.items():
         if (got := getattr(core, setting)) != value:
-            raise ValueError(f"model: expected a cell with {setting}={value}, got {got}")
+            raise ValueError(f"model: expected a cell with {setting}={value}, got {got}; build such a cell")
     parts = ("weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if core.bias else []))
     parameters = [core.get_parameter(f"{part}_l{layer}") for layer in range(core.num_layers) for part in parts]
     if core.bias:  # each layer has two matrices, and then their two biases
@@ -122,7 +123,7 @@ def check_core(core: nn.RNNBase, **expected: object) -> None:
     if len(used) != len(parameters) or any(one is not other for one, other in zip(used, parameters, strict=True)):
         raise ValueError(
             "model: expected cells that multiply by their registered parameters in torch's order, got a cell that uses "
-            "other tensors or another order"
+            "other tensors or another order; build the cell again, and load its weights"
         )
 
 
@@ -154,7 +155,10 @@ def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
     """Return bounds on the hidden units of a read-out with one hidden layer (`hidden_layer_readout`)."""
     if (kinds := [type(part) for part in readout]) != READOUT:
         names = ", ".join(kind.__name__ for kind in kinds)
-        raise ValueError(f"model: expected a read-out with a norm and one hidden ReLU layer, got {names}")
+        raise ValueError(
+            f"model: expected a read-out with a norm and one hidden ReLU layer, got {names}; build the model again "
+            "from its settings"
+        )
     topmost, norm, hidden, *_ = readout
     assert isinstance(topmost, Topmost)
     assert isinstance(norm, nn.LayerNorm)
@@ -179,7 +183,7 @@ class StackedSteps(Steps):
             names = ", ".join(kind.__name__ for kind in kinds)
             raise ValueError(
                 "model: expected an embedding without max_norm and a read-out with one hidden layer, got max_norm "
-                f"{model.embedding.max_norm} and a read-out of {names}"
+                f"{model.embedding.max_norm} and a read-out of {names}; build the model again from its settings"
             )
         for layer in model.layers:
             check_core(layer.cell, bias=True)  # type: ignore[arg-type]  # a module's attributes have no types
@@ -224,22 +228,28 @@ class WrappedSteps(Steps):
         super().__init__(model)
         # With max_norm, a look-up rescales the table in place, so the weights would change while the net reads.
         if not isinstance(model.embedding, nn.Embedding) or model.embedding.max_norm is not None:
-            raise ValueError("model: expected an nn.Embedding without max_norm, got another embedding")
+            raise ValueError(
+                "model: expected an nn.Embedding without max_norm, got another embedding; use such an nn.Embedding"
+            )
         core = model.core
         assert isinstance(core, nn.RNNBase), "`parts` contains recurrent layers, but no single cells"
         check_core(core, num_layers=core.num_layers, batch_first=core.batch_first)
         topmost, head = model.readout
         if not isinstance(topmost, Topmost):  # a user may have replaced it
             raise ValueError(
-                f"model: expected a head that reads the last layer, got a {type(topmost).__name__} before the head"
+                f"model: expected a head that reads the last layer, got a {type(topmost).__name__} before the head; "
+                "wrap the net again"
             )
         self.width = topmost.width
         self.head = chain_of(head)
         if not self.head or not isinstance(self.head[-1], nn.Linear):
-            raise ValueError("model: expected a head that ends in an nn.Linear, got another head")
+            raise ValueError(
+                "model: expected a head that ends in an nn.Linear, got another head; leave out what follows the linear "
+                "map"
+            )
         if foreign := sorted({type(part).__name__ for part in self.head if type(part) not in HEAD}):
             names = ", ".join(sorted(kind.__name__ for kind in HEAD))
-            raise ValueError(f"model: expected a head made of {names}, got {', '.join(foreign)}")
+            raise ValueError(f"model: expected a head made of {names}, got {', '.join(foreign)}; use only these parts")
 
     def features(self, states: Intervals) -> Intervals:
         features = states[..., -self.width :]

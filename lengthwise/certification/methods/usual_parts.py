@@ -22,12 +22,17 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     # compute something else.
     foreign = sorted({type(module).__name__ for module in modules[1:] if type(module) not in kinds})
     if foreign:
-        raise ValueError(f"model: expected only parts that have bounds, got {', '.join(foreign)}")
+        raise ValueError(
+            f"model: expected only parts that have bounds, got {', '.join(foreign)}; build the model without them"
+        )
     for norm in modules:
         if isinstance(norm, nn.LayerNorm) and (
             len(norm.normalized_shape) != 1 or norm.weight is None or norm.bias is None
         ):
-            raise ValueError("model: expected a LayerNorm over the last axis with weight and bias, got another one")
+            raise ValueError(
+                "model: expected a LayerNorm over the last axis with weight and bias, got another one; use "
+                "nn.LayerNorm(width) with its defaults"
+            )
     for part in modules:
         # Torch silently broadcasts a bias of another shape, and would compute another formula.
         if isinstance(part, nn.Linear):

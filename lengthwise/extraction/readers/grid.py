@@ -29,7 +29,8 @@ def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine
     largest = max(float(part.abs().max()) for part in (cell.per_class, cell.per_row))
     if not largest < MAX_NUMBER:
         raise ValueError(
-            f"model: expected numbers of messages below {MAX_NUMBER:,}, which float32 does not round, got {largest:g}"
+            f"model: expected numbers of messages below {MAX_NUMBER:,}, which float32 does not round, got {largest:g}; "
+            "train a model with smaller numbers"
         )
     table, top, left = (part.numpy() for part in cell.classes())
     per_class, per_row = (part.numpy() for part in cell.integers())

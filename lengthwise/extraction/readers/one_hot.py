@@ -175,7 +175,10 @@ def _closed(maps: Int64[Tensor, "V N S"], start: Int64[Tensor, " N"]) -> _Closed
     """
     size = maps.shape[-1]
     if len(start) * math.log2(size) > 62:
-        raise ValueError(f"model: expected at most 2^62 combinations of block states, got {size}^{len(start)}")
+        raise ValueError(
+            f"model: expected at most 2^62 combinations of block states, got {size}^{len(start)}; train a model with "
+            "fewer blocks"
+        )
     # A state is one integer, whose digits in base `size` are the indices of its blocks, so that sets of states are
     # sorted arrays.
     weights = size ** torch.arange(len(start))
@@ -193,7 +196,10 @@ def _closed(maps: Int64[Tensor, "V N S"], start: Int64[Tensor, " N"]) -> _Closed
         new = successors[~torch.isin(successors, reached)]
         reached = torch.cat([reached, new])
         if len(reached) > MAX_STATES:
-            raise ValueError(f"model: expected no more than {MAX_STATES:,} states to enumerate, got more states")
+            raise ValueError(
+                f"model: expected no more than {MAX_STATES:,} states to enumerate, got more states; train a model with "
+                "fewer blocks, or smaller ones"
+            )
     in_order, order = reached.sort()
     table = order[torch.searchsorted(in_order, successors_of(reached).contiguous())]
     return _Closed(table, reached[:, None] // weights % size, num_levels)

@@ -30,7 +30,10 @@ KINDS: frozenset[type[nn.Module]] = frozenset({nn.ModuleList, nn.Sequential, nn.
 def check_encoding(positions: PositionEncoding, sizes: PositionSizes) -> None:
     """Reject an encoding whose scores have no bounds, or whose attributes differ from the model's settings."""
     if type(positions) not in SCORES:
-        raise ValueError(f"model: expected one of the position encodings {', '.join(names())}, got {positions.name!r}")
+        raise ValueError(
+            f"model: expected one of the position encodings {', '.join(names())}, got {positions.name!r}; choose "
+            "one of these"
+        )
     parts = [positions, *(positions.layers if isinstance(positions, FIRE) else ())]
     if any(part.sizes != sizes for part in parts):  # sizes determine slopes and angles, but no weight contains them
         raise ValueError(
@@ -41,7 +44,8 @@ def check_encoding(positions: PositionEncoding, sizes: PositionSizes) -> None:
         assert isinstance(layer, FIREBias)
         if [type(part) for part in layer.net] != [nn.Linear, nn.ReLU, nn.Linear]:
             raise ValueError(
-                "model: expected a linear map, a ReLU and a linear map as the net of FIRE's biases, got other layers"
+                "model: expected a linear map, a ReLU and a linear map as the net of FIRE's biases, got other layers; "
+                "build the model again from its settings"
             )
 
 

@@ -92,7 +92,10 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     """
     config = model.config
     if config.readout != "linear":
-        raise ValueError(f"model: expected a transformer with a linear read-out, got readout={config.readout!r}")
+        raise ValueError(
+            f"model: expected a transformer with a linear read-out, got readout={config.readout!r}; train one with "
+            "readout='linear'"
+        )
     kinds: set[type[nn.Module]] = {SymbolReadIn, nn.Embedding, nn.LayerNorm, nn.Identity, nn.Linear}
     check_usual(model, kinds | distances.KINDS | {nn.Sequential, TransformerLayer, *distances.SCORES})
     read_in = model.read_in
@@ -117,12 +120,15 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
         is_usual = type(activation) is partial and (activation.func, activation.args) == (F.gelu, ())
         if not is_usual or activation.keywords != {"approximate": "tanh"}:  # type: ignore[attr-defined]
             raise ValueError(
-                "model: expected the tanh form of GELU as activation, as configured, got another activation"
+                "model: expected the tanh form of GELU as activation, as configured, got another activation; build the "
+                "model again, and load its weights"
             )
         layers.append(layer)
     # With max_norm, a look-up rescales the table in place, so the weights would change while the net reads.
     if read_in.embedding.max_norm is not None:
-        raise ValueError(f"model: expected an embedding without max_norm, got {read_in.embedding.max_norm}")
+        raise ValueError(
+            f"model: expected an embedding without max_norm, got {read_in.embedding.max_norm}; set it to None"
+        )
     return layers
 
 
@@ -153,7 +159,10 @@ def heads_of(model: Transformer, index: int, states: Intervals, max_length: int)
     query, key, value = (_by_head(part, layer.num_heads) for part in mapped.split([width] * 3))
     scores = distances.scores_by_distance(model.read_in.positions, index, query, key, max_length)
     if not bool(scores.size.isfinite().all() & value.size.isfinite().all()):
-        raise ValueError("model: expected finite scores and values, got some that may overflow in float32")
+        raise ValueError(
+            "model: expected finite scores and values, got some that may overflow in float32; train a model with "
+            "smaller weights"
+        )
     return Heads(scores, values_of(value), states)
 
 

@@ -144,7 +144,7 @@ def _reached(choices: Bool[Tensor, "V N N"], machine: Transducer) -> list[tuple[
         if len(pairs) > MAX_PAIRS or len(steps) * len(choices[0]) > MAX_NUMBERS:
             raise ValueError(
                 f"model: expected no more than {MAX_PAIRS:,} pairs of states to enumerate, and {MAX_NUMBERS:,} numbers "
-                "in the states after all steps, got more"
+                "in the states after all steps, got more; use fewer states, or a task with a smaller machine"
             )
     return steps
 
@@ -160,7 +160,7 @@ def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
     if type(model) is not PDSSM or not _has_one_hot_states(model):
         raise ValueError(
             "model: expected a PDSSM of one layer with diagonal 'none', form 'scatter' and no input, "
-            f"got {'other settings' if type(model) is PDSSM else f'a {type(model).__name__}'}"
+            f"got {'other settings' if type(model) is PDSSM else f'a {type(model).__name__}'}; certify such a PDSSM"
         )
     kinds: set[type[nn.Module]] = {PDSSMLayer, nn.ModuleList, nn.Sequential, nn.Embedding}
     check_usual(model, kinds | set(READOUT))
@@ -168,10 +168,16 @@ def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
     assert isinstance(layer, PDSSMLayer)
     if (layer.b, layer.phase_map, layer.size_map, layer.form) != (None, None, None, "scatter"):
         raise ValueError(
-            "model: expected a layer that is not driven and has no diagonal, as configured, got another layer"
+            "model: expected a layer that is not driven and has no diagonal, as configured, got another layer; build "
+            "the model again from its settings"
         )
     if layer.mixture_map.bias is not None:
-        raise ValueError("model: expected mixtures without a bias, as configured, got a mixture with a bias")
+        raise ValueError(
+            "model: expected mixtures without a bias, as configured, got a mixture with a bias; build the model again "
+            "from its settings"
+        )
     if model.embedding.max_norm is not None:
-        raise ValueError(f"model: expected an embedding without max_norm, got {model.embedding.max_norm}")
+        raise ValueError(
+            f"model: expected an embedding without max_norm, got {model.embedding.max_norm}; set it to None"
+        )
     return layer

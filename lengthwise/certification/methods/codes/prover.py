@@ -39,7 +39,7 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
     quantizes = isinstance(layer, QuantizingLayer) and type(layer.layer) is MergeLayer
     if type(model) is not CodebookGPT or not quantizes:
         names = f"{type(model).__name__} with a {type(layer).__name__}"
-        raise ValueError(f"model: expected a CodebookGPT that has codes, got a {names}")
+        raise ValueError(f"model: expected a CodebookGPT that has codes, got a {names}; certify such a CodebookGPT")
     assert isinstance(layer, QuantizingLayer)
     assert isinstance(layer.layer, MergeLayer)
     assert isinstance(model, CodebookGPT)
@@ -49,7 +49,8 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
     windows = torch.from_numpy(np.argwhere(table >= 0))  # no string contains the other windows
     if len(windows) > MAX_ENUMERATED:
         raise ValueError(
-            f"extraction: expected no more than {MAX_ENUMERATED:,} merges to enumerate, got {len(windows):,}"
+            f"extraction: expected no more than {MAX_ENUMERATED:,} merges to enumerate, got {len(windows):,}; train a "
+            "model with fewer codes, or a smaller chunk_size"
         )
     targets = _codes_of(extraction, model.tree.leaves, layer.codebook)[table[tuple(windows.T.numpy())]]
     # Leaves and codes are float32 numbers, which float64 represents exactly. So the inputs of a merge are points, and

@@ -113,7 +113,8 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
         raise ValueError(OTHER_LEAVES)
     if (minimum := MIN_ROUNDS * len(windows.parts)) > max_merges:
         raise ValueError(
-            f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,}"
+            f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,}; train a "
+            "model whose states form fewer classes"
         )
     _check_memory(layer, windows)
     assert isinstance(extraction.fine, TreeMachine)
@@ -149,11 +150,14 @@ def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
     # Types are compared exactly, because a subclass may compute another formula.
     if type(model) not in (RegularGPT, CodebookGPT) or type(layer) is not MergeLayer:
         names = f"{type(model).__name__} with a {type(layer).__name__}"
-        raise ValueError(f"model: expected a RegularGPT of variant merge, got a {names}")
+        raise ValueError(f"model: expected a RegularGPT of variant merge, got a {names}; certify such a RegularGPT")
     assert isinstance(layer, MergeLayer)
     assert isinstance(model, nn.Module)
     if type(readout) is not nn.Sequential:
-        raise ValueError(f"model: expected an nn.Sequential as read-out, got a {type(readout).__name__}")
+        raise ValueError(
+            f"model: expected an nn.Sequential as read-out, got a {type(readout).__name__}; build the model again from "
+            "its settings"
+        )
     check_parts(model, layer)
     return layer, readout
 

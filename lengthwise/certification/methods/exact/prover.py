@@ -118,12 +118,17 @@ class ExactProver(Prover):
         # Types are compared exactly, because a subclass may compute another formula.
         if type(model) is not RegularGPT or type(layer) is not BareLayer or len(model.tree.layers) > 1:
             names = f"{type(model).__name__} with a {type(layer).__name__}"
-            raise ValueError(f"model: expected a RegularGPT of variant bare with one layer, got a {names}")
+            raise ValueError(
+                f"model: expected a RegularGPT of variant bare with one layer, got a {names}; certify such a RegularGPT"
+            )
         assert isinstance(layer, BareLayer)
         kinds = {BareLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.Identity, nn.Linear, nn.Embedding}
         check_usual(model, kinds)
         if not isinstance(readout, nn.Sequential) or [type(part) for part in readout] != [nn.Identity, nn.Linear]:
-            raise ValueError("model: expected a read-out that is one linear map, got another read-out")
+            raise ValueError(
+                "model: expected a read-out that is one linear map, got another read-out; build the model again from "
+                "its settings"
+            )
         machine = extraction.fine
         points = extraction.prototypes.double()
         leaves = model.tree.leaves

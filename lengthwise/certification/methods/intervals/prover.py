@@ -123,7 +123,10 @@ class IntervalProver(Prover):
         assert isinstance(machine, Transducer)
         table, points = torch.tensor(machine.semiautomaton.table), extraction.prototypes.double()
         if (size := table.numel() * points.shape[1]) > MAX_NUMBERS:
-            raise ValueError(f"extraction: expected at most {MAX_NUMBERS:,} intervals in a round, got {size:,}")
+            raise ValueError(
+                f"extraction: expected at most {MAX_NUMBERS:,} intervals in a round, got {size:,}; train a net with "
+                "fewer units"
+            )
         enclosures = invariant_intervals(steps, table, points)
         # The induction starts here: the first state must be in the intervals of the machine's start.
         if enclosures and not _is_inside(

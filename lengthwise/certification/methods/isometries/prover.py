@@ -184,7 +184,10 @@ class Balls:
 
     def __init__(self, readout: nn.Module, points: Float64[Tensor, "K D"], outputs: Int64[Tensor, " K"]) -> None:
         if not isinstance(readout, nn.Sequential):
-            raise ValueError(f"model: expected an nn.Sequential as read-out, got a {type(readout).__name__}")
+            raise ValueError(
+                f"model: expected an nn.Sequential as read-out, got a {type(readout).__name__}; build the model again "
+                "from its settings"
+            )
         self.readout = readout
         self.points = points
         self.outputs = outputs
@@ -220,7 +223,8 @@ def check_isometric(model: RecurrentModel) -> None:
     if (model.config.columns, model.config.num_layers, model.config.hidden) != ("reflected", 1, 0):
         raise ValueError(
             "model: expected num_layers=1, columns='reflected' and hidden=0, got "
-            f"num_layers={model.config.num_layers}, columns={model.config.columns!r}, hidden={model.config.hidden}"
+            f"num_layers={model.config.num_layers}, columns={model.config.columns!r}, hidden={model.config.hidden}; "
+            "train a model with these settings"
         )
     kinds: set[type[nn.Module]] = {BlockLinearLayer, nn.ModuleList, nn.Sequential, nn.Identity, nn.Embedding}
     check_usual(model, kinds | set(READOUT))
@@ -231,12 +235,18 @@ def check_isometric(model: RecurrentModel) -> None:
         raise ValueError(
             "model: expected a layer with columns 'reflected' and without inputs or hidden units, as configured, got "
             f"columns {layer.columns!r}, {'with' if adds_inputs else 'without'} inputs and "
-            f"{'with' if len(layer.transition_map) else 'without'} hidden units"
+            f"{'with' if len(layer.transition_map) else 'without'} hidden units; build the model again from its "
+            "settings"
         )
     if names := [type(norm).__name__ for norm in model.norms if type(norm) is not nn.Identity]:
-        raise ValueError(f"model: expected no norm before its layer, as configured, got a {names[0]}")
+        raise ValueError(
+            f"model: expected no norm before its layer, as configured, got a {names[0]}; build the model again from "
+            "its settings"
+        )
     directions = model.embedding.weight.unflatten(-1, (layer.blocks[0], -1))[..., :-1]
     # The relative rounding of a norm holds only if its squares are normal numbers and their sum does not overflow.
     sizes = torch.cat([directions.norm(dim=-1).flatten(), layer.first_state.norm()[None]])
     if not bool(((sizes > 1e-6) & (sizes < LARGEST)).all()):
-        raise ValueError("model: expected directions and a first state of norm 1e-6 to 1e15, got other norms")
+        raise ValueError(
+            "model: expected directions and a first state of norm 1e-6 to 1e15, got other norms; scale these vectors"
+        )

@@ -67,7 +67,7 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     columns = _columns(_through(nn.Sequential(norm, *layer.transition_map), features), layer.blocks)
     temperature, never_seen = float(layer.temperature), NEVER_SEEN[layer.first_state.dtype]
     if not temperature >= 0:  # a division by it would reverse the order of logits; NaN also ends here
-        raise Unproved(f"the layer's temperature is {temperature}, but must be at least 0")
+        raise Unproved(f"the layer's temperature is {temperature}, but must be at least 0; set it to 0")
     slacks = [_slack(logits, temperature, never_seen) for logits in (columns, first)]
     if not all(slack > 0 for slack in slacks):  # no `min` here, because Python's `min` may drop a NaN
         raise Unproved(UNCERTAIN_COLUMNS)
@@ -162,11 +162,14 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     """Return the layer of a model whose states can be one-hot vectors; raise a ValueError for other models."""
     # Types are compared exactly, because a subclass may compute another formula.
     if type(model) is not BlockLinearRNN:
-        raise ValueError(f"model: expected a BlockLinearRNN, got a {type(model).__name__}")
+        raise ValueError(
+            f"model: expected a BlockLinearRNN, got a {type(model).__name__}; certify a model of exactly this class"
+        )
     if model.config.columns != "stochastic" or model.config.num_layers != 1:
         raise ValueError(
             "model: expected num_layers=1 and columns='stochastic', got "
-            f"num_layers={model.config.num_layers} and columns={model.config.columns!r}"
+            f"num_layers={model.config.num_layers} and columns={model.config.columns!r}; train a model with these "
+            "settings"
         )
     kinds: set[type[nn.Module]] = {BlockLinearLayer, MixtureReadout, Topmost, nn.ModuleList, nn.Sequential}
     kinds |= {nn.LayerNorm, nn.Identity, nn.Linear, nn.ReLU, nn.Embedding}
@@ -177,7 +180,8 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     if layer.columns != "stochastic" or adds_inputs:
         raise ValueError(
             "model: expected a layer with columns 'stochastic' and without inputs, as configured, got columns "
-            f"{layer.columns!r} and a layer {'with' if adds_inputs else 'without'} inputs"
+            f"{layer.columns!r} and a layer {'with' if adds_inputs else 'without'} inputs; build the model again from "
+            "its settings"
         )
     return layer
 
@@ -188,7 +192,8 @@ def _answers(readout: nn.Module, states: Affine) -> Affine:
         return _through(readout, states)
     if not isinstance(readout, MixtureReadout):
         raise ValueError(
-            f"model: expected a MixtureReadout or an nn.Sequential as read-out, got a {type(readout).__name__}"
+            f"model: expected a MixtureReadout or an nn.Sequential as read-out, got a {type(readout).__name__}; build "
+            "the model again from its settings"
         )
     # A one-hot state selects one row of the read-out. So each probability of the mixture is a probability of this row,
     # without error. The error of its logarithm is the relative error of the probability: a few rounding units times the
@@ -213,6 +218,6 @@ def _through(parts: nn.Sequential, values: Affine) -> Affine:
         elif not isinstance(part, Topmost) or values.center.shape[-1] != part.width:
             raise ValueError(
                 "model: expected only norms, linear maps and ReLUs before its columns and in its read-out, got a "
-                f"{type(part).__name__}"
+                f"{type(part).__name__}; build the model again from its settings"
             )
     return values

@@ -62,9 +62,15 @@ class RuleProver(Prover):
 def _checked_cell(model: Any) -> CategoricalCell:
     """Return the cell of a model with exactly the known parts: a subclass may compute another formula."""
     if type(model) is not GridRecurrence or type(model.cell) is not CategoricalCell:
-        raise ValueError(f"model: expected a GridRecurrence with categorical messages, got a {type(model).__name__}")
+        raise ValueError(
+            f"model: expected a GridRecurrence with categorical messages, got a {type(model).__name__}; train one with "
+            "messages='categorical'"
+        )
     if type(model.readout) is not NumberReadout or set(map(type, model.children())) != {CategoricalCell, NumberReadout}:
-        raise ValueError("model: expected only a cell and a read-out of numbers, got other parts")
+        raise ValueError(
+            "model: expected only a cell and a read-out of numbers, got other parts; build the model again from its "
+            "settings"
+        )
     check_usual(model, {CategoricalCell, NumberReadout})
     return model.cell
 
