@@ -233,7 +233,7 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
         (lambda: first_tokens(budget=None), "budget: expected a number of CPU seconds, 0 or more, got None; try 60"),
         (
             lambda: length_curve(NET, PARITY, [3], protocol=None),
-            "protocol: unknown None (known: independent, one-pass, structured)",
+            "protocol: expected one of independent, one-pass, structured, got None; choose one of these",
         ),
         (
             lambda: length_curve(NET, PARITY, [10**12]),

@@ -285,9 +285,12 @@ def _as(rows: Tensor, like: Tensor) -> Tensor:
 
 def _check(kind: str, distances: Sequence[float], domain: Domain, num_starts: int, p: float) -> None:
     if kind not in get_args(Kind):
-        raise ValueError(f"kind: expected one of {', '.join(get_args(Kind))}, got {kind!r}")
+        raise ValueError(f"kind: expected one of {', '.join(get_args(Kind))}, got {kind!r}; choose one of these")
     if not distances or not all(0 < distance < math.inf for distance in distances):
-        raise ValueError(f"distances: expected at least one distance, all positive and finite, got {list(distances)}")
+        raise ValueError(
+            f"distances: expected at least one distance, all positive and finite, got {list(distances)}; give numbers "
+            "such as 0.1"
+        )
     low, high = domain
     if (
         low.shape != high.shape
@@ -300,7 +303,7 @@ def _check(kind: str, distances: Sequence[float], domain: Domain, num_starts: in
             f"{list(low.shape)} and {list(high.shape)}; see unit_domain"
         )
     if num_starts < 1:
-        raise ValueError(f"num_starts: expected at least 1 pair to begin with, got {num_starts}")
+        raise ValueError(f"num_starts: expected at least 1 pair to begin with, got {num_starts}; give such a number")
     if not p >= 1:
         raise ValueError(f"p: expected at least 1, got {p}; smaller p do not satisfy the triangle inequality")
     if kind == "contextual" and len(low) < 2:

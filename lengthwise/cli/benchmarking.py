@@ -360,7 +360,7 @@ def _models_of(text: str) -> list[str]:
         return [MODELS[text].name]
     if not Path(text).is_file():
         raise ValueError(
-            f"model: expected a model's name or a file that registers one, got {text}, which does not exist"
+            f"model: expected a model or its file, got {text}, which does not exist; name an existing file"
         )
     # An absolute path stays valid in workers, whatever their working folder is.
     path = str(Path(text).resolve())
@@ -369,7 +369,7 @@ def _models_of(text: str) -> list[str]:
     load_extensions()
     names = [name for name, registered in MODELS.items() if file_of(registered) == path]
     if not names:
-        raise ValueError(f"model: expected a file that registers a model, got {text}, which registers no model")
+        raise ValueError(f"model: expected a file that registers a model, got {text} without one; add @MODELS.register")
     return names
 
 
@@ -387,7 +387,8 @@ def _with_rate(entrant: "Entrant", search: "Experiment", sweep: _Sweep, console:
     if best is None:
         reasons = "; ".join(dict.fromkeys(outcome.reason for outcome in outcomes))
         raise ValueError(
-            f"model: no net of {entrant.model} was trained on the task that chooses its learning rate: {reasons}"
+            f"model: no net of {entrant.model} was trained on the task that chooses its learning rate: {reasons}; "
+            "remove these causes, and give the command again"
         )
     rate = float(best.spec["train"]["optimizer"]["learning_rate"])
     console.print_line(

@@ -86,7 +86,9 @@ def _check_options(machine: str | None, out: Path | None, check: Path | None, pr
             "the two out"
         )
     if draw is not None and draw.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"draw: expected a name that ends in .svg, .png or .pdf, got {draw.name!r}")
+        raise ValueError(
+            f"draw: expected a name that ends in .svg, .png or .pdf, got {draw.name!r}; choose one of these suffixes"
+        )
     if check is not None and out is not None:
         raise ValueError(
             f"out: not allowed with --check, which writes no certificate, got {out}; leave one of the two out"

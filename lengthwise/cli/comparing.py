@@ -117,11 +117,13 @@ def _is_task(compared: Sequence[str]) -> bool:
     if (Path(first) / "run.json").exists():
         return False
     if first not in TASKS and not Path(first).exists() and "/" not in first:
-        raise ValueError(f"{first}: expected a run's folder or a task, got neither{nearest(first, TASKS)}")
+        way_out = nearest(first, TASKS) or "; name one of these"
+        raise ValueError(f"{first}: expected a run's folder or a task, got neither{way_out}")
     models = compared[1:]
     if first in TASKS and (len(models) < 2 or len(set(models)) < len(models)):
         raise ValueError(
-            f"compare: expected at least two different models on {first}, got {', '.join(models) or 'none'}"
+            f"compare: expected at least two different models on {first}, got {', '.join(models) or 'none'}; name each "
+            "model once"
         )
     return first in TASKS
 
@@ -143,7 +145,7 @@ def _seeds(text: str) -> list[int]:
     if not text.isdecimal():
         return parse_seeds(text)
     if len(text) > 30 or not 1 <= int(text) <= MAX_SEEDS:
-        raise ValueError(f"seeds: expected 1 to {MAX_SEEDS:,} seeds, got {text[:40]}")
+        raise ValueError(f"seeds: expected 1 to {MAX_SEEDS:,} seeds, got {text[:40]}; give a number in this range")
     return list(range(int(text)))
 
 

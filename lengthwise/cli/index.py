@@ -79,7 +79,8 @@ def listed_families(index: FamilyIndex, family: str | None) -> FamilyIndex:
     if family is None:
         return families
     if family not in families:
-        raise ValueError(f"family: unknown family {family!r}{nearest(family, families)} (known: {', '.join(families)})")
+        way_out = nearest(family, families) or "; choose one of these"
+        raise ValueError(f"family: expected one of {', '.join(families)}, got {family!r}{way_out}")
     return {family: families[family]}
 
 

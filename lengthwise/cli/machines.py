@@ -377,7 +377,8 @@ def _check_has(machines: "Sequence[Given]", answer: str, option: str) -> None:
     """Raise a ValueError if no machine has an answer."""
     known = list(dict.fromkeys(name for one in machines for name in one.labeled.classes))
     if answer not in known:
-        raise ValueError(f"{option}: expected one of {', '.join(known)}, got {answer!r}{nearest(answer, known)}")
+        way_out = nearest(answer, known) or "; choose one of these"
+        raise ValueError(f"{option}: expected one of {', '.join(known)}, got {answer!r}{way_out}")
 
 
 COMMANDS = {"describe": describe, "diff": diff, "convert": convert, "combine": combine}

@@ -297,7 +297,8 @@ def predict(
             raise ValueError(f"{option}: not allowed without --sample, got {value}; leave it out or add --sample 200")
     if bool(texts) == bool(sample):
         raise ValueError(
-            f"texts: expected strings to answer or --sample, one of the two, got {'both' if sample else 'neither'}"
+            "texts: expected strings to answer or --sample, one of the two, got "
+            f"{'both; leave one of them out' if sample else 'neither; give one of them'}"
         )
     stored = load_stored(model, device)
     if stored.run is not None:

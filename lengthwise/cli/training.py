@@ -147,10 +147,14 @@ def parse_seeds(text: str) -> list[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()) or len(first + last) > 30:
-            raise ValueError(f"seeds: expected seeds and ranges such as 0,1,2 or 0-4, got {part.strip()[:40]!r}")
+            raise ValueError(
+                f"seeds: expected seeds and ranges such as 0,1,2 or 0-4, got {part.strip()[:40]!r}; write such a list"
+            )
         begin, end = int(first), int(last or first)
         if begin > end or len(seeds) + end - begin >= MAX_SEEDS:
-            raise ValueError(f"seeds: expected 1 to {MAX_SEEDS:,} seeds in order, got {text[:40]!r}")
+            raise ValueError(
+                f"seeds: expected 1 to {MAX_SEEDS:,} seeds in order, got {text[:40]!r}; give fewer, and ranges in order"
+            )
         seeds += range(begin, end + 1)
     return list(dict.fromkeys(seeds))
 

@@ -52,7 +52,8 @@ def parse_protocol(name: str) -> Protocol:
     """Return the protocol of this name; raise a ValueError with the nearest known name if there is none."""
     known = [protocol for protocol in get_args(Protocol) if protocol != "labeled"]
     if name not in known:
-        raise ValueError(f"protocol: unknown {name!r}{nearest(name, known)} (known: {', '.join(known)})")
+        way_out = nearest(name, known) or "; choose one of these"
+        raise ValueError(f"protocol: expected one of {', '.join(known)}, got {name!r}{way_out}")
     return cast(Protocol, name)
 
 

@@ -57,7 +57,10 @@ class EvaluationPlan(Description):
     @model_validator(mode="after")
     def _dense_in_order(self) -> "EvaluationPlan":
         if not 1 <= self.dense[0] <= self.dense[1]:
-            raise ValueError(f"dense: expected two lengths in order, got {self.dense}")
+            low, high = sorted(max(1, length) for length in self.dense)
+            raise ValueError(
+                f"dense: expected two lengths in order, from 1 on, got {self.dense}; write for example ({low}, {high})"
+            )
         return self
 
     def limit_lengths(self, max_length: int, task: Task | None = None) -> "EvaluationPlan":
@@ -226,9 +229,13 @@ def _parse_range(part: str) -> range:
     low, dash, high = part.partition("-")
     digits = len(str(MAX_LENGTH))
     if not low.isdecimal() or (dash and not high.isdecimal()):
-        raise ValueError(f"lengths: expected lengths and ranges such as 41-500,1000, got {truncate(repr(part))}")
+        raise ValueError(
+            f"lengths: expected lengths and ranges such as 41-500,1000, got {truncate(repr(part))}; write such a list"
+        )
     if max(len(low), len(high)) > digits or int(high or low) > MAX_LENGTH:
-        raise ValueError(f"lengths: expected lengths of at most {MAX_LENGTH:,}, got {truncate(part)}")
+        raise ValueError(
+            f"lengths: expected lengths of at most {MAX_LENGTH:,}, got {truncate(part)}; give smaller lengths"
+        )
     if dash and int(low) > int(high):
         raise ValueError(f"lengths: expected a range in order, got {part}; write {high}-{low}")
     return range(int(low), int(high or low) + 1)

@@ -94,7 +94,8 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
             )
         if max_length < 2:
             raise ValueError(
-                f"max_length: expected at least 2, because a graph takes strings of several lengths, got {max_length}"
+                f"max_length: expected at least 2, because a graph takes strings of several lengths, got {max_length}; "
+                "give a larger length"
             )
         return _strings_graph(_Bounded(fixed, max_length), max_length)
 
@@ -168,7 +169,7 @@ def _exported(module: nn.Module, arguments: tuple[Tensor, ...], shapes: Any) -> 
         reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
         raise ValueError(
             "model: expected a model that torch.export can trace for any number of strings, got an error: "
-            f"{reason[:200]}"
+            f"{reason[:200]}; change the model's forward so that it can be traced"
         ) from problem
 
 

@@ -105,7 +105,9 @@ def _translated(traced: Graph) -> Any:
         program = torch.onnx.export(traced.program, dynamo=True, opset_version=OPSET, verbose=False, **names)
     except torch.onnx.errors.OnnxExporterError as problem:
         lines = [line for line in str(problem).splitlines() if line.startswith("<class ")] or [str(problem)]
-        raise ValueError(f"model: expected operations that ONNX has, got an error: {lines[0][:200]}") from problem
+        raise ValueError(
+            f"model: expected operations that ONNX has, got an error: {lines[0][:200]}; choose format torch"
+        ) from problem
     assert program is not None
     return program.model
 
@@ -205,7 +207,7 @@ def runner(content: bytes, form: str, model: SequenceModel) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 4
-    way_out = ""
+    way_out = "; choose format torch"
     # onnxruntime lacks many operators for float64 and bfloat16.
     if any(weight.dtype in (torch.float64, torch.bfloat16) for weight in model.parameters()):
         way_out = "; convert the model to float32 by model.float()"

@@ -45,7 +45,8 @@ def run_contents(path: Path) -> dict[str, Any]:
     model, task = stored.model.eval(), stored.task
     if not isinstance(task, SymbolTask):
         raise ValueError(
-            f"{path}: expected a model that reads symbols, got a model of task {task.name}, whose inputs are vectors"
+            f"{path}: expected a model that reads symbols, got a model of task {task.name}, whose inputs are vectors; "
+            "name another model"
         )
     net = net_json(model)
     certificate = _certificate(path, stored) if isinstance(task, RegularTask) else None

@@ -32,6 +32,7 @@ _CONVERT = (
     "in the program that trained the net, call safetensors.torch.save_model(net, 'net.safetensors'); files written by "
     "torch.save can run any code and are never opened"
 )
+_WRAP = "if the net has other parts, build it in Python and give its parts to `wrap`"
 
 
 class Description(FrozenRecord):
@@ -52,7 +53,9 @@ class Description(FrozenRecord):
     def _task_is_name_or_table(cls, content: dict[str, Any]) -> dict[str, Any]:
         task = content.get("task", "")
         if not isinstance(task, str | dict):
-            raise ValueError(f'task: expected a name, such as "parity", or a table with a name, got {task!r:.60}')
+            raise ValueError(
+                f'task: expected a name, such as "parity", or a table with a name, got {task!r:.60}; give one of these'
+            )
         return content
 
 
@@ -112,7 +115,7 @@ def _recurrent_net(description: Description, path: Path) -> WrappedRNN:
             known = ", ".join(f"{part} = {prefix!r}" for prefix, part in prefixes.items())
             raise ValueError(
                 f"{path}: expected weights of the net's three parts ({known}), got {key!r}; name the parts in this "
-                "file, or, if the net has other parts, build it in Python and give its parts to `wrap`"
+                f"file, or, {_WRAP}"
             )
         parts[prefixes[prefix]][rest] = tensor
     for part, tensors in parts.items():
@@ -124,7 +127,7 @@ def _recurrent_net(description: Description, path: Path) -> WrappedRNN:
     try:
         return _net(parts, description.nonlinearity).eval()
     except (IndexError, RuntimeError, ValueError) as problem:
-        sentence = str(problem) if type(problem) is ValueError else first_line(problem)
+        sentence = str(problem) if type(problem) is ValueError else f"{first_line(problem)}; {_WRAP}"
         raise ValueError(f"{path}: the weights in {description.weights} do not fit: {sentence}") from None
 
 
@@ -180,7 +183,8 @@ def parts_of(net: WrappedRNN) -> dict[str, Tensor]:
     head = net.readout[1]
     if not isinstance(net.embedding, nn.Embedding) or not isinstance(head, nn.Linear) or net.is_cell:
         raise ValueError(
-            "model: expected an nn.Embedding, a core (nn.RNN, nn.GRU or nn.LSTM) and an nn.Linear, got other parts"
+            "model: expected an nn.Embedding, a core (nn.RNN, nn.GRU or nn.LSTM) and an nn.Linear, got other parts; "
+            "save its state_dict instead"
         )
     parts: dict[str, nn.Module] = {"embedding": net.embedding, "core": net.core, "head": head}
     return {f"{part}.{key}": tensor for part, module in parts.items() for key, tensor in module.state_dict().items()}
@@ -233,7 +237,7 @@ def _read_weights(path: Path, prefixes: Container[str]) -> dict[str, Tensor]:
     except FileNotFoundError:
         raise ValueError(f"{path}: expected a file of weights, found no such file; {_CONVERT}") from None
     except SafetensorError as problem:
-        raise ValueError(f"{path}: expected safetensors, got something else ({problem})") from None
+        raise ValueError(f"{path}: expected safetensors, got something else ({problem}); {_CONVERT}") from None
     except KeyError as problem:
         raise ValueError(
             f"{path}: expected number types that torch knows, got type {problem}; save the weights as float32"
@@ -252,7 +256,10 @@ def _read_weights(path: Path, prefixes: Container[str]) -> dict[str, Tensor]:
 
 def _weight(part: str, weights: dict[str, Tensor], name: str) -> Tensor:
     if name not in weights:
-        raise ValueError(f"{part}: expected {name} among its weights, got {', '.join(sorted(weights))}")
+        raise ValueError(
+            f"{part}: expected {name} among its weights, got {', '.join(sorted(weights))}; correct the name of this "
+            f"part, or, {_WRAP}"
+        )
     return weights[name]
 
 
@@ -260,7 +267,10 @@ def _matrix(part: str, weights: dict[str, Tensor], name: str = "weight") -> tupl
     """Return the shape of a part's matrix."""
     shape = _weight(part, weights, name).shape
     if len(shape) != 2:
-        raise ValueError(f"{part}: expected a {name} of two dimensions, got shape {[*shape]}")
+        raise ValueError(
+            f"{part}: expected a {name} of two dimensions, got shape {[*shape]}; correct the name of this part, or, "
+            f"{_WRAP}"
+        )
     return shape[0], shape[1]
 
 
@@ -276,15 +286,21 @@ def _linear(weights: dict[str, Tensor]) -> nn.Linear:
 
 def _core(weights: dict[str, Tensor], nonlinearity: str) -> nn.RNNBase:
     if any(name.endswith("_reverse") for name in weights):
-        raise ValueError("expected a core that reads forwards, got the weights of a bidirectional core")
+        raise ValueError(
+            "core: expected a core that reads forwards, got the weights of a bidirectional core; train one with "
+            "bidirectional=False"
+        )
     rows, output = _matrix("core", weights, "weight_hh_l0")
     projected = _matrix("core", weights, "weight_hr_l0")[1] if "weight_hr_l0" in weights else output
     layers = sum(name.startswith("weight_hh_l") for name in weights)
     if layers > MAX_LAYERS:
-        raise ValueError(f"core: expected at most {MAX_LAYERS} layers, got {layers:,}")
+        raise ValueError(f"core: expected at most {MAX_LAYERS} layers, got {layers:,}; train a core with fewer layers")
     kind = GATES.get(rows // projected) if rows % projected == 0 else None
     if kind is None:
-        raise ValueError(f"expected a weight_hh_l0 of 1, 3 or 4 square blocks, got shape {[rows, output]}")
+        raise ValueError(
+            f"core: expected a weight_hh_l0 of 1, 3 or 4 square blocks, got shape {[rows, output]}; save the weights "
+            "of an nn.RNN, nn.GRU or nn.LSTM"
+        )
     if kind is not nn.RNN and nonlinearity != "tanh":
         raise ValueError(f"nonlinearity: expected none with an nn.{kind.__name__}, got {nonlinearity!r}; leave it out")
     options: dict[str, Any] = {"nonlinearity": nonlinearity} if kind is nn.RNN else {}
@@ -307,10 +323,14 @@ def _with_weights(part: str, make: Callable[[], Part], weights: dict[str, Tensor
     expected = module.state_dict()
     for name, tensor in expected.items():
         if (given := _weight(part, weights, name)).shape != tensor.shape:
-            raise ValueError(f"{part}: expected {name} of shape {[*tensor.shape]}, got {[*given.shape]}")
+            raise ValueError(
+                f"{part}: expected {name} of shape {[*tensor.shape]}, got {[*given.shape]}; save the whole net again"
+            )
     if others := sorted(weights.keys() - expected):
         name = type(module).__name__
-        raise ValueError(f"{part}: expected only the weights of an nn.{name}, but also got {others[0]}")
+        raise ValueError(
+            f"{part}: expected only the weights of an nn.{name}, but also got {others[0]}; leave it out, or, {_WRAP}"
+        )
     with torch.no_grad():
         module.to(next(iter(weights.values())).dtype).to_empty(device="cpu").load_state_dict(weights)
     return module

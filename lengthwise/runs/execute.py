@@ -32,7 +32,7 @@ from lengthwise.training.checkpoint import load_checkpoint, read_notes, save_che
 from lengthwise.training.final_loss import final_loss
 from lengthwise.training.loop import StepRecord, TrainingState, training_steps
 from lengthwise.training.ranks import ALONE, RankEnded, Ranks
-from lengthwise.validation import check_function, check_kind, path_of
+from lengthwise.validation import check_function, check_kind, path_of, truncate
 
 
 def execute(
@@ -102,8 +102,9 @@ def _check_arguments(spec: object, plan: object, listener: object, stop_requeste
     check_function("listener", listener)
     check_function("stop_requested", stop_requested)
     check_kind("device", device, (torch.device, str, type(None)), "a device such as cuda, or its name")
-    if not isinstance(spec, RunSpec) or not isinstance(plan, EvaluationPlan):
-        raise ValueError("execute: expected a RunSpec and an EvaluationPlan; make_spec(task, model) makes a RunSpec")
+    if not isinstance(spec, RunSpec):
+        raise ValueError(f"spec: expected a RunSpec, got {truncate(repr(spec))}; make it with make_spec(task, model)")
+    check_kind("plan", plan, EvaluationPlan, "an EvaluationPlan")
 
 
 class _Work(NamedTuple):

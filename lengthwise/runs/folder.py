@@ -135,7 +135,9 @@ class RunFolder(NamedTuple):
         except (KeyError, TypeError, AttributeError) as error:
             if isinstance(error, UnknownName):
                 raise
-            raise ValueError(f"{self.path / 'run.json'}: damaged file (no complete specification)") from None
+            raise ValueError(
+                f"{self.path / 'run.json'}: expected a complete specification, got a damaged one; {WRITE_AGAIN}"
+            ) from None
         # An edited file, or defaults that changed between versions, would train another run under this name.
         if content.get("id") != spec.id:
             raise ValueError(

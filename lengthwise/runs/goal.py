@@ -93,7 +93,8 @@ def parse_goal_level(name: str) -> GoalLevel:
     """Return the level of this name; an unknown name raises a ValueError."""
     goals = get_args(GoalLevel)
     if name not in goals:
-        raise ValueError(f"goal: expected one of {', '.join(goals)}, got {name!r}{nearest(name, goals)}")
+        way_out = nearest(name, goals) or "; choose one of these"
+        raise ValueError(f"goal: expected one of {', '.join(goals)}, got {name!r}{way_out}")
     return cast(GoalLevel, name)
 
 

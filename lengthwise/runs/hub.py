@@ -201,7 +201,9 @@ def read_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
             f"{folder}: expected {WEIGHTS} in the folder, got none; perhaps an export was interrupted; {_WAY_OUT}"
         ) from None
     except (SafetensorError, KeyError) as problem:  # KeyError: a number type that torch lacks
-        raise ValueError(f"{folder / WEIGHTS}: expected safetensors, got something else ({problem})") from None
+        raise ValueError(
+            f"{folder / WEIGHTS}: expected safetensors, got something else ({problem}); {_WAY_OUT}"
+        ) from None
     name, settings = split_named(config.task)
     with names_of_files():
         task = make_task(name, **settings)

@@ -106,7 +106,7 @@ def sample_text(
             "to answer instead"
         )
     if not 1 <= num_tokens <= MAX_SAMPLED:
-        raise ValueError(f"num_tokens: expected 1 to {MAX_SAMPLED:,}, got {num_tokens:,}")
+        raise ValueError(f"num_tokens: expected 1 to {MAX_SAMPLED:,}, got {num_tokens:,}; give a number in this range")
     if not 0 <= temperature < math.inf:
         raise ValueError(
             f"temperature: expected a number of at least 0, got {temperature:g}; 0 takes the likeliest token"

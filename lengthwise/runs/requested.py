@@ -54,7 +54,7 @@ def requested_machine(
     if alphabet is not None:
         raise ValueError(
             f"alphabet: expected no alphabet together with the machine {pattern}, which names its symbols, got "
-            f"{alphabet!r}"
+            f"{alphabet!r}; leave it out"
         )
     if source.labeled.is_automaton:
         return make_task("dfa", **source.labeled.dfa().to_json())

@@ -217,7 +217,9 @@ def _goal(
 def _other_task(kind: type[Task], fields: Settings) -> SymbolTask:
     task = validated(kind, fields, path="other_tasks")
     if not isinstance(task, SymbolTask):
-        raise ValueError(f"other_tasks: expected answers that are classes, got {task.name}, whose answers are numbers")
+        raise ValueError(
+            f"other_tasks: expected answers that are classes, got {task.name}, whose answers are numbers; leave it out"
+        )
     return task
 
 
@@ -342,15 +344,15 @@ def read_settings(path: Path) -> Settings:
             f"{path}: expected a TOML file with settings, found no such file; name an existing file"
         ) from None
     except RecursionError:
-        raise ValueError(f"{path}: cannot be read as TOML: it is nested too deeply") from None
+        raise ValueError(f"{path}: cannot be read as TOML: it is nested too deeply; write fewer levels") from None
     except UnreadableFile:
         if path.is_dir():
             raise ValueError(f"{path}: expected a TOML file with settings, got a folder; name a file in it") from None
         raise
     except ValueError as error:  # also for numbers with more digits than Python converts
-        raise ValueError(f"{path}: cannot be read as TOML: {error}") from None
+        raise ValueError(f"{path}: cannot be read as TOML: {error}; correct the file") from None
     if not text.strip():
-        raise ValueError(f"{path}: expected a TOML file with settings, got a blank file")
+        raise ValueError(f"{path}: expected a TOML file with settings, got a blank file; write settings into it")
     return settings
 
 
@@ -367,7 +369,8 @@ def parse_assignments(assignments: Iterable[str]) -> Settings:
         keys = path.strip().split(".")
         if not equals or len(keys) < 2 or not all(keys):
             raise ValueError(
-                f"assignments: expected section.key=value, such as train.steps=500, got {truncate(repr(assignment))}"
+                f"assignments: expected section.key=value, such as train.steps=500, got {truncate(repr(assignment))}; "
+                "give all three parts"
             )
         try:
             nested: Any = _parse_value(text.strip())

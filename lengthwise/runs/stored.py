@@ -65,7 +65,7 @@ def _load(path: Path) -> StoredModel:
     if not exists(path):
         raise ValueError(
             f"{path}: expected the folder of a run, or of a compiled or learned model, or the TOML file of a net, "
-            "found no such path"
+            "found no such path; name an existing one"
         )
     if not path.is_dir():
         # Loading a pickle can run any code, so the bytes are checked before anything parses them.

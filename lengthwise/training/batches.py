@@ -96,7 +96,10 @@ def training_set(task: Task, recipe: Recipe, length: int, *, seed: int) -> Batch
         (torch.Size([100, 5]), True)
     """
     if recipe.num_examples is None:
-        raise ValueError("recipe: expected a recipe with num_examples, got one that draws new strings for each step")
+        raise ValueError(
+            "recipe: expected a recipe with num_examples, got one that draws new strings for each step; set "
+            "num_examples"
+        )
     return draw_batch(task, recipe, recipe.num_examples, length, generator_for(seed, "training set", length))
 
 

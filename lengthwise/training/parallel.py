@@ -72,7 +72,8 @@ def parse_parallel(name: str | None) -> Parallel:
     """
     known = get_args(Parallel)
     if name is not None and name not in known:
-        raise ValueError(f"parallel: expected one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
+        way_out = nearest(name, known) or "; choose one of these"
+        raise ValueError(f"parallel: expected one of {', '.join(known)}, got {name!r}{way_out}")
     if name is not None and not is_started_by_torchrun():
         raise ValueError(
             f"parallel: expected no value with one process, got {name!r}; start several processes with torchrun"
@@ -90,7 +91,10 @@ def own_device(name: str) -> torch.device:
     if not is_started_by_torchrun():
         return device
     if device.type == "mps":
-        raise ValueError("device: expected cpu or cuda with several processes, got 'mps', which cannot share gradients")
+        raise ValueError(
+            "device: expected cpu or cuda with several processes, got 'mps', which cannot share gradients; use cpu, or "
+            "a single process"
+        )
     if device.type != "cuda":
         return device
     local, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()

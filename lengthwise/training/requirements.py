@@ -91,9 +91,12 @@ def _check_task_rise(task: Task, rise: TaskRiseRecipe) -> None:
     fields = {name: getattr(task, name) for name in type(task).model_fields}
     numbers = [name for name, value in fields.items() if value is None or type(value) is int]
     if rise.field not in numbers:
+        way_out = nearest(rise.field, numbers) or (
+            "; choose one of these" if numbers else "; leave out train.task_rise"
+        )
         raise ValueError(
-            f"train.task_rise.field: expected a field of {task.name} that takes integers, got {quoted(rise.field)}"
-            f"{nearest(rise.field, numbers)} (known: {', '.join(numbers) or 'none'})"
+            f"train.task_rise.field: expected a field of {task.name} that takes integers "
+            f"({', '.join(numbers) or 'it has none'}), got {quoted(rise.field)}{way_out}"
         )
     for name in ("start", "stop"):
         value = getattr(rise, name)
@@ -101,7 +104,8 @@ def _check_task_rise(task: Task, rise: TaskRiseRecipe) -> None:
             changed = validated(type(task), {**fields, rise.field: value}, path="task")
         except ValueError as error:
             raise ValueError(
-                f"train.task_rise.{name}: expected a value that {task.name} allows, got {value} ({error})"
+                f"train.task_rise.{name}: expected a value that {task.name} allows, got {value} ({error}); give such a "
+                "value"
             ) from None
         if _shapes(changed) != _shapes(task):
             raise ValueError(

@@ -127,7 +127,7 @@ def test_a_setting_that_is_a_name_shows_what_there_is(capsys) -> None:
     ("arguments", "sentence"),
     [
         (["show", "prity"], "unknown name 'prity'; did you mean 'parity'?; `lengthwise list` shows all names"),
-        (["list", "task"], "unknown family 'task'; did you mean 'tasks'?"),
+        (["list", "task"], ", got 'task'; did you mean 'tasks'?"),
     ],
 )
 def test_unknown_names_are_refused(arguments: list[str], sentence: str, capsys) -> None:

@@ -150,9 +150,10 @@ def test_plans_keep_the_largest_length() -> None:
     assert plan.usable_chunk_lengths(4) == [4]
     assert plan.restrict_dense(9, 12).dense == (9, 9)
     assert plan.restrict_dense(10, 12) == plan
-    for dense in ((0, 5), (6, 5)):
-        with pytest.raises(ValueError, match="dense: expected two lengths in order"):
+    for dense, way_out in (((0, 5), (1, 5)), ((6, 5), (5, 6)), ((-3, 0), (1, 1))):
+        with pytest.raises(ValueError, match="dense: expected two lengths in order, from 1 on, got ") as caught:
             EvaluationPlan(dense=dense)
+        assert str(caught.value).endswith(f"got {dense}; write for example {way_out}")
 
 
 def test_equal_values_are_equal_relative_to_their_mean() -> None:

@@ -200,7 +200,8 @@ def test_vectors_that_do_not_fit_are_named(inputs: object, got: str) -> None:
 
 @pytest.mark.unchecked
 def test_what_is_no_specification_is_not_run(tmp_path: Path) -> None:
-    for spec, plan in (("parity", None), (make_spec("parity", "gru"), {"dense": (41, 50)})):
-        with pytest.raises(ValueError, match=r"^execute: expected a RunSpec and an EvaluationPlan; make_spec"):
-            execute(spec, tmp_path, plan)
+    with pytest.raises(ValueError, match=r"^spec: expected a RunSpec, got 'parity'; make it with make_spec\(task, mod"):
+        execute("parity", tmp_path)
+    with pytest.raises(ValueError, match=r"^plan: expected an EvaluationPlan, got {'dense': \(41, 50\)}; give one$"):
+        execute(make_spec("parity", "gru"), tmp_path, {"dense": (41, 50)})
     assert not list(tmp_path.iterdir())

@@ -165,7 +165,7 @@ def test_weights_of_other_kinds_are_named(
 
 def test_a_bidirectional_core_and_parts_that_do_not_fit_are_named(tmp_path: Path, capsys) -> None:
     error = error_of(save(net_of(bidirectional=True), tmp_path), capsys)
-    assert "do not fit: expected a core that reads forwards, got the weights of a bidirectional core" in error
+    assert "do not fit: core: expected a core that reads forwards, got the weights of a bidirectional core" in error
     net = net_of()
     net.answers = nn.Linear(7, 2)
     assert "do not fit: head: expected a module that takes hidden states" in error_of(save(net, tmp_path), capsys)

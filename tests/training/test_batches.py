@@ -160,7 +160,11 @@ def test_training_sees_the_curriculum() -> None:
         ("decision-tree", RISE | {"start": 0}, r"train\.task_rise\.start: expected a value that .* got 0"),
         ("decision-tree", RISE | {"start": 7}, r"stop: expected at least start=7, got 5; raise stop or lower start"),
         ("decision-tree", RISE | {"by": 0}, r"train\.task_rise\.by: expected a number greater than or equal to 1"),
-        ("parity", RISE, r"train\.task_rise\.field: expected a field of parity that takes integers, got active_dims"),
+        (
+            "parity",
+            RISE,
+            r"train\.task_rise\.field: expected a field of parity that takes integers \(it has none\), got active_d",
+        ),
     ],
 )
 def test_what_cannot_rise_is_refused(task: str, rise: dict, sentence: str) -> None:

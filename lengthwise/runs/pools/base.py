@@ -45,7 +45,7 @@ class PoolOptions(NamedTuple):
     def workers_or_default(self) -> int:
         """The number of workers; below 1 a ValueError is raised, because no run would ever begin."""
         if self.num_workers is not None and self.num_workers < 1:
-            raise ValueError(f"workers: expected a number of at least 1, got {self.num_workers}")
+            raise ValueError(f"workers: expected a number of at least 1, got {self.num_workers}; give such a number")
         return DEFAULT_WORKERS if self.num_workers is None else self.num_workers
 
     def reject_scheduler(self, pool: str) -> None:
@@ -87,7 +87,9 @@ def check_reachable(address: str) -> None:
     """
     host, colon, port = address.rpartition("://")[2].rpartition(":")
     if not (host and colon and port.isdecimal() and len(port) <= 5):
-        raise ValueError(f"scheduler: expected an address such as tcp://node1:8786, got {address}")
+        raise ValueError(
+            f"scheduler: expected an address such as tcp://node1:8786, got {address}; give the host and the port"
+        )
     try:
         # No message is sent, so a scheduler of any version ignores the connection.
         socket.create_connection((host.strip("[]"), int(port)), timeout=REACH_SECONDS).close()

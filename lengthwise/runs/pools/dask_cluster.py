@@ -22,8 +22,10 @@ def dask_pool(options: PoolOptions) -> Iterator[Pool]:
     from distributed import Client, LocalCluster
 
     address = options.address(os.environ.get(ADDRESS))
+    way_out = "give the address of such a scheduler"
     with ExitStack() as stack:
         if address is None:
+            way_out = "try again, or use pool local"
             # Ctrl-C goes to the whole process group; workers have to save their runs instead of ending.
             with signals_blocked():
                 cluster = LocalCluster(
@@ -36,5 +38,5 @@ def dask_pool(options: PoolOptions) -> Iterator[Pool]:
         try:
             client = stack.enter_context(Client(address, timeout=REACH_SECONDS))
         except OSError as error:
-            raise OSError(f"scheduler: expected a Dask scheduler at {address}, got none ({error})") from None
+            raise OSError(f"scheduler: expected a Dask scheduler at {address}, got none ({error}); {way_out}") from None
         yield Pool(client.get_executor(pure=False))  # with pure=True, Dask would execute equal jobs once
