@@ -23,8 +23,9 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
 
     The certificate's level must not be ``refuted``. The model answers all short strings again, and some strings of 40
     and 500 symbols. If the certificate has an extracted machine, a machine is extracted again with the same radius, and
-    compared with the task for every length. If the certificate has evidence, the proof is also found again. States
-    along long strings are not compared again, and the numbers in the file are not compared with new numbers.
+    compared with the task for every length. If the certificate has evidence, the proof is also found again, and the
+    sentence contains its new numbers. States along long strings are not compared again, and the numbers in the file are
+    not compared with new numbers.
 
     Raises:
         ValueError: a claim does not hold for this model, or the model cannot be certified.
@@ -42,8 +43,9 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
         if certificate.closure is not None:
             sentences.append("a machine extracted again from the model answers every nonempty string correctly")
         if certificate.evidence is not None:
-            _prove_again(certificate.evidence, model, task, mask_unsupervised(extraction, task.reference))
-            sentences.append(f"method {certificate.evidence.method!r} proves the model again")
+            supervised = mask_unsupervised(extraction, task.reference)
+            _, found = _prove_again(certificate.evidence, model, task, supervised)
+            sentences.append(f"method {found.method!r} proves the model again: {found.describe()}")
     return sentences
 
 
@@ -85,7 +87,8 @@ def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) 
             )
         extraction = _extraction_of(certificate, model, task)
         supervised = mask_unsupervised(extraction, task.reference)
-        return _prove_again(certificate.evidence, model, task, supervised), supervised
+        prover, _ = _prove_again(certificate.evidence, model, task, supervised)
+        return prover, supervised
 
 
 def _extraction_of(certificate: Certificate, model: SequenceModel, task: MachineTask) -> Extraction:
@@ -117,7 +120,8 @@ def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extra
     return extraction
 
 
-def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: Extraction) -> Prover:
+def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: Extraction) -> tuple[Prover, Evidence]:
+    """Return the prover of this method after a new proof, and the new evidence."""
     prover = PROVERS[evidence.method]()
     try:
         check_made_by_settings(model, task)
@@ -130,4 +134,4 @@ def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: 
         raise ValueError(
             f"certificate: its model was proved again only for strings of up to {length:,} symbols; certify again"
         )
-    return prover
+    return prover, new_evidence

@@ -12,7 +12,7 @@ from lengthwise.automata.grid_product import paths
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification import checker
-from lengthwise.certification.certificate import Certificate
+from lengthwise.certification.certificate import Certificate, Evidence
 from lengthwise.certification.equivalence import first_error, machine_from_json
 from lengthwise.certification.grids import NUM_LETTERS, NUM_PAIRS, answer_to, check_classes
 from lengthwise.certification.parts import Kernels
@@ -32,6 +32,9 @@ MAX_SETTING = 63
 
 SHORTEST_CLAIM = "the model answers every shorter string correctly"
 """The claim that is taken on trust if the file states that no shorter string is a counterexample."""
+
+NOT_COPIED = frozenset({"method", "max_length", "num_cells"})
+"""The fields of evidence that are no copied numbers: the claim contains the length, and a check counts the cells."""
 
 
 class Checked(NamedTuple):
@@ -76,7 +79,8 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
         nodes = sum(agreement.num_nodes for agreement in certificate.trace_agreement)
         trusted += [f"each of the model's {nodes:,} traced states was in the class that the machine predicts"]
     if certificate.evidence is not None:
-        trusted += [certificate.evidence.check(certificate)]
+        assumption = certificate.evidence.check(certificate)
+        trusted += [*copied_numbers(certificate.evidence), assumption]
     if proof is not None:
         verified += [_check_proof(certificate, proof)]
         trusted[-1] = f"the model is {with_settings(certificate.model)}, and computes the checker's formulas"
@@ -89,6 +93,21 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
         if certificate.counterexample and certificate.counterexample.shortest == "of all strings":
             trusted += [SHORTEST_CLAIM]
     return Checked(tuple(verified), tuple(trusted), tuple(shown_by_model))
+
+
+def copied_numbers(evidence: Evidence) -> list[str]:
+    """Return a sentence with the numbers of evidence that neither a check nor a proof file shows, if there are any.
+
+    A check compares margins and slacks only with 0. The separate checker reads none of these numbers.
+    """
+    numbers = {name: value for name, value in evidence.model_dump(mode="json").items() if name not in NOT_COPIED}
+    texts = [
+        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={truncate(json.dumps(value), MAX_SETTING)}"
+        for name, value in numbers.items()
+        if value is not None
+    ]
+    method = truncate(evidence.method, MAX_SETTING)
+    return [f"method {method!r} recorded {', '.join(texts)}; these numbers are copied, not proved"] if texts else []
 
 
 def proof_path(certificate: Path) -> Path:

@@ -177,7 +177,7 @@ def test_checking_needs_no_torch(edited: bool, code: int, contents, tmp_path: Pa
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
-    assert len((done.stderr if edited else done.stdout).splitlines()) == (1 if edited else 5)
+    assert len((done.stderr if edited else done.stdout).splitlines()) == (1 if edited else 6)
 
 
 def test_a_claim_is_the_one_of_its_level(contents) -> None:

@@ -45,7 +45,10 @@ def test_a_net_that_is_the_rule_is_proved_verified_and_confirmed(name: str) -> N
     assert again == certificate
     size = len(task.reference.numbers)
     assert f"{size} pairs of a machine's class and a rule's class can be passed downwards" in check(again).verified[0]
-    assert "method 'rules' proves the model again" in confirm(again, model, task)
+    sentence = f"method 'rules' proves the model again: {certificate.evidence.describe()}"
+    assert sentence in confirm(again, model, task)
+    copied = [sentence for sentence in check(again).taken_on_trust if "copied, not proved" in sentence]
+    assert copied == ["method 'rules' recorded slack=0.25; these numbers are copied, not proved"]
     sentence = f"{size} classes of messages that go down; the task's rule has {size}"
     assert ("machine", sentence) in list(certificate_lines(certificate))
     assert list(checked_lines(again, check(again)))

@@ -1,11 +1,13 @@
 """`lengthwise certify --proof`: proofs as files, written next to their certificates and checked there."""
 
+import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from certificate_contents import text_of
 from command import exit_code
 from fewer_strings import LENGTHS, NUM_STRINGS, draw_fewer_strings
 from safetensors import safe_open
@@ -59,6 +61,22 @@ def test_what_was_written_is_checked(folder: Path, capsys) -> None:
     assert {
         line.replace(f"taken from the file: {sentence}", f"verified: {sentence}") for line in out.splitlines()
     } <= set(again.splitlines())
+
+
+def test_numbers_that_no_proof_shows_are_said_to_be_copied(folder: Path, copied: Path, capsys) -> None:
+    """A margin of 10^9 is not noticed, because no claim contains it; the proof of the net itself shows its own."""
+    content = json.loads(copied.read_text())
+    margin = content["evidence"]["logit_margin"]
+    content["evidence"]["logit_margin"] = 1e9
+    copied.write_text(text_of(content))
+    for arguments in (("--check", str(copied), "--proof"), (str(folder), "--check", str(copied), "--proof")):
+        code, out, _ = verdict(capsys, *arguments)
+        assert code == 0
+        (line,) = (line for line in out.splitlines() if "logit_margin" in line or "1e+09" in line)
+        assert line.startswith("taken from the file: method 'intervals' recorded num_prototypes=")
+        assert line.endswith(", logit_margin=1e+09; these numbers are copied, not proved")
+    (again,) = (line for line in out.splitlines() if "proves the model again" in line)
+    assert again.endswith(f"the right logit leads by {margin:.2g}")
 
 
 def test_checking_a_proof_needs_no_torch(folder: Path) -> None:

@@ -123,7 +123,7 @@ def test_a_certificate_that_was_forged_for_another_model_is_refused() -> None:
         "the model answers all short strings correctly",
         *(f"the model answers {NUM_ALONE} strings of {length} symbols correctly" for length in LENGTHS),
         "a machine extracted again from the model answers every nonempty string correctly",
-        "method 'exact' proves the model again",
+        f"method 'exact' proves the model again: {certificate.evidence.describe()}",
     ]
     turned, rounded = (construct("regular-gpt", task).model for _ in range(2))
     with torch.no_grad():

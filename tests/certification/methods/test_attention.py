@@ -294,4 +294,5 @@ def test_a_certificate_is_bounded_checked_and_confirmed(gap: float, length: int,
     path = tmp_path / "proof.safetensors"
     assert "one answer leads" in write_proof(certificate, model, OCCURS, path)
     assert "with NumPy alone" in check(certificate, path).verified[0]
-    assert "method 'attention' proves the model again" in confirm(certificate, model, OCCURS)
+    sentence = f"method 'attention' proves the model again: {certificate.evidence.describe()}"
+    assert sentence in confirm(certificate, model, OCCURS)

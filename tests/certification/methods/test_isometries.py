@@ -220,10 +220,10 @@ def test_certificates_say_up_to_which_length() -> None:
     assert certificate.max_length > 100_000
     assert f"every string, up to a length of {certificate.max_length:,} symbols" in certificate.claim
     sentences = confirm(certificate, model, PARITY)
-    assert "method 'isometries' proves the model again" in sentences
+    assert certificate.evidence is not None
+    assert f"method 'isometries' proves the model again: {certificate.evidence.describe()}" in sentences
     assert certify(parity_net(0.1, gates=(3.0, 3.0)), PARITY).level == "refuted"
     longer = certificate.max_length + 1
-    assert certificate.evidence is not None
     forged = certificate.model_copy(
         update={
             "max_length": longer,
