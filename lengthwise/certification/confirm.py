@@ -44,8 +44,8 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
             sentences.append("a machine extracted again from the model answers every nonempty string correctly")
         if certificate.evidence is not None:
             supervised = mask_unsupervised(extraction, task.reference)
-            _, found = _prove_again(certificate.evidence, model, task, supervised)
-            sentences.append(f"method {found.method!r} proves the model again: {found.describe()}")
+            _, evidence = _prove_again(certificate.evidence, model, task, supervised)
+            sentences.append(f"method {evidence.method!r} proves the model again: {evidence.describe()}")
     return sentences
 
 

@@ -18,7 +18,7 @@ from lengthwise.extraction.base import reader_of
 from lengthwise.extraction.prototypes import NotFinite
 from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model, eval_mode
 from lengthwise.models.containers import first_line
-from lengthwise.randomness import generator_for, whole_seed
+from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask, make_task
 from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.validation import texts_of
@@ -88,7 +88,6 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
             f"model: expected a model that reads symbol by symbol, got a {type(model).__name__}; certify it for a "
             "machine that it may compute"
         )
-    seed = whole_seed(seed)
     names = texts_of("symbols", symbols), texts_of("classes", classes)
     # If there were fewer names than symbols, "every string" would not mean every string that the net reads.
     num_symbols, _ = sizes_of("model", model)

@@ -143,11 +143,7 @@ def make_spec(
     merged = merge(merge(base, {} if goal is None else {"train": goal_preset.train}), settings)
     if isinstance(merged["train"], Mapping):
         merged["train"] = _without_unused(merged["train"], settings.get("train", {}))
-    problems = _misplaced(settings)
-    try:
-        seed = whole_seed(seed, MAX_SEED)
-    except ValueError as error:
-        problems.append(str(error))
+    problems = _misplaced(settings, seed)
     built: dict[str, Any] = {}
     for section, kind in (("task", task_class), ("model", model_class.Config), ("train", Recipe)):
         try:
@@ -156,7 +152,7 @@ def make_spec(
             problems.append(str(error))
     if problems:
         raise ValueError("\n".join(problems))
-    spec = RunSpec(built["task"], model, built["model"], built["train"], seed)
+    spec = RunSpec(built["task"], model, built["model"], built["train"], whole_seed(seed))
     if level is not None:
         attempts = goal_preset.models_for(len(spec.task.classes) if isinstance(spec.task, SymbolTask) else 1)
         spec = spec._replace(goal=_goal(level, budget, attempts, settings.get("model", {})))
@@ -184,18 +180,23 @@ def _used(kind: type[Description], settings: Mapping[str, Any], given: Mapping[s
     return {name: value for name, value in settings.items() if name in given or kind.uses(name, settings)}
 
 
-def _misplaced(settings: Mapping[str, Any]) -> list[str]:
-    """Describe unknown sections, and settings that are arguments of `make_spec`."""
+def _misplaced(settings: Mapping[str, Any], seed: object) -> list[str]:
+    """Describe unknown sections, settings that are arguments of `make_spec`, and a wrong seed."""
     problems = [
         f"{quoted(section)}: no such section{nearest(section, SECTIONS)} (known: {', '.join(SECTIONS)})"
         for section in settings
         if section not in (*SECTIONS, "seed", "preset")
     ]
-    return problems + [
+    problems += [
         f"{name}: not a section; give it as a separate argument, not in the settings"
         for name in ("seed", "preset")
         if name in settings
     ]
+    try:
+        whole_seed(seed, MAX_SEED)
+    except ValueError as error:
+        problems.append(str(error))
+    return problems
 
 
 def _check_sections(settings: object, other_tasks: object) -> None:

@@ -72,11 +72,10 @@ def ray_pool(options: PoolOptions) -> Iterator[Pool]:
                 logging_level=logging.ERROR,
             )
         except (OSError, RuntimeError, ValueError) as error:
-            place, way_out = (
-                address or "this machine",
-                "give the address of a running Ray" if address else "use pool local",
-            )
-            raise OSError(f"scheduler: expected Ray at {place}, got none ({error}); {way_out}") from None
+            way_out = "give the address of a running Ray" if address else "use pool local"
+            raise OSError(
+                f"scheduler: expected Ray at {address or 'this machine'}, got none ({error}); {way_out}"
+            ) from None
     try:
         yield Pool(RayExecutor())
     finally:

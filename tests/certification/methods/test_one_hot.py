@@ -154,7 +154,7 @@ def test_a_temperature_below_0_reverses_the_order_of_logits() -> None:
     model = compiled()
     extraction = enumerated(model)
     model.layers[0].temperature.fill_(-8.0)
-    assert outcome(model, extraction) == "the layer's temperature is -8.0, but must be at least 0"
+    assert outcome(model, extraction) == "the layer's temperature is -8.0, but must be at least 0; set it to 0"
 
 
 @torch.no_grad()

@@ -111,11 +111,7 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     # may lead to their classes.
     if not torch.equal(extraction.prototypes[: len(leaves)], leaves) or bool(windows.reached[: len(leaves)].any()):
         raise ValueError(OTHER_LEAVES)
-    if (minimum := MIN_ROUNDS * len(windows.parts)) > max_merges:
-        raise ValueError(
-            f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,}; train a "
-            "model whose states form fewer classes"
-        )
+    _check_merges(windows, max_merges)
     _check_memory(layer, windows)
     assert isinstance(extraction.fine, TreeMachine)
     # The root of every tree is a merged state, so only classes of merges need an answer.
@@ -165,6 +161,15 @@ def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
 def _merged(layer: MergeLayer, enclosures: _Enclosures, windows: _Windows) -> list[Affine]:
     """Return bounds on the merges of all windows, in chunks."""
     return [merge_bounds(layer, _parts(enclosures, chunk)) for chunk in windows.parts.split(MAX_WINDOWS_PER_CHUNK)]
+
+
+def _check_merges(windows: _Windows, max_merges: int) -> None:
+    """Reject an extraction if two rounds over its table have more than `max_merges` merges."""
+    if (minimum := MIN_ROUNDS * len(windows.parts)) > max_merges:
+        raise ValueError(
+            f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,}; train a "
+            "model whose states form fewer classes"
+        )
 
 
 def _check_memory(layer: MergeLayer, windows: _Windows) -> None:
