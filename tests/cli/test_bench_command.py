@@ -131,7 +131,7 @@ def test_a_model_that_cannot_join_is_rejected_in_one_sentence(tmp_path: Path, mo
         ("rnn", "--model: expected a model that is not in the benchmark, got rnn, its column 'RNN'"),
         ("rn", "unknown model 'rn'; did you mean 'rnn'?"),
         (str(tmp_path / "empty.py"), "--model: expected a file that registers a model, got"),
-        (str(tmp_path / "none.py"), "--model: expected a model's name or a file that registers one, got "),
+        (str(tmp_path / "none.py"), "--model: expected a model or its file, got "),
     ):
         monkeypatch.setenv(EXTENSIONS, "")
         assert exit_code("bench", "leaderboard", "--model", given, "--pages", str(tmp_path)) == 2
