@@ -33,6 +33,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.conventions import IGNORE
 from lengthwise.devices import in_full_precision
+from lengthwise.ops.shapes import check_axes, check_tensors
 from lengthwise.ops.symbol_recurrence import SymbolStep, Tokens, check_symbols, sums_by_symbol
 
 MIN_PROBABILITY = 1e-30
@@ -83,10 +84,26 @@ def answer_log_probabilities(
         >>> [round(p, 6) for p in probabilities[0].tolist()]
         [0.9, 0.1, 0.9]
     """
+    check_tensors(transitions=transitions, emissions=emissions, tokens=tokens, targets=targets, initial=initial)
+    _check_shapes(transitions, emissions, len(tokens), initial)
     check_symbols(tokens, len(transitions))
     _check_targets(targets, tokens, len(emissions))
     result: Tensor = _AnswerLikelihood.apply(transitions, emissions, tokens, targets, initial)  # type: ignore[no-untyped-call]
     return result
+
+
+def _check_shapes(transitions: Tensor, emissions: Tensor, num_strings: int, initial: Tensor) -> None:
+    check_axes("transitions", transitions, "V, S, S")
+    check_axes("emissions", emissions, "Y, S")
+    width = transitions.shape[2]
+    expected = {
+        "transitions": (transitions, (len(transitions), width, width), "give one square matrix for each symbol"),
+        "emissions": (emissions, (len(emissions), width), "give one number for each answer and state of transitions"),
+        "initial": (initial, (num_strings, width), "give one distribution over states for each string of tokens"),
+    }
+    for name, (tensor, shape, way_out) in expected.items():
+        if tuple(tensor.shape) != shape:
+            raise ValueError(f"{name}: expected shape {list(shape)}, got {list(tensor.shape)}; {way_out}")
 
 
 def _check_targets(targets: Tensor, tokens: Tensor, num_answers: int) -> None:

@@ -32,6 +32,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from lengthwise.conventions import Diverged
 from lengthwise.devices import in_full_precision
 from lengthwise.ops.scan import interleaved
+from lengthwise.ops.shapes import check_optional_tensors, check_tensors
 from lengthwise.validation import check_choice
 
 Form = Literal["sequential", "scan", "chunked"]
@@ -232,21 +233,33 @@ _FORMS: dict[Form, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 
 def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Tensor:
     """Return the first state, which is zero by default, and check all shapes and dtypes."""
+    check_tensors(transitions=transitions, inputs=inputs)
+    check_optional_tensors(initial=initial)
     if inputs.ndim < 3 or not inputs.shape[1]:
-        raise ValueError(f"inputs: expected shape [B, T, *N, S] with T of at least 1, got {list(inputs.shape)}")
+        raise ValueError(
+            f"inputs: expected shape [B, T, *N, S] with T of at least 1, got {list(inputs.shape)}; give the vector of "
+            "each string and step"
+        )
     square = [*inputs.shape, inputs.shape[-1]]
     if list(transitions.shape) not in (square, list(inputs.shape)):
         raise ValueError(
-            f"transitions: expected matrices {square} or diagonals {list(inputs.shape)}, got {list(transitions.shape)}"
+            f"transitions: expected matrices {square} or diagonals {list(inputs.shape)}, got "
+            f"{list(transitions.shape)}; give one for each vector of inputs"
         )
     if initial is None:
         initial = torch.zeros_like(inputs[:, 0])
     if initial.shape != inputs[:, 0].shape:
-        raise ValueError(f"initial: expected shape {list(inputs[:, 0].shape)}, got {list(initial.shape)}")
+        raise ValueError(
+            f"initial: expected shape {list(inputs[:, 0].shape)}, got {list(initial.shape)}; give the state before the "
+            "first step of each string, or None for zeros"
+        )
     dtypes = {tensor.dtype for tensor in (transitions, inputs, initial)}
     if len(dtypes) > 1 or not (inputs.is_floating_point() or inputs.is_complex()):
         names = ", ".join(sorted(map(str, dtypes)))
-        raise ValueError(f"dtypes: expected one real or complex dtype for transitions, inputs and initial, got {names}")
+        raise ValueError(
+            f"dtypes: expected one real or complex dtype for transitions, inputs and initial, got {names}; convert "
+            "them with Tensor.to"
+        )
     return initial
 
 
@@ -261,6 +274,9 @@ def check_finite(states: Tensor, **given: Tensor) -> None:
     for name, tensor in given.items():
         if not bool(tensor.isfinite().all()):
             position = torch.nonzero(~tensor.isfinite())[0].tolist()
-            raise ValueError(f"{name}: expected finite numbers, got {tensor[tuple(position)].item()} at {position}")
+            raise ValueError(
+                f"{name}: expected finite numbers, got {tensor[tuple(position)].item()} at {position}; check the "
+                "weights or data that it comes from"
+            )
     message = "recurrence: states overflow although all arguments are finite; lower the norm of transitions"
     raise Diverged(message, int((~states.isfinite()).flatten(2).any(2).any(0).int().argmax()) + 1)

@@ -4,6 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from lengthwise.ops.shapes import check_tensors
+
 
 def causal_convolution_by_definition(
     inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D T"]
@@ -32,14 +34,23 @@ def causal_convolution(inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D
         >>> causal_convolution(torch.tensor([[[1.0], [2.0]]]), torch.tensor([[1.0, 10.0]])).flatten()
         tensor([ 1., 12.])
     """
-    length = inputs.shape[1]
-    if not length or kernels.shape != (inputs.shape[2], length):
+    check_tensors(inputs=inputs, kernels=kernels)
+    if inputs.ndim != 3 or not inputs.shape[1]:
         raise ValueError(
-            f"kernels: expected {[inputs.shape[2], length]} for inputs {list(inputs.shape)} with T of at least 1, got "
-            f"{list(kernels.shape)}"
+            f"inputs: expected shape [B, T, D] with T of at least 1, got {list(inputs.shape)}; give the numbers of "
+            "each string, step and channel"
+        )
+    length = inputs.shape[1]
+    if kernels.shape != (inputs.shape[2], length):
+        raise ValueError(
+            f"kernels: expected {[inputs.shape[2], length]} for inputs {list(inputs.shape)}, got "
+            f"{list(kernels.shape)}; give one number for each channel and step"
         )
     if not (inputs.is_floating_point() and kernels.is_floating_point()):
-        raise ValueError(f"dtypes: expected real inputs and kernels, got {inputs.dtype} and {kernels.dtype}")
+        raise ValueError(
+            f"dtypes: expected real inputs and kernels, got {inputs.dtype} and {kernels.dtype}; convert them with "
+            "Tensor.to"
+        )
     if torch.compiler.is_exporting():
         return causal_convolution_by_definition(inputs, kernels)
     # A product of transforms is a circular convolution. Zeros up to twice the length keep the end from wrapping around.

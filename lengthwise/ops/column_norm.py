@@ -6,6 +6,7 @@ Source: Fan et al. (2024), Advancing Regular Language Reasoning in Linear Recurr
 """
 
 import math
+from numbers import Real
 
 import torch
 from jaxtyping import Float
@@ -13,6 +14,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.devices import in_full_precision
+from lengthwise.ops.shapes import check_tensors
 
 
 def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
@@ -31,6 +33,7 @@ def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
     Source: eq. (6), the paper's text.
     Differs from the source: no difference.
     """
+    check_tensors(matrices=matrices)
     norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
     clamped: Tensor = matrices / norms.clamp(min=1.0)
     return clamped
@@ -52,6 +55,7 @@ def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Ten
         languages" (AAAI 2025), SD-SSM.
     Differs from the source: a column of zeros stays zero, whereas it becomes NaN in the source.
     """
+    check_tensors(matrices=matrices)
     norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
     # The bound is the smallest normal number. An added epsilon would make all norms slightly smaller than 1.
     scaled: Tensor = matrices / norms.clamp(min=torch.finfo(matrices.dtype).tiny)
@@ -97,6 +101,7 @@ def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
     """
     if torch.compiler.is_exporting():
         return rescaled_blocks_by_definition(matrices, p)
+    check_tensors(matrices=matrices)
     rescaled: Tensor = _RescaledBlocks.apply(matrices, _checked(p))  # type: ignore[no-untyped-call]
     return rescaled
 
@@ -144,10 +149,10 @@ def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0
     Source: ours.
     Differs from eq. (6): the norm is exactly 1, and entries are not negative.
     """
-    if not temperature >= 0:
-        raise ValueError(f"temperature: expected at least 0, got {temperature}")
+    _check_temperature(temperature)
+    check_tensors(logits=logits)
     if not logits.is_floating_point():
-        raise ValueError(f"logits: expected real numbers, got {logits.dtype}")
+        raise ValueError(f"logits: expected real numbers, got {logits.dtype}; convert them with Tensor.float")
     # Division by 0 would give infinite or undefined logits.
     if temperature == 0:
         return torch.zeros_like(logits).scatter_(-2, logits.argmax(-2, keepdim=True), 1.0)
@@ -167,6 +172,7 @@ def hard_columns(logits: Float[Tensor, "*N S M"], dim: int = -2) -> Float[Tensor
         estimator.
     Differs from the source: the gradient is the gradient of a softmax.
     """
+    check_tensors(logits=logits)
     soft = torch.softmax(logits, dim)
     one_hot = torch.zeros_like(logits).scatter_(dim, logits.argmax(dim, keepdim=True), 1.0)
     # The difference is exactly 0, so the sum keeps the one-hot bits; (one_hot + soft) - soft would be rounded.
@@ -193,8 +199,8 @@ def reflections(numbers: Float[Tensor, "*N K"], temperature: float = 1.0) -> Flo
         DeltaNet's transitions with eigenvalues in [-1, 1].
     Differs from the source: the temperature is ours.
     """
-    if not temperature >= 0:
-        raise ValueError(f"temperature: expected at least 0, got {temperature}")
+    _check_temperature(temperature)
+    check_tensors(numbers=numbers)
     direction, gate = numbers[..., :-1], numbers[..., -1]
     factor = 2 * torch.sigmoid(gate / temperature) if temperature else 2.0 * (gate > 0)
     unit = torch.nn.functional.normalize(direction, dim=-1)
@@ -203,7 +209,14 @@ def reflections(numbers: Float[Tensor, "*N K"], temperature: float = 1.0) -> Flo
     return reflected
 
 
+def _check_temperature(temperature: float) -> None:
+    if not isinstance(temperature, Real | Tensor) or not temperature >= 0:
+        raise ValueError(
+            f"temperature: expected at least 0, got {temperature!r}; use 0 for the limit of low temperatures"
+        )
+
+
 def _checked(p: float) -> float:
-    if not 1 <= p < math.inf:
+    if not isinstance(p, Real) or not 1 <= p < math.inf:
         raise ValueError(f"p: expected a finite number of at least 1, got {p}; below 1 it does not define a norm")
     return p

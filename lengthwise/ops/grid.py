@@ -20,6 +20,9 @@ import torch
 from jaxtyping import Int64, Shaped
 from torch import Tensor
 
+from lengthwise.ops.shapes import check_axes, check_tensors
+from lengthwise.validation import check_function
+
 Messages = Shaped[Tensor, "N *M"]
 Letters = Int64[Tensor, " N"]
 Cell = Callable[[Messages, Messages, Letters, Letters], tuple[Messages, Messages]]
@@ -73,6 +76,7 @@ def antidiagonals(
         >>> [part.right[0].tolist() for part in antidiagonals(cell, zero, zero, first, second)]
         [[1], [1, 0], [1, 1], [2]]
     """
+    _check(cell, top, left, first, second)
     count, (height, width) = len(first), (first.shape[1], second.shape[1])
     above, before = (message.expand(count, 1, *message.shape) for message in (top, left))
     down = right = above[:, :0]
@@ -106,6 +110,8 @@ def last_row(
     Rows count from 1, and row 0 means the border above the grid. Letters of the first string after row h have no
     influence, so shorter strings may be padded with any letters.
     """
+    _check(cell, top, left, first, second)
+    check_tensors(heights=heights)
     count, (height, width) = len(first), (first.shape[1], second.shape[1])
     above = top.expand(count, width, *top.shape)
     if not height or not width:
@@ -119,3 +125,14 @@ def last_row(
     taken = row_messages[row[:, None] + torch.arange(width, device=heights.device), strings[:, None]]
     is_border = (heights == 0).view(-1, *[1] * (taken.ndim - 1))
     return torch.where(is_border, above, taken)
+
+
+def _check(cell: Cell, top: Tensor, left: Tensor, first: Tensor, second: Tensor) -> None:
+    check_function("cell", cell)
+    check_tensors(top=top, left=left, first=first, second=second)
+    check_axes("first", first, "B, n")
+    check_axes("second", second, "B, m")
+    if len(first) != len(second):
+        raise ValueError(
+            f"second: expected {len(first)} strings, as in first, got {len(second)}; give two strings for each grid"
+        )

@@ -23,7 +23,9 @@ import torch
 from torch import Tensor
 
 from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.shapes import check_tensors
 from lengthwise.ops.symbol_recurrence import symbol_recurrence
+from lengthwise.validation import check_function
 
 LARGEST = {torch.float32: 2.0**30, torch.float64: 2.0**60}
 """The largest absolute value L of a number in a state. L is so small that its square does not overflow, and so large
@@ -78,6 +80,8 @@ def states_in_range(steps: Steps, length: int, initial: Tensor, *, driven: bool)
     """
     if torch.compiler.is_exporting():
         return states_in_range_by_definition(steps, length, initial, driven=driven)
+    check_function("steps", steps)
+    check_tensors(initial=initial)
     return _within(steps, 0, length, initial, driven)
 
 

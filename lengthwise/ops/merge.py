@@ -24,6 +24,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
+from lengthwise.ops.shapes import check_optional_tensors, check_tensor_list, check_tensors
+
 EPSILON = 1e-5
 """The number that a norm adds to the variance. It is the default of `torch.nn.LayerNorm`."""
 
@@ -59,7 +61,8 @@ def merge(
     columns than a window has parts, only its first columns count.
 
     Raises:
-        ValueError: a second derivative is requested, which does not exist.
+        ValueError: an argument is not a tensor, a weight is missing, or a second derivative is requested, which does
+            not exist.
 
     Example:
         >>> one = torch.eye(2)
@@ -67,6 +70,14 @@ def merge(
         >>> merge(weights, torch.tensor([[[9.0, 0.0]], [[9.0, 0.0]]])).round().tolist()
         [[1.0, -1.0]]
     """
+    check_tensor_list("weights", weights)
+    check_tensors(states=states)
+    check_optional_tensors(windows=windows)
+    if len(weights) < 5 or len(weights) % 6 != 5:
+        raise ValueError(
+            f"weights: expected 5 tensors, and 6 more for each feed-forward block, got {len(weights)}; give them in "
+            "the order of the docstring"
+        )
     gain, query, key_value, output, bias, *blocks = weights
     chunk = len(states if windows is None else windows)
     if bias.shape[1] > chunk:

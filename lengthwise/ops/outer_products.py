@@ -25,7 +25,7 @@ from torch.nn.functional import pad
 
 from lengthwise.devices import in_full_precision
 from lengthwise.ops.parts import through_parts
-from lengthwise.ops.shapes import check_shapes
+from lengthwise.ops.shapes import check_shapes, check_tensors
 
 MAX_CHUNK = 32
 """The largest number of positions in a chunk. With larger chunks, there is more work within chunks and less work
@@ -60,6 +60,7 @@ def decay_products(decays: Float[Tensor, "*M C"]) -> Float[Tensor, "*M C C"]:
         >>> decay_products(torch.tensor([2.0, 0.0, -5.0])).tolist()
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-0.0, -5.0, 1.0]]
     """
+    check_tensors(decays=decays)
     products: Tensor = _DecayProducts.apply(decays)  # type: ignore[no-untyped-call]
     return products
 

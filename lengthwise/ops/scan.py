@@ -18,6 +18,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from lengthwise.ops.shapes import check_tensor_list
+
 Elements = tuple[Tensor, ...]
 Operator = Callable[[Elements, Elements], Elements]
 
@@ -73,10 +75,13 @@ def interleaved(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _check(elements: Elements) -> None:
-    lengths = {element.shape[1] for element in elements}
+    check_tensor_list("elements", elements)
+    # A tensor without dimension 1 has the length 0.
+    lengths = {element.shape[1] if element.ndim > 1 else 0 for element in elements}
     if len(lengths) != 1 or 0 in lengths:
         raise ValueError(
-            f"elements: expected tensors of one length of at least 1 in dimension 1, got {sorted(lengths)}"
+            f"elements: expected tensors of one length of at least 1 in dimension 1, got {sorted(lengths)}; dimension "
+            "1 is time, so give each tensor all steps"
         )
 
 

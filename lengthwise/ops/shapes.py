@@ -1,6 +1,6 @@
 """A check that the shapes of tensors fit together. Otherwise, some kernels would read memory outside of the tensors."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import signature
 from typing import Any, NamedTuple, ParamSpec, TypeVar, get_args
@@ -10,6 +10,9 @@ from torch import Tensor
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+
+
+TO_TENSOR = "make a tensor of it with torch.as_tensor"
 
 
 class Axis(NamedTuple):
@@ -56,6 +59,57 @@ def check_shapes(function: Callable[Given, Result]) -> Callable[Given, Result]:
     return run
 
 
+def check_tensors(**given: object) -> None:
+    """Raise a ValueError that names the first argument that is not a tensor.
+
+    Functions that compare shapes by themselves call this first. Only types are read.
+
+    Example:
+        >>> check_tensors(inputs=torch.ones(2), kernels=[1.0, 2.0])
+        Traceback (most recent call last):
+        ValueError: kernels: expected a tensor, got a list; make a tensor of it with torch.as_tensor
+    """
+    for name, value in given.items():
+        if not isinstance(value, Tensor):
+            raise ValueError(f"{name}: expected a tensor, got {_kind_of(value)}; {TO_TENSOR}")
+
+
+def check_optional_tensors(**given: object) -> None:
+    """Raise a ValueError that names the first argument that is neither None nor a tensor."""
+    check_tensors(**{name: value for name, value in given.items() if value is not None})
+
+
+def check_axes(name: str, tensor: Tensor, axes: str) -> None:
+    """Raise a ValueError that names the argument unless the tensor has as many axes as "B, T, S" has letters."""
+    count = axes.count(",") + 1
+    if tensor.ndim != count:
+        raise ValueError(f"{name}: expected shape [{axes}], got {list(tensor.shape)}; reshape it to {count} axes")
+
+
+def check_whole(name: str, tensor: Tensor) -> None:
+    """Raise a ValueError that names the argument unless the tensor's dtype can serve as an index."""
+    if tensor.dtype not in (torch.int64, torch.int32):
+        raise ValueError(
+            f"{name}: expected whole numbers (torch.int64), got {tensor.dtype}; convert them with Tensor.long"
+        )
+
+
+def check_tensor_list(name: str, value: object) -> None:
+    """Raise a ValueError unless an argument consists of several tensors, as in a list or tuple."""
+    if isinstance(value, Tensor) or not isinstance(value, Iterable):
+        got = "one tensor" if isinstance(value, Tensor) else _kind_of(value)
+        raise ValueError(f"{name}: expected a list or tuple of tensors, got {got}; put the tensors into a list")
+    for index, each in enumerate(value):
+        if not isinstance(each, Tensor):
+            got = _kind_of(each)
+            raise ValueError(f"{name}: expected tensors, got {got} at index {index}; {TO_TENSOR}")
+
+
+def _kind_of(value: object) -> str:
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
 def _axes(hint: Any) -> list[Axis]:
     """Return the axes of a jaxtyping annotation, or of the first one in a union; return [] for other annotations."""
     for each in (hint, *get_args(hint)):
@@ -72,8 +126,7 @@ def _check(expected: Mapping[str, list[Axis]], given: Mapping[str, Any], sizes: 
             continue
         if not isinstance(tensor, Tensor):
             letters = ", ".join(axis.letter for axis in axes)
-            got = type(tensor).__name__
-            raise ValueError(f"{name}: expected a tensor of shape [{letters}], got a {got}; give a tensor")
+            raise ValueError(f"{name}: expected a tensor of shape [{letters}], got {_kind_of(tensor)}; {TO_TENSOR}")
         shape = tensor.shape
         if len(shape) != len(axes):
             raise ValueError(_sentence(name, expected, sizes, tensor))

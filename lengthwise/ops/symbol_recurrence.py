@@ -32,6 +32,7 @@ from lengthwise.ops.block_recurrence import (
     chunk_starts,
     recurrence_by_definition,
 )
+from lengthwise.ops.shapes import check_axes, check_tensors, check_whole
 
 Table = Float[Tensor, "V N S S"]
 Values = Float[Tensor, "V N S"]
@@ -129,6 +130,7 @@ def one_hot_positions(transitions: Table, tokens: Tokens, initial: State) -> Int
         >>> one_hot_positions(flips, torch.tensor([[1, 0, 1]]), torch.tensor([[[1.0, 0.0]]])).flatten().tolist()
         [1, 1, 0]
     """
+    check_tensors(transitions=transitions, tokens=tokens, initial=initial)
     if not (_is_one_hot(transitions) and _is_one_hot(initial[..., None])):
         raise ValueError(
             "transitions: expected one-hot columns and first states, got other numbers; call symbol_recurrence instead"
@@ -274,10 +276,15 @@ def sums_by_symbol(
 
 def check_symbols(tokens: Tokens, num_symbols: int) -> None:
     """Raise a ValueError unless there is at least one position, and every token is a symbol."""
+    check_tensors(tokens=tokens)
+    check_axes("tokens", tokens, "B, T")
+    check_whole("tokens", tokens)
     if not tokens.shape[1]:
         raise ValueError("tokens: expected at least 1 step, got 0; a string must not be empty")
     if tokens.device.type not in SYNCHRONOUS_DEVICES:
-        on_device_assert((tokens >= 0) & (tokens < num_symbols), f"tokens: expected symbols 0..{num_symbols - 1}")
+        on_device_assert(
+            (tokens >= 0) & (tokens < num_symbols), f"tokens: expected symbols 0..{num_symbols - 1}; check these ids"
+        )
     elif tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < num_symbols:
         got = f"{int(tokens.min())}..{int(tokens.max())}"
         raise ValueError(
@@ -286,13 +293,24 @@ def check_symbols(tokens: Tokens, num_symbols: int) -> None:
 
 
 def _check(transitions: Table, values: Values, tokens: Tokens, initial: State) -> None:
+    check_tensors(transitions=transitions, values=values, tokens=tokens, initial=initial)
+    check_axes("transitions", transitions, "V, N, S, S")
     check_symbols(tokens, len(transitions))
-    expected = {"values": transitions.shape[:3], "initial": (len(tokens), *transitions.shape[1:3])}
-    for name, tensor in (("values", values), ("initial", initial)):
-        if tuple(tensor.shape) != tuple(expected[name]):
-            raise ValueError(f"{name}: expected shape {list(expected[name])}, got {list(tensor.shape)}")
+    expected = {
+        "values": (values, transitions.shape[:3], "give one vector for each matrix of transitions"),
+        "initial": (initial, (len(tokens), *transitions.shape[1:3]), "give one state for each string of tokens"),
+    }
+    for name, (tensor, shape, way_out) in expected.items():
+        if tuple(tensor.shape) != tuple(shape):
+            raise ValueError(f"{name}: expected shape {list(shape)}, got {list(tensor.shape)}; {way_out}")
     if transitions.shape[2] != transitions.shape[3]:
-        raise ValueError(f"transitions: expected square matrices, got shape {list(transitions.shape)}")
+        raise ValueError(
+            f"transitions: expected square matrices, got shape {list(transitions.shape)}; make the last two sizes equal"
+        )
     dtypes = {tensor.dtype for tensor in (transitions, values, initial)}
     if len(dtypes) > 1 or not transitions.is_floating_point():
-        raise ValueError(f"dtypes: expected one real dtype for all, got {', '.join(sorted(map(str, dtypes)))}")
+        got = ", ".join(sorted(map(str, dtypes)))
+        raise ValueError(
+            f"dtypes: expected one real dtype for transitions, values and initial, got {got}; convert them with "
+            "Tensor.to"
+        )

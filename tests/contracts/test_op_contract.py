@@ -14,16 +14,26 @@ from torch import Tensor
 
 import lengthwise.ops
 from lengthwise.layers.tree_layers import BareLayer
+from lengthwise.ops.answer_likelihood import answer_log_probabilities
+from lengthwise.ops.block_recurrence import recurrence
+from lengthwise.ops.causal_convolution import causal_convolution
+from lengthwise.ops.column_norm import rescaled_blocks
 from lengthwise.ops.cut_tree import cut_prefix_states
 from lengthwise.ops.delta_rule import delta_rule
 from lengthwise.ops.dilated_attention import dilated_attention
+from lengthwise.ops.grid import last_row
+from lengthwise.ops.in_range import states_in_range
 from lengthwise.ops.integer_answers import integer_loss
 from lengthwise.ops.matrix_powers import powers_times
+from lengthwise.ops.merge import merge
 from lengthwise.ops.mlstm import mlstm
-from lengthwise.ops.outer_products import outer_products
+from lengthwise.ops.outer_products import decay_products, outer_products
+from lengthwise.ops.scan import scan
 from lengthwise.ops.selective_scan import selective_scan
 from lengthwise.ops.sinusoids import distance_sinusoids, position_angles, position_sinusoids, timestep_sinusoids
 from lengthwise.ops.slstm import slstm
+from lengthwise.ops.sparse_recurrence import sparse_recurrence
+from lengthwise.ops.symbol_recurrence import symbol_recurrence
 from lengthwise.ops.tree import Tree
 from lengthwise.ops.tree_attention import prefix_states
 
@@ -96,20 +106,70 @@ FREE = {
 }
 """Axes whose size no other argument has."""
 
-OWN_CHECKS = {
-    "answer_log_probabilities",
-    "causal_convolution",
-    "decay_products",  # of one argument of any shape
-    "grid",
-    "merge",
-    "recurrence",
-    "rescaled_blocks",  # of one argument of any shape
-    "scan",
-    "sparse_recurrence",
-    "states_in_range",
-    "symbol_recurrence",
+OWN_CHECKS: dict[str, tuple[Callable[..., Any], Mapping[str, Any]]] = {
+    "answer_log_probabilities": (
+        answer_log_probabilities,
+        {
+            "transitions": ones(K, P, P),
+            "emissions": ones(M, P),
+            "tokens": IDS,
+            "targets": IDS,
+            "initial": ones(B, P) / P,
+        },
+    ),
+    "causal_convolution": (causal_convolution, {"inputs": ones(B, T, E), "kernels": ones(E, T)}),
+    "decay_products": (decay_products, {"decays": ones(B, T)}),
+    "grid": (
+        last_row,
+        {
+            "cell": lambda above, left, first, second: (above, left),
+            "top": ones(E),
+            "left": ones(E),
+            "first": IDS,
+            "second": IDS,
+            "heights": IDS[:, 0],
+        },
+    ),
+    "merge": (
+        merge,
+        {
+            "weights": [ones(E), ones(E, E), ones(2 * E, E), ones(E, E), ones(H, 2)],
+            "states": ones(T, E),
+            "windows": IDS,
+        },
+    ),
+    "recurrence": (
+        recurrence,
+        {"transitions": ones(B, T, E, E), "inputs": ones(B, T, E), "initial": ones(B, E)},
+    ),
+    "rescaled_blocks": (rescaled_blocks, {"matrices": ones(B, E, E)}),
+    "scan": (scan, {"operator": lambda one, other: (one[0] + other[0],), "elements": (ones(B, T),)}),
+    "sparse_recurrence": (
+        sparse_recurrence,
+        {
+            "mixtures": ones(K, M),
+            "dictionary": ones(M, P, P),
+            "factors": ones(K, P, 2),
+            "values": ones(K, P, 2),
+            "rows": IDS,
+            "initial": ones(B, P, 2),
+        },
+    ),
+    "states_in_range": (
+        states_in_range,
+        {
+            "steps": lambda start, stop, state: state[:, None].expand(-1, stop - start, -1),
+            "length": T,
+            "initial": ones(B, E),
+            "driven": False,
+        },
+    ),
+    "symbol_recurrence": (
+        symbol_recurrence,
+        {"transitions": ones(K, H, P, P), "values": ones(K, H, P), "tokens": IDS, "initial": ones(B, H, P)},
+    ),
 }
-"""Functions that check their arguments by themselves, whose own tests compare the errors."""
+"""Functions that check their arguments by themselves, by the name of the definition, with fitting arguments."""
 
 
 @pytest.mark.parametrize("function", OPS, ids=lambda function: function.__name__)
@@ -129,7 +189,7 @@ class TestShapes:
         for name, value in OPS[function].items():
             if isinstance(value, Tensor):
                 with pytest.raises(
-                    ValueError, match=rf"^{name}: expected a tensor of shape \[.*\], got a list; give a tensor"
+                    ValueError, match=rf"^{name}: expected a tensor of shape \[.*\], got a list; make a tensor"
                 ):
                     function(**{**OPS[function], name: value.tolist()})
 
@@ -159,7 +219,54 @@ def test_every_function_with_a_definition_is_here_or_checks_by_itself() -> None:
     for module in pkgutil.iter_modules(lengthwise.ops.__path__, "lengthwise.ops."):
         names = vars(importlib.import_module(module.name))
         named |= {match[1] for name in names if (match := re.fullmatch(r"(\w+)_by_definition", name))}
-    assert named == {function.__name__ for function in OPS} | OWN_CHECKS
+    assert named == {function.__name__ for function in OPS} | OWN_CHECKS.keys()
+
+
+@pytest.mark.unchecked  # the package itself is to reject them, without beartype
+@pytest.mark.parametrize("name", OWN_CHECKS)
+def test_functions_with_own_checks_name_what_is_not_a_tensor(name: str) -> None:
+    function, given = OWN_CHECKS[name]
+    function(**given)
+    for argument, value in given.items():
+        for wrong in ([1.0, 2.0], 3, "x"):
+            if isinstance(value, Tensor):
+                sentence = rf"^{argument}: expected a tensor, got an? \w+; make a tensor of it with torch.as_tensor$"
+                with pytest.raises(ValueError, match=sentence):
+                    function(**{**given, argument: wrong})
+    for argument in ("cell", "steps"):
+        if argument in given:
+            with pytest.raises(ValueError, match=f"^{argument}: expected a function, got 3; give one$"):
+                function(**{**given, argument: 3})
+
+
+@pytest.mark.unchecked  # the package itself is to reject them, without beartype
+@pytest.mark.parametrize(
+    ("name", "wrong", "sentence"),
+    [
+        ("answer_log_probabilities", {"emissions": ones(M, 2)}, "emissions: expected shape [4, 7], got [4, 2]; give"),
+        ("answer_log_probabilities", {"initial": ones(P)}, "initial: expected shape [2, 7], got [7]; give one"),
+        ("causal_convolution", {"inputs": ones(T, E)}, "inputs: expected shape [B, T, D] with T of at least 1, got"),
+        ("grid", {"first": IDS[0]}, "first: expected shape [B, n], got [3]; reshape it to 2 axes"),
+        ("grid", {"second": IDS[:1]}, "second: expected 2 strings, as in first, got 1; give two strings for each"),
+        ("merge", {"weights": ones(E)}, "weights: expected a list or tuple of tensors, got one tensor; put the"),
+        ("merge", {"weights": [ones(E)] * 6}, "weights: expected 5 tensors, and 6 more for each feed-forward block, "),
+        ("merge", {"weights": [ones(E)] * 4 + [2]}, "weights: expected tensors, got an int at index 4; make a tensor"),
+        ("scan", {"elements": ones(B, T)}, "elements: expected a list or tuple of tensors, got one tensor; put"),
+        ("scan", {"elements": 3}, "elements: expected a list or tuple of tensors, got an int; put the tensors into"),
+        ("scan", {"elements": (ones(T),)}, "elements: expected tensors of one length of at least 1 in dimension 1, "),
+        ("sparse_recurrence", {"mixtures": ones(K)}, "mixtures: expected shape [R, K], got [5]; reshape it to 2 axes"),
+        ("sparse_recurrence", {"rows": ones(B, T)}, "rows: expected whole numbers (torch.int64), got torch.float32; "),
+        ("sparse_recurrence", {"values": ones(K, P)}, "values: expected shape [5, 7, 2], got [5, 7]; give one for"),
+        ("symbol_recurrence", {"tokens": IDS[0]}, "tokens: expected shape [B, T], got [3]; reshape it to 2 axes"),
+        ("symbol_recurrence", {"tokens": IDS.float()}, "tokens: expected whole numbers (torch.int64), got torch.fl"),
+        ("symbol_recurrence", {"transitions": ones(K, P, P)}, "transitions: expected shape [V, N, S, S], got [5, 7, 7"),
+        ("rescaled_blocks", {"p": "x"}, "p: expected a finite number of at least 1, got x; below 1 it does not"),
+    ],
+)
+def test_functions_with_own_checks_name_wrong_shapes(name: str, wrong: Mapping[str, Any], sentence: str) -> None:
+    function, given = OWN_CHECKS[name]
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}"):
+        function(**{**given, **wrong})
 
 
 def test_sentences_name_the_sizes_and_where_they_come_from() -> None:

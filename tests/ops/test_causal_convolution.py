@@ -20,7 +20,7 @@ def test_transforms_give_the_sums(length: int, dtype: torch.dtype) -> None:
     torch.testing.assert_close(*gradients, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize(("length", "of_kernels"), [(0, 0), (3, 4), (3, 2)])
-def test_shapes_that_do_not_fit_are_named(length: int, of_kernels: int) -> None:
-    with pytest.raises(ValueError, match="kernels: expected"):
+@pytest.mark.parametrize(("length", "of_kernels", "name"), [(0, 0, "inputs"), (3, 4, "kernels"), (3, 2, "kernels")])
+def test_shapes_that_do_not_fit_are_named(length: int, of_kernels: int, name: str) -> None:
+    with pytest.raises(ValueError, match=f"^{name}: expected"):
         causal_convolution(torch.zeros(1, length, 2), torch.zeros(2, of_kernels))

@@ -277,7 +277,10 @@ def test_tables_and_tokens_that_do_not_fit_are_named() -> None:
             ((table, values, tokens + 3, initial), "tokens: expected symbols 0..2, got 3..3; give numbers of symbols"),
             ((table, values, tokens - 1, initial), "tokens: expected symbols 0..2, got -1..-1"),
             ((table, values, tokens[:, :0], initial), "tokens: expected at least 1 step, got 0"),
-            ((table, values.double(), tokens, initial), "dtypes: expected one real dtype for all"),
+            (
+                (table, values.double(), tokens, initial),
+                "dtypes: expected one real dtype for transitions, values and initial, got",
+            ),
             ((table + math.nan, values, tokens, initial), "transitions: expected finite numbers, got nan at"),
         ):
             with pytest.raises(ValueError, match=message):
