@@ -68,7 +68,8 @@ class Columns:
             if len(candidates) != 1:
                 got = f"{len(candidates)} columns with a standard name ({', '.join(usual)}); name the column to read"
                 if given is not None:
-                    got = f"{given!r} {len(candidates)} times" if candidates else f"{given!r}{nearest(given, names)}"
+                    times = f" {len(candidates)} times; rename all but one"
+                    got = f"{given!r}{times if candidates else nearest(given, names)}"
                 known = ", ".join(map(repr, names[:MAX_NAMED])) + ", ..." * (len(names) > MAX_NAMED)
                 raise ValueError(f"{what}: expected one of the columns {known}, got {got}")
             indices.append(names.index(candidates[0]))

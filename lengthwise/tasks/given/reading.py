@@ -4,7 +4,6 @@ import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from numbers import Number
 from pathlib import Path
 from typing import Any, get_args
@@ -14,6 +13,7 @@ import numpy as np
 from lengthwise.files import exists, open_file, strict_json_loads
 from lengthwise.registry import nearest
 from lengthwise.tasks.given.columns import Columns
+from lengthwise.tasks.given.competition import rows_of_competition
 from lengthwise.tasks.given.examples import Examples, Row, Supervision, examples_from
 from lengthwise.tasks.given.flare import rows_of_flare
 from lengthwise.tasks.given.lines import MAX_LINE, lines_of, open_text
@@ -152,10 +152,16 @@ def _split(value: Any, separator: str) -> Sequence[str]:
             raise ValueError(f"expected symbols in a list, got {str(others[0])[:60]}; write each symbol as a text")
         names = [_name(item) for item in value]
         if "" in names:
-            raise ValueError(f"expected a non-empty text at each index of a list, got {value[names.index('')]!r}")
+            raise ValueError(
+                f"expected a non-empty text at each index of a list, got {value[names.index('')]!r}; write a symbol "
+                "there, or remove it"
+            )
         return names
     if isinstance(value, Mapping):
-        raise ValueError(f"expected a string, or a list of symbols, got an object of {len(value)} entries")
+        raise ValueError(
+            f"expected a string, or a list of symbols, got an object of {len(value)} entries; write its symbols as a "
+            "list"
+        )
     text = value if isinstance(value, str) else _name(value)
     return [part for part in text.split(separator) if part] if separator else list(text)
 
@@ -206,8 +212,10 @@ def _rows_of_file(path: Path, columns: Columns, separator: str, *, checks_first:
         yield from KINDS[kind](path, columns, **checked)
     except UnicodeDecodeError as problem:
         raise ValueError(f"{path}: expected text in UTF-8, got other bytes at {problem.start:,}; convert it") from None
-    except (OSError, csv.Error) as problem:
-        raise ValueError(f"{path}: cannot be read: {problem}") from None
+    except csv.Error as problem:
+        raise ValueError(f"{path}: cannot be read: {problem}; check its quotes and longest cells") from None
+    except OSError as problem:
+        raise ValueError(f"{path}: cannot be read: {problem}; write it again, or name another file") from None
 
 
 def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first: bool) -> Pairs:
@@ -281,65 +289,6 @@ def _keys(names: Sequence[str], columns: Columns, number: int, *, before: tuple[
     return names[string], names[label]
 
 
-def _rows_of_competition(path: Path, columns: Columns) -> Pairs:
-    """Yield rows of Abbadingo's format, whose first line has counts, or of StaMInA's, whose lines begin with a sign."""
-    with open_text(path) as file:
-        lines = enumerate(lines_of(file), 1)
-        first = next((numbered for numbered in lines if numbered[1].split()), (1, ""))
-        if first[1].split()[:1] in ([sign] for sign in "+-?"):
-            yield from _rows_of_stamina(chain([first], lines))
-        else:
-            yield from _rows_of_abbadingo(path, first[1].split(), lines)
-
-
-def _rows_of_stamina(lines: Iterable[tuple[int, str]]) -> Pairs:
-    """Yield a row for each line: + or -, then the symbols of a string."""
-    for number, line in lines:
-        words = line.split()
-        if not words:
-            continue
-        if words[0] not in ("+", "-"):
-            got = "?, which marks strings to be labeled" if words[0] == "?" else repr(words[0][:80])
-            raise ValueError(
-                f"examples: row {number:,}: expected + or - before the symbols, got {got}; read the training strings, "
-                "or label these strings"
-            )
-        yield number, (words[1:], words[0])
-
-
-def _rows_of_abbadingo(path: Path, header: Sequence[str], lines: Iterable[tuple[int, str]]) -> Pairs:
-    """Yield a row for each line of label, length and symbols; the first line has the numbers of strings and symbols.
-
-    FlexFringe appends the number of attributes to the second number.
-    """
-    numbers = [*header[:-1], *header[-1].split(":")] if len(header) == 2 else []
-    if not numbers or not all(word.isascii() and word.isdigit() and len(word) < 20 for word in numbers):
-        raise ValueError(
-            f"{path}: expected a first line with the numbers of strings and of symbols, got {str(header)[:80]}"
-        )
-    if any(int(number) for number in numbers[2:]):
-        raise ValueError(f"{path}: expected symbols without attributes, got {header[1]!r}; leave the attributes out")
-    count, symbols = 0, set[str]()
-    for number, line in lines:
-        words = line.split()
-        if not words:
-            continue
-        if len(words) < 2 or not words[1].isdecimal() or len(words) != 2 + int(words[1][:20]):
-            raise ValueError(f"examples: row {number:,}: expected label, length and symbols, got {line[:80]!r}")
-        if words[0] == "-1":
-            raise ValueError(
-                f"examples: row {number:,}: expected a label, got -1, which marks strings without a label; leave these "
-                "strings out, and correct the count in the first line"
-            )
-        count += 1
-        symbols.update(words[2:])
-        yield number, (words[2:], words[0])
-    if count != int(numbers[0]):
-        raise ValueError(f"{path}: expected {int(numbers[0]):,} strings, as in its first line, got {count:,}")
-    if len(symbols) > int(numbers[1]):
-        raise ValueError(f"{path}: expected {int(numbers[1]):,} symbols, as in its first line, got {len(symbols):,}")
-
-
 def _rows_of_parquet(path: Path, columns: Columns) -> Pairs:
     open_file(path).close()  # pyarrow would call an unreadable file missing, or wait for a pipe
     try:
@@ -394,7 +343,7 @@ KINDS: Mapping[str, Callable[..., Pairs]] = {
     ".csv": partial(_rows_of_table, delimiter=","),
     ".tsv": partial(_rows_of_table, delimiter="\t"),
     ".jsonl": _rows_of_lines,
-    ".dat": _rows_of_competition,
+    ".dat": lambda path, columns: rows_of_competition(path),
     ".parquet": _rows_of_parquet,
     ".txt": lambda path, columns: rows_of_mlregtest(path),
 }

@@ -35,7 +35,8 @@ def test_a_row_of_any_size_takes_bounded_memory(tmp_path: Path) -> None:
     long = "expected a line of at most 8,000,000 characters, got more; cut its string into shorter strings"
     assert outcomes == [
         f"refused: examples: row 2: {long}",
-        f"refused: {names[1]}: cannot be read: field larger than field limit (8000000)",
+        f"refused: {names[1]}: cannot be read: field larger than field limit (8000000); "
+        "check its quotes and longest cells",
         f"refused: examples: row 2: {long}",
         f"refused: examples: row 1: {long}",
         f"refused: examples: row 2: {long}",
