@@ -48,7 +48,9 @@ def find_device(name: str) -> torch.device:
         device(type='cpu')
     """
     if name not in get_args(DeviceName):
-        raise ValueError(f"device: expected one of {', '.join(get_args(DeviceName))}, got {name!r}")
+        raise ValueError(
+            f"device: expected one of {', '.join(get_args(DeviceName))}, got {name!r}; auto takes a GPU if there is one"
+        )
     has = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
         return torch.device(next(kind for kind, is_there in has.items() if is_there))

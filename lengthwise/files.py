@@ -100,7 +100,7 @@ def write_by_rename(path: Path, content: bytes) -> None:
             The message names the file.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
-        raise OSError(f"{path}: cannot be written: expected a file, got a pipe or a device")
+        raise OSError(f"{path}: cannot be written: expected a file, got a pipe or a device; name a file")
     draft = path.with_name(f".{path.name}.{HOST}.{os.getpid()}")
     try:
         with naming(path):
@@ -219,7 +219,7 @@ def strict_json_loads(text: str | bytes) -> Any:
     try:
         return json.loads(text, object_pairs_hook=once, parse_constant=reject, parse_float=finite, parse_int=whole)
     except json.JSONDecodeError as problem:
-        raise ValueError(f"expected JSON, got something else ({problem})") from None
+        raise ValueError(f"expected JSON, got something else ({problem}); correct it there") from None
     except UnicodeDecodeError:
         raise ValueError("expected JSON in UTF-8, got other bytes; convert it") from None
     except RecursionError:

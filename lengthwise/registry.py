@@ -98,7 +98,9 @@ def load_extensions(paths: Iterable[str] | None = None) -> None:
                 raise
             frame = innermost_frame(error, [path])
             where = f", line {frame.lineno}" if frame else ""
-            raise ExtensionError(f"{path}{where}: {type(error).__name__}: {error}") from error
+            raise ExtensionError(
+                f"{path}{where}: {type(error).__name__}: {error}; correct this file, or do not load it"
+            ) from error
 
 
 def loaded_extensions() -> list[Path]:
@@ -172,7 +174,8 @@ class Registry(Mapping[str, Member], Generic[Member]):
                 self._discover()  # without this, a user's member could take a name that the package registers later
             if self._base is not None and not (isinstance(member, type) and issubclass(member, self._base)):
                 raise ValueError(
-                    f"{self.kind} {name!r}: expected a class that inherits {self._base.__name__}, got {member!r}"
+                    f"{self.kind} {name!r}: expected a class that inherits {self._base.__name__}, got {member!r}; "
+                    "derive a class from it"
                 )
             if missing := ", ".join(sorted(getattr(member, "__abstractmethods__", ()))):
                 what = getattr(member, "__name__", name)

@@ -62,7 +62,7 @@ class GridMachine:
         if numbers.shape != table.shape[:1]:
             raise ValueError(
                 f"numbers: expected one number for each of the {len(table)} classes that go down, got shape "
-                f"{list(numbers.shape)}"
+                f"{list(numbers.shape)}; give one for each index of axis 0 of table"
             )
         # A border is also an input of cells, so it must be a class of the same axis.
         for index, (what, border) in enumerate((("top", self.top), ("left", self.left))):
@@ -97,7 +97,8 @@ class GridMachine:
         for string in (first, second):
             if string.size and not 0 <= string.min() <= string.max() < len(self.symbols):
                 raise ValueError(
-                    f"strings: expected letters in 0..{len(self.symbols) - 1}, got {string.min()} to {string.max()}"
+                    f"strings: expected letters in 0..{len(self.symbols) - 1}, got {string.min()} to {string.max()}; "
+                    "give the indices of symbols"
                 )
         rows, columns = first.T.copy(), second.T.copy()
         num_left, num_letters = self.table.shape[1:3]
@@ -137,6 +138,8 @@ class GridMachine:
         try:
             table = np.array(content["cells"], dtype=np.int64)
         except ValueError:
-            raise ValueError("table: expected lists of equal lengths, got lists of different lengths") from None
+            raise ValueError(
+                "table: expected lists of equal lengths, got lists of different lengths; fill in the missing entries"
+            ) from None
         borders = content["top"], content["left"]
         return cls(tuple(content["letters"]), table, *borders, np.array(content["numbers"]), content["per_row"])

@@ -110,7 +110,10 @@ def paths(one: GridMachine, other: GridMachine) -> Paths:
         ValueError: the machines read different letters, or have too many classes.
     """
     if one.symbols != other.symbols:
-        raise ValueError(f"symbols: expected machines over the same letters, got {one.symbols!r}, {other.symbols!r}")
+        raise ValueError(
+            f"symbols: expected machines over the same letters, got {one.symbols!r}, {other.symbols!r}; build both "
+            "with the same symbols in the same order"
+        )
     reached = _pairs(_reached(_all_edges(one, other)))
     # Triples exclude more edges than pairs do. But there can be as many as the cube of the number of edges, so they
     # are collected only for small machines.

@@ -267,7 +267,10 @@ _FAMILIES = {
 
 def _check_generators(generators: tuple[Permutation, ...]) -> None:
     if not 1 <= len(generators) <= MAX_ELEMENTS:
-        raise ValueError(f"generators: expected 1 to {MAX_ELEMENTS:,} permutations, got {len(generators)}")
+        raise ValueError(
+            f"generators: expected 1 to {MAX_ELEMENTS:,} permutations, got {len(generators)}; list one or a few that "
+            "generate the group"
+        )
     degree = len(generators[0])
     if degree > MAX_POINTS:
         raise ValueError(f"generators: expected at most {MAX_POINTS} points, got {degree}; take a smaller group")

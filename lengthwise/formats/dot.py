@@ -79,7 +79,8 @@ class DOT(ReadableFormat):
             for symbol, target, output in zip(machine.symbols, targets, names, strict=True):
                 if not output:
                     raise ValueError(
-                        f"expected an answer on every transition, got none for symbol {symbol!r} from state s{state}"
+                        f"expected an answer on every transition, got none for symbol {symbol!r} from state s{state}; "
+                        "write a Moore machine, whose states need no answer"
                     )
                 lines.append(f'    s{state} -> s{target} [label="{_escaped_pair(symbol, output)}"];')
         lines += ['    __start0 [label="", shape=none];', "    __start0 -> s0;", "}"]

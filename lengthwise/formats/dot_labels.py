@@ -34,7 +34,9 @@ def plain_text(label: str) -> str:
     first = next((index for index, token in enumerate(tokens) if not token.isspace()), 0)
     for token in tokens[first:]:
         if token in BREAKS or (len(token) == 2 and token[1] in SUBSTITUTED):
-            raise ValueError(f"expected symbols and answers on one line, got {token!r} in the label {quoted(label)}")
+            raise ValueError(
+                f"expected symbols and answers on one line, got {token!r} in the label {quoted(label)}; remove it"
+            )
     if (entity := ENTITY.search(label)) is not None:
         raise ValueError(
             f"expected characters, got the entity {entity[0][:20]!r} in the label {quoted(label)}; write the "

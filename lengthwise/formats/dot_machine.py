@@ -111,7 +111,7 @@ class _Drawing(NamedTuple):
             if edge.target not in self.states and not is_invisible:
                 raise ValueError(
                     f"line {edge.line}: expected edges between states, got an edge to {edge.target!r}, which marks the "
-                    "initial state"
+                    f"initial state; remove this edge, or draw {edge.target!r} as a state"
                 )
             if not is_invisible:
                 edges.append(edge)
@@ -126,12 +126,12 @@ class _Drawing(NamedTuple):
             if edge.target not in self.states:
                 raise ValueError(
                     f"line {edge.line}: expected edges between states, got an edge to {edge.target!r}, which marks the "
-                    "initial state"
+                    f"initial state; remove this edge, or draw {edge.target!r} as a state"
                 )
             if edge_label(edge):
                 raise ValueError(
                     f"line {edge.line}: expected no label on the edge from {edge.source!r}, which marks the initial "
-                    "state, got a label"
+                    "state, got a label; remove this label"
                 )
             starts[edge.target] = None
         return list(starts)

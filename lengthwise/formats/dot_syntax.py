@@ -322,7 +322,13 @@ class _Parser:
             begin = re.compile(r"(?:\s++|//[^\n]*+|\#[^\n]*+)*+").match(self.source, self.index)
             self.begin = begin.end() if begin else self.index
             got = self.source[self.begin]
-            raise ValueError(f"line {self._line()}: expected names, quoted texts and marks of DOT, got {got!r}")
+            way_out = {
+                '"': "close this text by another quote",
+                "/": "close this comment, or put the name in quotes",
+            }.get(got, "put names that have this character in double quotes")
+            raise ValueError(
+                f"line {self._line()}: expected names, quoted texts and marks of DOT, got {got!r}; {way_out}"
+            )
         self.kind = match.lastgroup or ""
         self.text = match[match.lastindex or 0]
         self.index = match.end()
@@ -342,7 +348,8 @@ class _Parser:
         if len(self.source) - self.begin > MAX_LABEL:
             self._reject_length()
         raise ValueError(
-            f"line {self._line()}: expected a > for each < of a label in HTML, got a label without its end"
+            f"line {self._line()}: expected a > for each < of a label in HTML, got a label without its end; add the >, "
+            "or write &lt; for a < of the text"
         )
 
     def _line(self) -> int:

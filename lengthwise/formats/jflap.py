@@ -131,7 +131,9 @@ def _structure(text: str) -> ElementTree.Element:
     try:
         parser.Parse(text, True)
     except (expat.ExpatError, UnicodeEncodeError) as problem:
-        raise ValueError(f"expected XML, got something else ({problem})") from None
+        raise ValueError(
+            f"expected XML, got something else ({problem}); correct it there, or save it again in JFLAP"
+        ) from None
     return builder.close()
 
 

@@ -14,6 +14,7 @@ from lengthwise.formats.draft import Draft
 from lengthwise.formats.flexfringe import flexfringe_machine
 from lengthwise.formats.limits import check_names, check_table, check_text
 from lengthwise.formats.notes import Notes
+from lengthwise.validation import truncate
 
 _NOTES = ("about", "tests")
 
@@ -76,7 +77,8 @@ class JSON(ReadableFormat):
             machine = _machine(content)
         except (TypeError, AttributeError, OverflowError) as problem:
             raise ValueError(
-                f"expected a machine's keys, such as symbols and table, with valid values, got other values ({problem})"
+                "expected a machine's keys, such as symbols and table, with valid values, got other values "
+                f"({problem}); compare them with a file that write_machine writes"
             ) from None
         check_names(machine.symbols + machine.classes)
         return machine
@@ -92,13 +94,18 @@ def _machine(content: Mapping[str, Any]) -> LabeledMachine:
         return labeled_dfa(DFA.from_json({**content, "alphabet": alphabet}))
     if "transitions" in content:
         return _named(content)
-    raise ValueError(f"expected a machine with a table or transitions, got the entries {_listed(content)}")
+    raise ValueError(
+        f"expected a machine with a table or transitions, got the entries {_listed(content)}; add one of the two"
+    )
 
 
 def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
     entries = ("symbols", "start", "table", "outputs")
     if set(content) - {"classes", *_NOTES} != set(entries):
-        raise ValueError(f"expected the entries {', '.join(entries)} and classes, got {_listed(content)}")
+        missing = [entry for entry in entries if entry not in content]
+        unknown = [entry for entry in content if entry not in (*entries, "classes", *_NOTES)]
+        way_out = f"add {', '.join(missing)}" if missing else f"remove {truncate(', '.join(unknown))}"
+        raise ValueError(f"expected the entries {', '.join(entries)} and classes, got {_listed(content)}; {way_out}")
     symbols = _names(content["symbols"], "symbols")
     table = content["table"]
     outputs = content["outputs"]
@@ -107,10 +114,16 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
             f"table: expected rows of {len(symbols)} state numbers, got other rows; give one row for each state"
         )
     if not _are_numbers([content["start"]]) or not _are_numbers(outputs):
-        raise ValueError("outputs: expected answer numbers, and a state number as start, got other values")
+        raise ValueError(
+            "outputs: expected answer numbers, and a state number as start, got other values; write whole numbers, or "
+            f"{IGNORE} for no answer"
+        )
     # Without names, every number up to the largest becomes an answer, so a single large number would fill the memory.
     if not content.get("classes") and max([0, *outputs]) >= MAX_UNNAMED:
-        raise ValueError(f"outputs: expected numbers below {MAX_UNNAMED:,} without classes, got {max(outputs)}")
+        raise ValueError(
+            f"outputs: expected numbers below {MAX_UNNAMED:,} without classes, got {max(outputs)}; name the answers in "
+            "classes"
+        )
     machine = Transducer.from_json({**content, "symbols": symbols})
     named = content.get("classes") or [str(number) for number in range(max([0, *outputs]) + 1)]
     return LabeledMachine(machine, tuple(_names(named, "classes")))
@@ -175,7 +188,10 @@ def _names_of_all(content: Mapping[str, Any], entry: str) -> list[str]:
     """Return the names in a list of states or symbols; 1 and "1" would get the same name and are rejected."""
     names, what = _entry(content, entry), "symbols" if entry == "alphabet" else "states"
     if not isinstance(names, list) or len(set(map(str, names))) < len(set(map(repr, names))):
-        raise ValueError(f"{entry}: expected a list of {what} with different names, got {str(names)[:60]}")
+        raise ValueError(
+            f"{entry}: expected a list of {what} with different names, got {str(names)[:60]}; write a list, and 1 and "
+            "'1' as different texts"
+        )
     return [str(name) for name in names]
 
 

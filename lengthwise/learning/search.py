@@ -130,7 +130,10 @@ def search(
     """
     started = time.process_time()
     if (longest := int(examples.lengths.max())) > MAX_LENGTH:
-        raise ValueError(f"examples: expected strings of at most {MAX_LENGTH:,} symbols, got a string of {longest:,}")
+        raise ValueError(
+            f"examples: expected strings of at most {MAX_LENGTH:,} symbols, got a string of {longest:,}; leave out "
+            "longer strings"
+        )
     candidates: list[_Candidate] = []
     for candidate in _attempted(examples, candidates, budget=budget, seed=seed, started=started):
         candidates.append(candidate)

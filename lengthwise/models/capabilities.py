@@ -86,7 +86,10 @@ class AcceptsVectors:
     def check_vectors(self, inputs: Float[Tensor, "B T V"], input_dim: int) -> None:
         """Raise a ValueError unless the inputs are sequences of vectors of `input_dim` finite numbers."""
         if not isinstance(inputs, Tensor):
-            raise ValueError(f"inputs: expected a tensor of vectors [B, T, {input_dim}], got a {type(inputs).__name__}")
+            raise ValueError(
+                f"inputs: expected a tensor of vectors [B, T, {input_dim}], got a {type(inputs).__name__}; "
+                "torch.as_tensor(vectors) makes one"
+            )
         if inputs.ndim != 3 or inputs.shape[2] != input_dim or not inputs.shape[0] * inputs.shape[1]:
             raise ValueError(
                 f"inputs: expected shape [B, T, {input_dim}] with B and T of at least 1, got {list(inputs.shape)}; "
@@ -96,7 +99,9 @@ class AcceptsVectors:
             raise ValueError(f"inputs: expected the model's dtype {own}, got {inputs.dtype}; convert the inputs")
         # If the host looked at the numbers, it would have to wait for the device. So the device checks them.
         if inputs.device.type not in SYNCHRONOUS_DEVICES:
-            on_device_assert(inputs.isfinite(), "inputs: expected finite numbers, got NaN or infinity")
+            on_device_assert(
+                inputs.isfinite(), "inputs: expected finite numbers, got NaN or infinity; correct these vectors"
+            )
         elif not inputs.isfinite().all():
             raise ValueError("inputs: expected finite numbers, got NaN or infinity; correct these vectors")
 
@@ -272,7 +277,10 @@ def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pad
     lowest = PAD if accepts_pads else 0
     # If the host looked at the numbers, it would have to wait for the device. So the device checks them.
     if inputs.device.type not in SYNCHRONOUS_DEVICES:
-        expected = f"inputs: expected symbol ids in {lowest}..{num_symbols - 1}, got other numbers"
+        expected = (
+            f"inputs: expected symbol ids in {lowest}..{num_symbols - 1}, got other numbers; encode strings with the "
+            "model's own task"
+        )
         on_device_assert((lowest <= inputs) & (inputs < num_symbols), expected)
         return
     if not inputs.numel():

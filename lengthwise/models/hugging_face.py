@@ -365,7 +365,8 @@ def _check_cache_is_the_state(model: RecurrentHuggingFaceModel) -> None:
     if not torch.allclose(by_step, at_once, rtol=TOLERANCE, atol=limit, equal_nan=True):
         raise ValueError(
             f"model: expected a {model.config.model_type} whose cache is its whole state, got logits that differ by up "
-            f"to {float((by_step - at_once).abs().max()):.2g} between reading token by token and at once"
+            f"to {float((by_step - at_once).abs().max()):.2g} between reading token by token and at once; return its "
+            "logits from a module of your own, and call wrap_module"
         )
 
 

@@ -134,7 +134,10 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
             logits = [_dot(row, state) + b for row, b in zip(readout, bias, strict=True)]
             token = logits.index(max(logits))
             if ties == "error" and logits.count(logits[token]) > 1:
-                raise Tie(f"step {i + 1}: expected one largest logit, got {list(map(float, logits))}")
+                raise Tie(
+                    f"step {i + 1}: expected one largest logit, got {list(map(float, logits))}; ties='lowest' takes "
+                    "the first"
+                )
             tokens.append(token)
         return torch.tensor(tokens, dtype=torch.int64)
 
@@ -169,7 +172,8 @@ def _largest(logits: Float[Tensor, "T Y"], ties: Ties, start: int) -> Int64[Tens
         clear = (logits < largest).sum(1) == logits.shape[1] - 1
         if not bool(clear.all()):
             step = int((~clear).int().argmax())
-            raise Tie(f"step {start + step + 1}: expected one largest logit, got {logits[step].tolist()}")
+            way_out = "correct the weights" if bool(logits[step].isnan().any()) else "ties='lowest' takes the first"
+            raise Tie(f"step {start + step + 1}: expected one largest logit, got {logits[step].tolist()}; {way_out}")
     return logits.argmax(1)
 
 

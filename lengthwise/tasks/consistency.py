@@ -75,7 +75,10 @@ def _check_text(task: SymbolTask) -> None:
 def _check_batch(task: SymbolTask, batch: Batch, shape: tuple[int, int]) -> None:
     name = type(task).__name__
     if not isinstance(batch, Batch):
-        raise ValueError(f"{name}.sample: expected a Batch of inputs and targets, got {type(batch).__name__}")
+        raise ValueError(
+            f"{name}.sample: expected a Batch of inputs and targets, got {type(batch).__name__}; return Batch(inputs, "
+            "targets)"
+        )
     _check_ids(f"{name}.sample, inputs", batch.inputs, shape, len(task.symbols), PAD)
     _check_ids(f"{name}.sample, targets", batch.targets, shape, len(task.classes), IGNORE)
 
@@ -101,7 +104,10 @@ def _check_ids(what: str, ids: object, shape: tuple[int, ...], count: int, none:
     """Raise a ValueError unless `ids` are int64 of this shape, each from 0 to `count` - 1 or equal to `none`."""
     if not isinstance(ids, Tensor) or ids.dtype != torch.int64 or ids.shape != torch.Size(shape):
         got = f"{ids.dtype}, {list(ids.shape)}" if isinstance(ids, Tensor) else type(ids).__name__
-        raise ValueError(f"{what}: expected whole numbers (torch.int64) of shape {list(shape)}, got {got}")
+        raise ValueError(
+            f"{what}: expected whole numbers (torch.int64) of shape {list(shape)}, got {got}; return one id for each "
+            "string and position"
+        )
     outside = (ids != none) & ((ids < 0) | (ids >= count))
     if outside.any():
         meaning = "a pad" if none == PAD else "no answer"

@@ -74,7 +74,7 @@ def test_numbers_of_answers_are_bounded_without_names(monkeypatch: pytest.Monkey
     monkeypatch.setattr(json_module, "MAX_UNNAMED", 3)
     assert JSON.read(text).classes == ("0", "1", "2")
     monkeypatch.setattr(json_module, "MAX_UNNAMED", 2)
-    with pytest.raises(ValueError, match=r"^outputs: expected numbers below 2 without classes, got 2$"):
+    with pytest.raises(ValueError, match=r"^outputs: expected numbers below 2 .*, got 2; name the answers in classes$"):
         JSON.read(text)
     assert JSON.read(text.replace("}", ', "classes": ["x", "y", "z"]}')).answer_names() == ["z"]
 
@@ -92,7 +92,7 @@ OURS: dict[str, Any] = {
     ("content", "message"),
     [
         ([], r"^expected a JSON object, got list; write the machine as an object with keys"),
-        ({"a": 1}, r"^expected a machine with a table or transitions, got the entries a$"),
+        ({"a": 1}, r"^expected a machine with a table or transitions, got the entries a; add one of the two$"),
         ({**OURS, "more": 1}, r"^expected the entries symbols, start, table, outputs and classes, got "),
         ({**OURS, "table": [[1], [0, 1]]}, r"^table: expected rows of 1 state numbers, got other rows"),
         ({**OURS, "table": [[1], [0.5]]}, r"^table: expected rows of 1 state numbers, got other rows"),

@@ -243,7 +243,8 @@ def _at_centers(function: SequenceFunction, tokens: np.ndarray, grid: Grid) -> n
     if values.shape[:2] != centers.shape[:2] or values.ndim != 3 or not bool(values.isfinite().all()):
         raise ValueError(
             f"function: expected finite outputs of shape [{len(centers)}, {grid.num_tokens}, Y], got shape "
-            f"{list(values.shape)} with largest absolute value {float(values.abs().max())}"
+            f"{list(values.shape)} with largest absolute value {float(values.abs().max())}; return a finite vector for "
+            "each token"
         )
     with torch.no_grad():
         # Two permutations do not prove equivariance, but most functions without it fail.

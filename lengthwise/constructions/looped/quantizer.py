@@ -74,4 +74,5 @@ def check_grid(num_bins: int, token_dim: int) -> None:
             f"num_bins: expected at most {MAX_BINS:,} intervals, got {num_bins:,}; each interval needs a loop"
         )
     if not 1 <= token_dim <= MAX_TOKEN_DIM:
-        raise ValueError(f"token_dim: expected tokens of 1 to {MAX_TOKEN_DIM:,} numbers, got {token_dim:,}")
+        way_out = "give each token a number" if token_dim < 1 else "map tokens to shorter vectors first"
+        raise ValueError(f"token_dim: expected tokens of 1 to {MAX_TOKEN_DIM:,} numbers, got {token_dim:,}; {way_out}")

@@ -106,7 +106,8 @@ def refute_below(memorization: Memorization | RationalMemorization) -> list[Fark
         certificate = refute(word, frequencies)
         if certificate is None:
             raise RuntimeError(
-                f"frequencies {frequencies}: expected a certificate that they do not suffice, found none"
+                f"frequencies {frequencies}: expected a certificate that they do not suffice, found none; the lower "
+                "bound relies on HiGHS alone"
             )
         certificates.append(certificate)
     return certificates

@@ -99,5 +99,5 @@ def strict_argmax(logits: Array) -> Array:
         is_strict = (logits < largest).sum(1) == logits.shape[1] - 1
         if not is_strict.all():
             step = int(np.argmin(is_strict))
-            raise Tie(f"step {step + 1}: expected one largest logit, got {logits[step].tolist()}")
+            raise Tie(f"step {step + 1}: expected one largest logit, got {logits[step].tolist()}; change the weights")
     return best

@@ -200,4 +200,7 @@ def _assemble_weights(word: Word, orders: tuple[int, ...]) -> LinearGenerator:
         if (logits.argmax(1) == word.letters).all() and (in_order[:, -1] > in_order[:, -2]).all():
             return bare._replace(readout=weights, bias=bias)
         scale *= 2
-    raise RuntimeError(f"word: found no integer weights below {MAX_WEIGHT:,} that read {word.text!r} from its states")
+    raise RuntimeError(
+        f"word: found no integer weights below {MAX_WEIGHT:,} that read {word.text!r} from its states; take a shorter "
+        "word"
+    )

@@ -65,7 +65,9 @@ def read_out(letters: Letters, orbit: Orbit) -> Readout | None:
     if solution.status == 2:
         return None
     if solution.status != 0:
-        raise RuntimeError(f"HiGHS: expected a read-out or a proof that there is none, got {solution.message}")
+        raise RuntimeError(
+            f"HiGHS: expected a read-out or a proof that there is none, got {solution.message}; take a shorter word"
+        )
     return _scaled(letters, orbit, solution.x)
 
 

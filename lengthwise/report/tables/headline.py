@@ -144,7 +144,9 @@ class _Names:
         return self._answer(*names) if len(names) == self._num_names else _Names(self._num_names, self._answer, names)
 
     def __format__(self, form: str) -> str:
-        raise ValueError(f"headline: expected {self._num_names} names in brackets, got {len(self._names)}")
+        raise ValueError(
+            f"headline: expected {self._num_names} names in brackets, got {len(self._names)}; add the missing brackets"
+        )
 
 
 def _selected(pattern: str, names: Sequence[str]) -> set[str]:

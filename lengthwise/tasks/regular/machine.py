@@ -86,16 +86,19 @@ class MachineTransduction(RegularTask):
             raise ValueError(
                 f"table: expected {len(self.alphabet)} next states, one for each symbol, in each of "
                 f"{len(self.outputs)} rows, one for each of the outputs, got {len(self.table)} rows of "
-                f"{', '.join(map(str, sorted({len(row) for row in self.table})))} next states"
+                f"{', '.join(map(str, sorted({len(row) for row in self.table})))} next states; write a row of table "
+                "and an output for each state"
             )
         if len(self.table) * len(self.alphabet) > MAX_TABLE:
             raise ValueError(
-                f"table: expected at most {MAX_TABLE:,} entries, got {len(self.table) * len(self.alphabet):,}"
+                f"table: expected at most {MAX_TABLE:,} entries, got {len(self.table) * len(self.alphabet):,}; use "
+                "fewer states or symbols"
             )
         outputs = {output for output in self.outputs if output != IGNORE}
         if outputs and not 0 <= min(outputs) <= max(outputs) < len(self.answers):
             raise ValueError(
-                f"outputs: expected indices of the {len(self.answers)} answers, from 0, or {IGNORE}, got {outputs}"
+                f"outputs: expected indices of the {len(self.answers)} answers, from 0, or {IGNORE}, got {outputs}; "
+                "correct them, or name the missing answers"
             )
         if (self.transducer.outputs[self._reached] == IGNORE).all():
             raise ValueError("outputs: expected an answer in some state that a string reaches, got none; add an answer")

@@ -30,7 +30,9 @@ def _made(given: object) -> object:
         raise ValueError(f"name: {problem}") from None
     # A base may itself have a base, and so on.
     except RecursionError:
-        raise ValueError("base: expected a task, got tasks of tasks that are nested too deeply") from None
+        raise ValueError(
+            "base: expected a task, got tasks of tasks that are nested too deeply; nest fewer tasks"
+        ) from None
     except ValueError as problem:
         raise ValueError("; ".join(str(problem).splitlines())) from None
     if not isinstance(task, RegularTask):
