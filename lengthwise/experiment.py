@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.models.base import MODELS
@@ -13,7 +13,7 @@ from lengthwise.registry import Registered, Registry, nearest
 from lengthwise.runs.goal import BUDGET
 from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
 from lengthwise.tasks.base import MachineTask, SymbolTask
-from lengthwise.validation import check_choice
+from lengthwise.validation import check_choice, check_kind, truncate
 
 Scale = Literal["smoke", "small", "paper"]
 """The size of an experiment. `small` fits a laptop. `smoke` takes seconds, and its numbers have no meaning. `paper` has
@@ -25,6 +25,52 @@ SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (12
 def with_certificates(plan: EvaluationPlan, scale: Scale) -> EvaluationPlan:
     """Return the plan, or at scale `smoke` the smoke plan, with a certificate of each net."""
     return (SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True})
+
+
+Made = TypeVar("Made", bound=tuple[Any, ...])
+
+
+def _checked_by(check: Callable[[Made], None]) -> Callable[[type[Made]], type[Made]]:
+    """Return a decorator of a NamedTuple that checks each instance. `_replace` makes copies without this check."""
+
+    def decorate(kind: type[Made]) -> type[Made]:
+        make = kind.__new__
+
+        @wraps(make)
+        def checked(cls: type[Made], *given: Any, **named: Any) -> Made:
+            made = make(cls, *given, **named)
+            check(made)
+            return made
+
+        # A NamedTuple rejects a `__new__` in its own body.
+        kind.__new__ = checked  # type: ignore[assignment, method-assign]
+        return kind
+
+    return decorate
+
+
+def _check_cell(cell: "Cell") -> None:
+    check_kind("row", cell.row, str, "a text")
+    check_kind("column", cell.column, str, "a text")
+    if not isinstance(cell.specs, Sequence) or not all(isinstance(spec, RunSpec) for spec in cell.specs):
+        raise ValueError(
+            f"specs: expected a tuple of RunSpec, got {truncate(repr(cell.specs))}; make each with make_spec"
+        )
+    if not cell.specs:
+        raise ValueError(
+            f"specs: expected at least one run in row {cell.row!r} and column {cell.column!r}, got none; give runs, or "
+            "leave the cell out"
+        )
+
+
+def _check_experiment(experiment: "Experiment") -> None:
+    for name in ("title", "about"):
+        check_kind(name, getattr(experiment, name), str, "a text")
+    cells = experiment.cells
+    if not isinstance(cells, Sequence) or not all(isinstance(cell, Cell) for cell in cells):
+        raise ValueError(f"cells: expected a list of Cell, got {truncate(repr(cells))}; make each with Cell")
+    if not cells and experiment.study is None:
+        raise ValueError("cells: expected cells or a study, got neither; give at least one cell with its runs")
 
 
 class Printed(NamedTuple):
@@ -43,6 +89,7 @@ class Printed(NamedTuple):
     citation: str = ""
 
 
+@_checked_by(_check_cell)
 class Cell(NamedTuple):
     """One entry of a table: the same configuration over several seeds, or over seeds and learning rates.
 
@@ -97,6 +144,7 @@ class Requirements(NamedTuple):
     weights: bool = False
 
 
+@_checked_by(_check_experiment)
 class Experiment(NamedTuple):
     """Cells to fill, the measurement of their runs, and the facts that a reader needs to compare the numbers.
 
@@ -185,6 +233,10 @@ def _named(axis: str, text: str, known: Iterable[str]) -> set[str]:
         >>> sorted(_named("column", "LSTM,Transformer, rotary", ["LSTM", "Transformer", "Transformer, rotary"]))
         ['LSTM', 'Transformer, rotary']
     """
+    if not isinstance(text, str):
+        raise ValueError(
+            f"{axis}s: expected a text of names, got {truncate(repr(text))}; write commas between names, as in 'a,b'"
+        )
     names = {**{_typed(name): name for name in known}, **{name: name for name in known}}
     chosen: set[str] = set()
     parts = [part for part in text.split(",") if part.strip()]
