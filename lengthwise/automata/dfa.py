@@ -13,7 +13,7 @@ from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
 from lengthwise.automata.sampling import StringSampler
 from lengthwise.automata.semiautomaton import Semiautomaton, array_of, explore
 from lengthwise.automata.transducer import Transducer
-from lengthwise.validation import check_kind
+from lengthwise.validation import check_kind, truncate
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +87,13 @@ class DFA:
             >>> DFA(flip, 0, np.array([False, True])).accepts_each([(), (1,), (1, 0, 1)])
             array([False,  True, False])
         """
+        if not hasattr(strings, "__len__") or any(
+            not hasattr(one, "__len__") or isinstance(one, str) for one in strings
+        ):
+            raise ValueError(
+                f"strings: expected lists of symbol ids, got {truncate(repr(strings))}; give the ids of each string, "
+                "as in [(0, 1), (1,)]"
+            )
         lengths = np.array([len(string) for string in strings], np.int64)
         accepted = np.empty(len(strings), bool)
         for length in np.unique(lengths):
@@ -159,6 +166,7 @@ class DFA:
             >>> dfa_from_regex("(a|b)*b").excess_string(dfa_from_regex("(a|b)*bb"))
             ('b',)
         """
+        check_kind("other", other, DFA, "a DFA")
         excess = self - other
         return excess.semiautomaton.shortest_string(excess.start, excess.accepting)
 
@@ -194,11 +202,12 @@ class DFA:
         Raises:
             ValueError: the automata read different symbols.
         """
+        check_kind("other", other, DFA, "a DFA")
         return self.transducer.difference_string(other.transducer)
 
     def equivalent(self, other: "DFA") -> bool:
         """Return whether the two automata accept the same strings; errors are as in `difference_string`."""
-        return self.transducer.equivalent(other.transducer)
+        return self.difference_string(other) is None
 
     def count(self, length: int) -> int:
         """Return the exact number of accepted strings of this length.
@@ -236,6 +245,12 @@ class DFA:
             array([[0, 1, 0],
                    [1, 0, 0]])
         """
+        if not isinstance(uniforms, np.ndarray) or uniforms.ndim != 2:
+            got = f"shape {uniforms.shape}" if isinstance(uniforms, np.ndarray) else truncate(repr(uniforms))
+            raise ValueError(
+                f"uniforms: expected an array [strings, length] of numbers in [0, 1), got {got}; draw it with "
+                "numpy.random.default_rng(seed).random((strings, length))"
+            )
         return self._sampler.sample(uniforms, np.zeros(len(uniforms), dtype=np.int64))
 
     def to_json(self) -> dict[str, Any]:
@@ -341,6 +356,10 @@ def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1
     """
     if not languages:
         raise ValueError("languages: expected at least one automaton, got none; give the languages to draw from")
+    for index, language in enumerate(languages):
+        check_kind(f"languages[{index}]", language, DFA, "a DFA")
+    if not len(repeat_weights):
+        raise ValueError("repeat_weights: expected at least one weight, got none; give (1.0,) to draw uniformly")
     for language in languages[1:]:
         languages[0].semiautomaton.check_same_symbols(language.semiautomaton)
     parts = [_weight_repeats(language, weight) for weight in repeat_weights for language in languages]

@@ -12,6 +12,7 @@ from lengthwise.automata.layout import LINE_HEIGHT, RADIUS, Layout, Point, Route
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.conventions import IGNORE
 from lengthwise.display import printable
+from lengthwise.validation import texts_of, truncate
 
 MAX_DRAWN = 40
 """The largest number of states in a drawing. With more states, transitions cannot be distinguished."""
@@ -65,6 +66,12 @@ def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool =
         >>> picture.count("<circle"), picture.count('class="transition"')
         (2, 4)
     """
+    if not hasattr(machine, "outputs"):
+        raise ValueError(
+            f"machine: expected a machine with an output for each state, got {truncate(repr(machine))}; for a DFA, "
+            "give its transducer"
+        )
+    texts_of("classes", classes)
     outputs = [int(output) for output in machine.outputs]
     if sentence := drawing_obstacle(machine):
         raise ValueError(f"machine: {sentence}")

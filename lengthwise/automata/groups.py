@@ -11,6 +11,7 @@ from jaxtyping import Int64
 
 from lengthwise.automata.semiautomaton import Semiautomaton, explore
 from lengthwise.automata.transducer import Transducer
+from lengthwise.validation import check_kind
 
 MAX_ELEMENTS = 1_000
 """The largest number of elements of a group."""
@@ -162,6 +163,7 @@ def permutation_group(name: str) -> PermutationGroup:
         >>> permutation_group("S3xZ2").meanings
         {'a': '(0 1)', 'b': '(0 1 2)', 'c': '()', 'd': '(3 4)'}
     """
+    check_kind("name", name, str, "the name of a group, such as 'S5'")
     factors = name.split("x")
     if len(factors) == 1:
         return PermutationGroup(_generators(name, name))

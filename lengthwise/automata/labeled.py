@@ -12,6 +12,7 @@ from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
+from lengthwise.validation import check_kind, texts_of, truncate
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,8 @@ class LabeledMachine:
     classes: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        check_kind("machine", self.machine, Transducer, "a Transducer")
+        texts_of("classes", self.classes)
         if not all(self.classes) or len(set(self.classes)) < len(self.classes):
             raise ValueError(f"classes: expected distinct names that are not empty, got {self.classes}; rename them")
         outputs = self.machine.outputs
@@ -136,6 +139,10 @@ class LabeledMachine:
 
     def answer_to(self, string: Sequence[str]) -> str:
         """Return the name of the machine's answer to a string, or ``""`` if the string has no answer."""
+        if unknown := [symbol for symbol in texts_of("string", string) if symbol not in self.symbols]:
+            raise ValueError(
+                f"string: expected symbols of {truncate(' '.join(self.symbols))}, got {unknown[0]!r}; use only these"
+            )
         ids = np.array([[self.symbols.index(symbol) for symbol in string]], dtype=np.int64)
         state = int(self.machine.semiautomaton.final_states(ids, self.machine.start)[0])
         return self.answer_names()[state]
@@ -199,6 +206,7 @@ class LabeledMachine:
 
 def labeled_dfa(dfa: DFA) -> LabeledMachine:
     """Return an automaton as a machine with the answers "reject" and "accept"."""
+    check_kind("dfa", dfa, DFA, "a DFA")
     return LabeledMachine(dfa.transducer, REJECT_ACCEPT)
 
 
@@ -225,6 +233,8 @@ def difference(first: LabeledMachine, second: LabeledMachine) -> Difference | No
         >>> difference(*(labeled_dfa(dfa_from_regex(pattern, "ab")) for pattern in ("(a|b)*abb", "(a|b)*bb")))
         Difference(string=('b', 'b'), answers=('reject', 'accept'))
     """
+    for argument, machine in (("first", first), ("second", second)):
+        check_kind(argument, machine, LabeledMachine, "a LabeledMachine")
     renamed = second.machine.semiautomaton.reordered(first.symbols)
     numbers, others = common_numbers(first.classes, second.classes)
     labels = tuple(

@@ -1,6 +1,7 @@
 """Named machines. Each function documents the meaning of its machine's states."""
 
 from functools import cache
+from numbers import Integral
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from lengthwise.automata.dfa import DFA
 from lengthwise.automata.semiautomaton import Semiautomaton, explore
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
+from lengthwise.validation import check_kind
 
 BINARY = ("0", "1")
 
@@ -40,6 +42,7 @@ def cycle(size: int) -> Transducer:
     Raises:
         ValueError: `size` is below 1.
     """
+    check_kind("size", size, Integral, "a whole number")
     if size < 1:
         raise ValueError(f"size: expected at least 1, got {size}; a cycle has at least one position")
     index = np.arange(size)
@@ -82,6 +85,7 @@ def equal_ends(num_digits: int) -> Transducer:
 
 
 def _check_digits(name: str, count: int) -> None:
+    check_kind(name, count, Integral, "a whole number from 1 to 10")
     if not 1 <= count <= 10:
         raise ValueError(
             f"{name}: expected 1 to 10, got {count}; choose a number in this range, because each digit is one character"
@@ -187,6 +191,7 @@ def bounded_dyck(depth: int) -> DFA:
     Raises:
         ValueError: `depth` is negative.
     """
+    check_kind("depth", depth, Integral, "a whole number")
     if depth < 0:
         raise ValueError(f"depth: expected a nesting depth of at least 0, got {depth}; 0 gives only the empty string")
 
@@ -201,6 +206,9 @@ def bounded_dyck(depth: int) -> DFA:
 @cache
 def exact_depth_dyck(depth: int) -> DFA:
     """Return the automaton of balanced strings with a nesting depth of exactly `depth`, which must be 1 or more."""
+    check_kind("depth", depth, Integral, "a whole number")
+    if depth < 1:
+        raise ValueError(f"depth: expected a nesting depth of at least 1, got {depth}; bounded_dyck(0) has depth 0")
     # D_n contains D_(n-1), so the strings of depth exactly n are the difference of the two languages.
     return bounded_dyck(depth) - bounded_dyck(depth - 1)
 

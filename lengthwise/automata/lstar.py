@@ -8,7 +8,7 @@ import numpy as np
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
-from lengthwise.validation import check_choice
+from lengthwise.validation import check_choice, check_function, whole_number
 
 String = tuple[int, ...]
 Kind = Literal["Moore", "Mealy"]
@@ -86,6 +86,9 @@ def learn_by_lstar(
     Differs from the source: no difference.
     """
     check_choice("kind", kind, get_args(Kind))
+    whole_number("num_symbols", num_symbols, 1, 10**6)
+    check_function("query", query)
+    check_function("wrong_string", wrong_string)
     suffixes: list[String] = list(product(range(num_symbols), repeat=0 if kind == "Moore" else 1))
     num_read = len(suffixes[0])
     access: list[String] = [()]

@@ -2,12 +2,14 @@
 
 from functools import lru_cache
 from hashlib import shake_256
+from numbers import Integral
 from string import ascii_lowercase
 
 import numpy as np
 
 from lengthwise.automata.dfa import DFA
 from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.validation import check_kind
 
 MEMORY_LENGTH = 40
 """After this number of random symbols, at least half of all pairs of states must still lead to different states."""
@@ -42,6 +44,8 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
 
     Source: ours.
     """
+    for argument, value in (("num_states", num_states), ("num_symbols", num_symbols), ("seed", seed)):
+        check_kind(argument, value, Integral, "a whole number")
     for attempt in range(MAX_ATTEMPTS):
         drawn = _draw(num_states, num_symbols, seed, attempt)
         if is_nontrivial(drawn):
@@ -54,6 +58,7 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
 
 def is_nontrivial(language: DFA) -> bool:
     """Return whether an automaton meets the three conditions of `random_language`."""
+    check_kind("language", language, DFA, "a DFA")
     num_states, num_symbols = language.semiautomaton.table.shape
     pairs = num_states * (num_states - 1)
     return (

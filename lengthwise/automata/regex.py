@@ -19,7 +19,7 @@ from lengthwise.automata.regex_syntax import (
     quoted,
 )
 from lengthwise.automata.semiautomaton import MAX_TRANSITIONS, Semiautomaton, check_symbols, explore
-from lengthwise.validation import check_choice
+from lengthwise.validation import check_choice, texts_of
 
 MAX_STATES = 50_000
 """The largest number of sets of positions in the subset construction. Each set takes half a kilobyte."""
@@ -208,7 +208,7 @@ def _bits(positions: int) -> Iterator[int]:
 
 
 def _checked_alphabet(pattern: str, named: set[str], alphabet: Sequence[str] | None, tokens: Tokens) -> tuple[str, ...]:
-    symbols = tuple(sorted(named)) if alphabet is None else tuple(alphabet)
+    symbols = tuple(sorted(named)) if alphabet is None else texts_of("alphabet", alphabet)
     if not symbols:
         raise ValueError(
             f"alphabet: expected a symbol, but pattern {quoted(pattern)} has no symbols; give the alphabet"

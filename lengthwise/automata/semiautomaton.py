@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64, Integer
 
 from lengthwise.automata.refinement import coarsest_partition, first_difference
-from lengthwise.validation import texts_of, truncate
+from lengthwise.validation import check_kind, texts_of, truncate
 
 State = TypeVar("State", bound=Hashable)
 
@@ -116,6 +116,7 @@ class Semiautomaton:
 
     def check_same_symbols(self, other: "Semiautomaton") -> None:
         """Raise a ValueError unless `other` reads the same symbols in the same order."""
+        check_kind("other", other, Semiautomaton, "a Semiautomaton")
         if self.symbols != other.symbols:
             raise ValueError(
                 f"other: expected a machine over the symbols {self.symbols!r}, got {other.symbols!r}; "
@@ -177,6 +178,11 @@ class Semiautomaton:
 
     def transition_matrix(self, probabilities: Float[np.ndarray, " V"]) -> Float[np.ndarray, "Q Q"]:
         """Return the transition matrix for independent random symbols: ``matrix[q, r]`` = P(q goes to r)."""
+        if np.shape(probabilities) != (self.num_symbols,):
+            raise ValueError(
+                f"probabilities: expected one number for each of the {self.num_symbols} symbols, got shape "
+                f"{np.shape(probabilities)}; give them in the order of the symbols"
+            )
         matrix = np.zeros((self.num_states, self.num_states))
         # This is not `+=`, which would add only one probability if several symbols lead to the same state.
         np.add.at(matrix, (np.arange(self.num_states)[:, None], self.table), probabilities)

@@ -127,6 +127,7 @@ class Transducer:
         Raises:
             ValueError: the machines read different symbols.
         """
+        check_kind("other", other, Transducer, "a Transducer")
         # The search skips pairs of states that follow from visited pairs (Hopcroft and Karp, 1971). So the number of
         # visited pairs is about the number of states.
         labels = (self.outputs.tolist(), other.outputs.tolist())

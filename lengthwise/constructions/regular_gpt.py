@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from math import isqrt
+from numbers import Integral
 from typing import NamedTuple
 
 import torch
@@ -33,6 +34,7 @@ from lengthwise.constructions.base import (
 from lengthwise.layers.tree_layers import BareLayer, FeedForward
 from lengthwise.models.base import build_model
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
+from lengthwise.validation import check_kind
 
 MAX_ELEMENTS = 1_000
 """The largest number of elements of a monoid for which one-hot vectors and group actions are considered. Larger monoids
@@ -78,6 +80,7 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
         instead of -infinity, and its exponential is also 0. Matrices omit the machine's sink. The other two
         representations, and C > 2, are ours.
     """
+    check_kind("chunk_size", chunk_size, Integral, "a whole number")
     if not 2 <= chunk_size <= MAX_CHUNK_SIZE:
         raise ValueError(
             f"chunk_size: expected 2 to {MAX_CHUNK_SIZE:,}, got {chunk_size}; choose a size in this range (every model "

@@ -12,6 +12,7 @@ from lengthwise.formats.arcs import (
 )
 from lengthwise.formats.base import FORMATS, ReadableFormat
 from lengthwise.formats.draft import MAX_EDGES
+from lengthwise.formats.limits import check_text
 from lengthwise.validation import quoted
 
 MAX_LINES = 2 * MAX_EDGES
@@ -76,6 +77,7 @@ class ATT(ReadableFormat):
     @staticmethod
     def read(text: str) -> LabeledMachine:
         """Return the machine that the lines of a file describe."""
+        check_text(text)
         rows = att_rows(text)
         widths = {len(words) for _, words in rows} - {1, 2}
         if widths not in ({3}, {4}):

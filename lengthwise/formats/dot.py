@@ -6,6 +6,7 @@ from lengthwise.formats.dot_edges import ends_like_certainty, pairs_of_label, sy
 from lengthwise.formats.dot_labels import ENTITY, SUBSTITUTED
 from lengthwise.formats.dot_machine import machine_of_graph
 from lengthwise.formats.dot_syntax import parse_dot
+from lengthwise.formats.limits import check_text
 
 
 @FORMATS.register("dot")
@@ -89,6 +90,7 @@ class DOT(ReadableFormat):
     @staticmethod
     def read(text: str) -> LabeledMachine:
         """Return the machine that a graph describes."""
+        check_text(text)
         return machine_of_graph(parse_dot(text))
 
 

@@ -8,6 +8,7 @@ from lengthwise.formats.base import FORMATS, Drawing, Format, ReadableFormat
 from lengthwise.formats.dot import DOT
 from lengthwise.formats.notes import notes_on
 from lengthwise.pictures import SUFFIXES, save_drawing
+from lengthwise.validation import check_kind, path_of
 
 MAX_BYTES = 64 * 2**20
 """The largest size of a machine's file that is read, in bytes."""
@@ -42,7 +43,7 @@ def read_machine(path: str | Path) -> LabeledMachine:
         ValueError: the file is missing, is not UTF-8, has an unknown suffix, is larger than `MAX_BYTES`, or does not
             contain a machine.
     """
-    path = Path(path)
+    path = path_of("path", path)
     kind = format_of(path, readable=True)
     assert issubclass(kind, ReadableFormat)
     try:
@@ -67,7 +68,8 @@ def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = Fa
         OSError: the file cannot be written.
         RuntimeError: the library that draws PNG and PDF crashed.
     """
-    path = Path(path)
+    check_kind("machine", machine, LabeledMachine, "a LabeledMachine")
+    path = path_of("path", path)
     kind = format_of(path)
     if mealy and not issubclass(kind, DOT):
         raise ValueError(

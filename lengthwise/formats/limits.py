@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from lengthwise.automata.semiautomaton import MAX_TRANSITIONS
+from lengthwise.validation import check_kind
 
 MAX_CHARACTERS = 20_000_000
 """The largest number of characters in a text; parsed JSON or XML takes about twenty times as many bytes."""
@@ -16,6 +17,7 @@ MAX_NAME = 10_000
 
 def check_text(text: str) -> None:
     """Raise a ValueError if a file is longer than `MAX_CHARACTERS`."""
+    check_kind("text", text, str, "the text of a machine")
     if len(text) > MAX_CHARACTERS:
         raise ValueError(
             f"expected a machine of at most {MAX_CHARACTERS:,} characters, got {len(text):,}; minimize it before it is "

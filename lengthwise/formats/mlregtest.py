@@ -7,6 +7,7 @@ from lengthwise.automata.answers import REJECT_ACCEPT
 from lengthwise.automata.dfa import DFA
 from lengthwise.files import UnreadableFile, read_file
 from lengthwise.formats.att import ATT, att_rows
+from lengthwise.validation import path_of
 
 
 def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
@@ -26,7 +27,7 @@ def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
 
     Source: MLRegTest (JMLR 25(283), 2024), the automata of its repository.
     """
-    path = Path(path)
+    path = path_of("path", path)
     try:
         return parse_mlregtest(read_file(path).decode("utf-8-sig"), alphabet)
     except UnicodeDecodeError:

@@ -7,6 +7,7 @@ from lengthwise.automata.regex import dfa_from_regex, named_symbols
 from lengthwise.automata.regex_syntax import Tokens
 from lengthwise.automata.state_elimination import regex_from_dfa
 from lengthwise.formats.base import FORMATS, ReadableFormat
+from lengthwise.formats.limits import check_text
 from lengthwise.formats.notes import Notes
 
 _LISTS: Mapping[str, Tokens] = {"alphabet: ": "characters", "words: ": "words"}
@@ -57,6 +58,7 @@ class Regex(ReadableFormat):
     @staticmethod
     def read(text: str) -> LabeledMachine:
         """Return the smallest automaton of the expression."""
+        check_text(text)
         return labeled_dfa(dfa_from_regex(*pattern_and_alphabet(text)))
 
 

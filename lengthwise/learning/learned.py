@@ -50,7 +50,7 @@ from lengthwise.tasks.base import RegularTask
 from lengthwise.tasks.given.examples import Counts, Examples, Supervision
 from lengthwise.tasks.given.reading import read_examples
 from lengthwise.tasks.regular.machine import machine_task
-from lengthwise.validation import check_function, check_kind
+from lengthwise.validation import check_function, check_kind, path_of
 
 MAX_CONTRADICTING = 20
 """The largest number of contradicted examples in `learned.json` and on the page, shortest first."""
@@ -190,7 +190,7 @@ class Learned(NamedTuple):
 
         `load_compiled` reads the net back, and commands accept the folder like the folder of a compiled model.
         """
-        folder = Path(folder)
+        folder = path_of("folder", folder)
         net = _as_construction(self.model, self.labeled, self.counts)
         save_learned(folder, self.labeled, self.to_json(), (net, self.certificate))
         if self.contradictions:

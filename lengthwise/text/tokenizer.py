@@ -3,11 +3,13 @@
 import json
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from lengthwise.text.language import Tokens
+from lengthwise.validation import check_kind, texts_of
 
 NUM_BYTES = 256
 
@@ -151,6 +153,8 @@ def train_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
         al. (2019).
     Differs from the source: no difference; the merges are learned and applied by the package `tokenizers`.
     """
+    check_kind("vocab_size", vocab_size, Integral, "a whole number of tokens")
+    texts_of("texts", texts)
     if not MIN_VOCAB <= vocab_size <= MAX_VOCAB:
         raise ValueError(
             f"vocab_size: expected {MIN_VOCAB} (the bytes and an end token) to {MAX_VOCAB:,} tokens, got {vocab_size:,}"

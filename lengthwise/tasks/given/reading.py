@@ -4,7 +4,7 @@ import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from numbers import Number
+from numbers import Integral, Number
 from pathlib import Path
 from typing import Any, get_args
 
@@ -69,6 +69,7 @@ def read_examples(
             f"supervision: expected {kinds}, got {supervision!r}{nearest(supervision, get_args(Supervision))}"
         )
     check_kind("separator", separator, str, "a text")
+    check_kind("min_classes", min_classes, Integral, "a whole number")
     for argument, column in (("string", string), ("label", label)):
         check_kind(argument, column, (str, type(None)), "the name of a column")
     split = partial(_split, separator=separator)
