@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 
 from lengthwise.automata import library
 from lengthwise.automata.dfa import joint_sampler
@@ -17,6 +18,10 @@ from lengthwise.constructions.base import construct
 from lengthwise.formats.base import FORMATS
 from lengthwise.formats.files import read_machine, write_machine
 from lengthwise.formats.mlregtest import read_mlregtest
+from lengthwise.layers.delta_net import DeltaNetLayer
+from lengthwise.layers.tree_layers import MergeLayer
+from lengthwise.layers.xlstm import MLSTMLayer, SLSTMLayer
+from lengthwise.models.base import make_model
 from lengthwise.tasks import make_task
 from lengthwise.tasks.given.reading import read_examples
 from lengthwise.text.tokenizer import train_tokenizer
@@ -24,6 +29,7 @@ from lengthwise.text.tokenizer import train_tokenizer
 pytestmark = pytest.mark.unchecked  # the package itself is to refuse them, without beartype
 
 MACHINE = dfa_from_regex("(a|b)*b")
+NET = make_model("gru", make_task("parity"))
 LABELED = labeled_dfa(MACHINE)
 IDS = r"strings: expected lists of symbol ids, got .*; give the ids of each string"
 
@@ -69,6 +75,16 @@ IDS = r"strings: expected lists of symbol ids, got .*; give the ids of each stri
             "num_symbols: expected a whole number from 1 to 1,000,000, got 0",
         ),
         (lambda: learn_by_lstar(2, "Moore", 3, len), "query: expected a function, got 3; give one"),
+        (
+            lambda: MergeLayer(d_model=4, num_heads=0, chunk_size=2),
+            "num_heads: expected a divisor of d_model=4, got 0; ",
+        ),
+        (lambda: MergeLayer(d_model=4, num_heads=2, chunk_size=0), "chunk_size: expected at least 1, got 0; give the"),
+        (lambda: SLSTMLayer(d_model=4, num_heads=3), "num_heads: expected a divisor of d_model=4, got 3; choose a"),
+        (lambda: MLSTMLayer(d_model=4, num_heads=0), "num_heads: expected a divisor of d_model=4, got 0; choose a"),
+        (lambda: DeltaNetLayer(d_model=4, num_heads=0), "num_heads: expected a divisor of d_model=4, got 0; choose a"),
+        (lambda: NET.step([0], NET.initial_state(1)), r"token: expected a tensor, got \[0\]; give ids \[B\] and a"),
+        (lambda: NET.step(torch.tensor([0]), None), r"state: expected a tensor, got None; give ids \[B\] and a"),
         (lambda: read_machine(3), "path: expected a path, got 3; give one"),
         (lambda: write_machine(MACHINE, "x.dot"), "machine: expected a LabeledMachine, got DFA"),
         (lambda: write_machine(LABELED, 3), "path: expected a path, got 3; give one"),

@@ -66,19 +66,7 @@ def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool =
         >>> picture.count("<circle"), picture.count('class="transition"')
         (2, 4)
     """
-    if not hasattr(machine, "outputs"):
-        raise ValueError(
-            f"machine: expected a machine with an output for each state, got {truncate(repr(machine))}; for a DFA, "
-            "give its transducer"
-        )
-    texts_of("classes", classes)
-    outputs = [int(output) for output in machine.outputs]
-    if sentence := drawing_obstacle(machine):
-        raise ValueError(f"machine: {sentence}")
-    if max(outputs) >= len(classes):
-        raise ValueError(
-            f"classes: expected a name for answer {max(outputs)}, got {len(classes)} names; add the missing names"
-        )
+    outputs = _checked_outputs(machine, classes)
     sinks = () if with_sinks else find_sinks(machine, classes)
     symbols = transitions(machine, sinks)
     lines = {pair: label_lines(read, machine.symbols) for pair, read in symbols.items()}
@@ -110,6 +98,24 @@ def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool =
             "</svg>\n",
         ]
     )
+
+
+def _checked_outputs(machine: Drawable, classes: Sequence[str]) -> list[int]:
+    """Return the outputs of a machine; errors are as in `machine_svg`."""
+    if not hasattr(machine, "outputs"):
+        raise ValueError(
+            f"machine: expected a machine with an output for each state, got {truncate(repr(machine))}; for a DFA, "
+            "give its transducer"
+        )
+    texts_of("classes", classes)
+    outputs = [int(output) for output in machine.outputs]
+    if sentence := drawing_obstacle(machine):
+        raise ValueError(f"machine: {sentence}")
+    if max(outputs) >= len(classes):
+        raise ValueError(
+            f"classes: expected a name for answer {max(outputs)}, got {len(classes)} names; add the missing names"
+        )
+    return outputs
 
 
 def drawing_obstacle(machine: Drawable) -> str | None:

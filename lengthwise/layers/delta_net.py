@@ -12,6 +12,7 @@ from lengthwise.layers.initialization import draw_linears, draw_steps
 from lengthwise.layers.recurrent_layer import TabledLayer, at_rows
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.delta_rule import delta_rule
+from lengthwise.validation import check_divisor
 
 Eigenvalues = Literal["signed", "positive"]
 
@@ -81,6 +82,7 @@ class DeltaNetLayer(TabledLayer):
         conv: int = 0,
     ) -> None:
         super().__init__()
+        check_divisor("num_heads", num_heads, d_model)
         self.num_heads, self.householders = num_heads, householders
         self.max_strength = MAX_STRENGTH[eigenvalues]
         self.d_key = d_model // num_heads

@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import CAUSAL, CausalAttention
+from lengthwise.validation import check_divisor
 
 LayerKind = Literal["scaled", "rms", "gpt2"]
 """The kind of a layer, which sets the norm and the default activation. `scaled` layers have RMSNorm without a gain, and
@@ -71,6 +72,7 @@ class TransformerLayer(nn.Module):
         activations: Literal["kept", "recomputed"] = "kept",
     ) -> None:
         super().__init__()
+        check_divisor("num_heads", num_heads, d_model)
         self.num_heads = num_heads
         self.activations = activations
         self.activation = _ACTIVATIONS[activation or ("silu" if kind == "scaled" else "gelu-tanh")]

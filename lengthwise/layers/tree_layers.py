@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from lengthwise.ops.merge import EPSILON, merge
 from lengthwise.ops.tree import Merge
+from lengthwise.validation import check_divisor
 
 
 class FeedForward(nn.Module):
@@ -37,6 +38,9 @@ class TreeAttentionLayer(nn.Module):
 
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
         super().__init__()
+        check_divisor("num_heads", num_heads, d_model)
+        if chunk_size < 1:
+            raise ValueError(f"chunk_size: expected at least 1, got {chunk_size}; give the number of parts of a window")
         self.num_heads = num_heads
         self.to_query = nn.Linear(d_model, d_model, bias=self.attention_bias)
         self.to_key_value = nn.Linear(d_model, 2 * d_model, bias=self.attention_bias)

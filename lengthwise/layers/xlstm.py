@@ -12,6 +12,7 @@ from lengthwise.layers.recurrent_layer import RecurrentLayer, TabledLayer, at_ro
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.mlstm import mlstm
 from lengthwise.ops.slstm import MINIMUM, slstm
+from lengthwise.validation import check_divisor
 
 MAP_WIDTH = 4
 """The size of a block in the block-diagonal maps that compute the queries, keys and values of mLSTM."""
@@ -32,6 +33,7 @@ class SLSTMLayer(RecurrentLayer):
 
     def __init__(self, *, d_model: int, num_heads: int, conv: int = 0) -> None:
         super().__init__()
+        check_divisor("num_heads", num_heads, d_model)
         self.num_heads, self.width = num_heads, d_model // num_heads
         self.convolution = ShortConvolution(channels=d_model, width=conv) if conv else None
         self.sizes = [3 * d_model, self.convolution.state_size if self.convolution else 0]
@@ -96,6 +98,7 @@ class MLSTMLayer(TabledLayer):
         """Make the layer of a model with `num_blocks` blocks; the more blocks, the smaller W_out is initially."""
         super().__init__()
         inner = 2 * d_model
+        check_divisor("num_heads", num_heads, d_model)
         self.num_heads = num_heads
         self.width = inner // num_heads
         self.num_blocks = num_blocks

@@ -19,7 +19,7 @@ from lengthwise.models.containers import unwrap_hint
 from lengthwise.ops.tree import Tree
 from lengthwise.randomness import generator_for
 from lengthwise.registry import Registry, is_of_package
-from lengthwise.validation import Description, validated
+from lengthwise.validation import Description, truncate, validated
 
 Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
 """The input of a model: ids of symbols or, if the model accepts vectors, the vectors."""
@@ -152,6 +152,12 @@ class RecurrentModel(SequenceModel):
 
     def check_step(self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"], num_symbols: int) -> None:
         """Raise a ValueError unless `token` has symbols 0 ... num_symbols - 1, and `state` a state for each string."""
+        for name, given in (("token", token), ("state", state)):
+            if not isinstance(given, Tensor):
+                raise ValueError(
+                    f"{name}: expected a tensor, got {truncate(repr(given))}; give ids [B] and a state of "
+                    "initial_state(B)"
+                )
         self.check_inputs(token[:, None], num_symbols)
         if torch.compiler.is_exporting():  # an exported graph must work for any number of strings
             return
