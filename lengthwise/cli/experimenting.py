@@ -284,7 +284,7 @@ class Page(NamedTuple):
         """Write page and records from outcomes, by default of all finished runs; return the files of the page."""
         from lengthwise.report.pages.results import file_stem, write_page
         from lengthwise.runs.pools.outcome import finished
-        from lengthwise.runs.records import diverged_now, read_diverged, with_earlier, write_records
+        from lengthwise.runs.records import diverged_now, read_diverged, records_file, with_earlier, write_records
 
         experiment, stem = self.experiment, file_stem(self.name, self.scale)
         if outcomes is None:
@@ -295,7 +295,8 @@ class Page(NamedTuple):
             # If only some runs of the experiment are finished, the results that were recorded before must stay.
             kept = with_earlier(results, self.before, experiment.specs)
             earlier = read_diverged(records) if records.exists() else []
-            write_records(records, kept, diverged_now(experiment.specs, self.runs, earlier, kept))
+            diverged = diverged_now(experiment.specs, self.runs, earlier, kept)
+            write_records(records, kept, diverged, records_file(self.pages, stem))
         command = f"{self.command or f'lengthwise reproduce {self.name}'} --scale {self.scale}"
         page = self.pages / f"{stem}.md"
         return write_page(self.name, self.scale, command, experiment, outcomes, self.runs, page)

@@ -64,13 +64,35 @@ def records_file(pages: Path, stem: str) -> Path:
     return shipped if shipped.exists() else own
 
 
-def write_records(path: Path, results: Iterable[RunResult], diverged: Iterable[DivergedRun] = ()) -> None:
-    """Write a line of JSON for each result and each diverged run, compressed; equal contents give equal files."""
+def write_records(
+    path: Path,
+    results: Iterable[RunResult],
+    diverged: Iterable[DivergedRun] = (),
+    earlier: Path | None = None,
+) -> None:
+    """Write a line of JSON for each result and each diverged run, compressed; equal contents give equal files.
+
+    A record that the file `earlier` also contains keeps its line from there. The default is the file at `path`.
+    """
+    # A field that is newer than a record has its default there. Writing this default would change what was recorded.
+    recorded = _recorded_lines(path if earlier is None else earlier)
     records: Iterable[RunResult | DivergedRun] = (*results, *diverged)
-    lines = (json.dumps(record.model_dump(mode="json"), separators=(",", ":")) + "\n" for record in records)
+    lines = map(_to_line, records)
     path.parent.mkdir(parents=True, exist_ok=True)
     # A time in the header would change the file although no result has changed.
-    write_by_rename(path, gzip.compress("".join(lines).encode(), mtime=0))
+    write_by_rename(path, gzip.compress("".join(recorded.get(line, line) for line in lines).encode(), mtime=0))
+
+
+def _to_line(record: RunResult | DivergedRun) -> str:
+    return json.dumps(record.model_dump(mode="json"), separators=(",", ":")) + "\n"
+
+
+def _recorded_lines(path: Path) -> dict[str, str]:
+    """Return each line of a file of records by the line that would be written today; a missing file has no lines."""
+    if not path.exists():
+        return {}
+    records: Iterable[tuple[str, RunResult | DivergedRun]] = (*_read(path, RunResult), *_read(path, DivergedRun))
+    return {_to_line(record): line for line, record in records}
 
 
 def read_records(path: Path) -> list[RunResult]:
@@ -81,12 +103,12 @@ def read_records(path: Path) -> list[RunResult]:
         Traceback (most recent call last):
         ValueError: none.jsonl.gz: there is no such file; `lengthwise reproduce` writes records next to its pages
     """
-    return _read(path, RunResult)
+    return [result for _, result in _read(path, RunResult)]
 
 
 def read_diverged(path: Path) -> list[DivergedRun]:
     """Read the diverged runs in a file of `write_records`; it raises the same errors as `read_records`."""
-    return _read(path, DivergedRun)
+    return [run for _, run in _read(path, DivergedRun)]
 
 
 def _is_of_diverged(line: str) -> bool:
@@ -95,10 +117,12 @@ def _is_of_diverged(line: str) -> bool:
     return line.startswith('{"diverged":')
 
 
-def _read(path: Path, kind: type[_Record]) -> list[_Record]:
+def _read(path: Path, kind: type[_Record]) -> Iterator[tuple[str, _Record]]:
+    """Yield the records of a kind in a file, each after its line."""
     try:
-        lines = _lines(path)
-        return [kind.model_validate_json(line) for line in lines if _is_of_diverged(line) == (kind is DivergedRun)]
+        for line in _lines(path):
+            if _is_of_diverged(line) == (kind is DivergedRun):
+                yield line, kind.model_validate_json(line)
     except FileNotFoundError:
         raise ValueError(
             f"{path}: there is no such file; `lengthwise reproduce` writes records next to its pages"

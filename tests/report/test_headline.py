@@ -1,10 +1,12 @@
 """Numbers in headlines come from results: from those on record, and from made-up ones."""
 
+import gzip
 import re
 from inspect import unwrap
 from pathlib import Path
 
 import pytest
+from command import exit_code
 from synthetic_runs import PLAN, synthetic_run
 
 from lengthwise.certification.certificate import Certificate
@@ -27,6 +29,13 @@ ON_RECORD = [
     if (RESULTS / "records" / f"{file_stem(name, scale)}.jsonl.gz").exists()
 ]
 
+LONG = {
+    *("bench/flare", "leaderboard", "leaderboard/strings", "linear-rnn/random-languages", "looped/figure-5"),
+    *("looped/table-1", "recurrent/proved", "regular-gpt/ours", "regular-gpt/table-1", "transformers/positions"),
+    "transformers/proved",
+}
+"""The experiments whose pages take several seconds to write."""
+
 
 @pytest.mark.parametrize(("name", "scale"), ON_RECORD)
 def test_a_page_begins_with_what_the_records_say(name: str, scale: str) -> None:
@@ -47,6 +56,27 @@ def test_a_page_begins_with_what_the_records_say(name: str, scale: str) -> None:
         outcomes = [Outcome(spec, results.get(spec.id), lost.get(spec.id, NOT_RUN)) for spec in experiment.specs]
         stated = experiment.introduction(scale, headline(experiment, outcomes))
         assert stated == "\n\n".join([first, *([second] if bullets else [])])
+
+
+@pytest.mark.sampled(4)  # each case writes a page
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [pytest.param(*each, marks=pytest.mark.slow if each[0] in LONG else ()) for each in ON_RECORD],
+)
+def test_a_page_from_records_alone_changes_neither_page_nor_records(name: str, scale: str, tmp_path: Path) -> None:
+    stem, requires = file_stem(name, scale), EXPERIMENTS[name](scale).requires
+    folders = ["--pages", str(tmp_path), "--runs", str(tmp_path / "runs")]
+    code = exit_code("reproduce", name, "--scale", scale, "--recorded", "--page-only", *folders)
+    if requires.weights or requires.lacks:
+        assert code == 2
+        return
+    assert code < 2, "1 is the code of a page with runs that diverged"
+    assert (tmp_path / f"{stem}.md").read_bytes() == (RESULTS / f"{stem}.md").read_bytes()
+    for table in tmp_path.glob("*.csv"):
+        assert table.read_bytes() == (RESULTS / table.name).read_bytes()
+    made, recorded = (folder / "records" / f"{stem}.jsonl.gz" for folder in (tmp_path, RESULTS))
+    # Another version of zlib compresses the same lines differently.
+    assert gzip.decompress(made.read_bytes()) == gzip.decompress(recorded.read_bytes())
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,22 @@ def test_a_page_is_made_of_records_alone_and_says_what_is_missing(pages: Path, c
     assert [result.run_id for result in read_records(records)] == [result.run_id for result in results]
 
 
+def test_a_record_without_a_newer_field_keeps_its_line(pages: Path) -> None:
+    """An earlier version did not write the field `certificate`, so its records lack this field."""
+    records = pages / "records" / "regular-gpt-chunk-sizes-smoke.jsonl.gz"
+    lines = gzip.decompress(records.read_bytes()).decode().splitlines(keepends=True)
+    field = '"certificate":null,'
+    assert all(field in line for line in lines)
+    older = [line.replace(field, "") for line in lines]
+    for added in ([], lines[-1:]):  # the second time, the last run has no record yet
+        kept = older[: len(older) - len(added)]
+        records.write_bytes(gzip.compress("".join(kept).encode()))
+        assert reproduce(pages, "--runs", str(pages / "runs"), "--page-only") == 0
+        assert gzip.decompress(records.read_bytes()).decode() == "".join([*kept, *added])
+    write_records(records, [read_records(records)[0].model_copy(update={"evaluation_seconds": 0.25})])
+    assert field in gzip.decompress(records.read_bytes()).decode(), "another result is a new line"
+
+
 def test_runs_that_diverged_are_on_record_until_they_have_a_result(pages: Path) -> None:
     page, records = (
         pages / "regular-gpt-chunk-sizes-smoke.md",
