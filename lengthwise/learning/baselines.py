@@ -64,8 +64,8 @@ def last_symbols(examples: Examples) -> Answers:
 
     If these three symbols never precede a label in the examples, fewer symbols are used.
 
-    Source: Shannon, "A mathematical theory of communication" (1948), n-grams; here they predict the label, not the next
-        symbol.
+    Source: Shannon, "A mathematical theory of communication" (1948), n-grams.
+    Differs from the source: the last symbols predict the label, not the next symbol.
     """
     counts: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
     for context, target in zip(_contexts(examples), examples.targets.tolist(), strict=True):
@@ -106,6 +106,7 @@ def merged_states(examples: Examples) -> Transducer | None:
     prefix, its answer is the most frequent label.
 
     Source: Oncina and Garcia, "Inferring regular languages in polynomial updated time" (1992), as AALpy implements it.
+    Differs from the source: there can be more than two labels, and missing transitions get an answer.
     """
     try:
         from aalpy.learning_algs import run_RPNI

@@ -20,8 +20,8 @@ def agree_where_seen(machine: Transducer, target: Transducer, examples: Examples
     is enough to compare the answers in each pair of states that the two machines reach together by such a string, and
     there are finitely many pairs.
 
-    Source: Hopcroft and Karp, "A linear algorithm for testing equivalence of finite automata" (1971); here without
-        merging sets of equivalent states, because only seen transitions count.
+    Source: Hopcroft and Karp, "A linear algorithm for testing equivalence of finite automata" (1971).
+    Differs from the source: sets of equivalent states are not merged, because only seen transitions count.
 
     Example: the two machines differ only after "b", which only the third string contains.
         >>> from lengthwise.automata.semiautomaton import Semiautomaton

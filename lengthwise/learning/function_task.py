@@ -81,6 +81,7 @@ def task_from_function(
 
     Source: Angluin, "Learning regular sets from queries and counterexamples" (1987); Chow, "Testing software design
         modeled by finite-state machines" (1978).
+    Differs from the source: `f` is never called on the empty string, and there can be more than two answers.
     """
     check_function("f", f)
     teacher = _Teacher(f, alphabet, max_states)

@@ -156,6 +156,7 @@ def learn_system(
         A Mealy machine of 2 states, 2 symbols, learned from the answers to 16 strings (44 steps). Exact if ...
 
     Source: Angluin (1987) with the counterexamples of Rivest and Schapire (1993), and Chow's W-method (1978).
+    Differs from the source: the test of a hypothesis ends early if it needs more than `max_steps` symbols.
     """
     names = texts_of("symbols", symbols)
     _check_symbols(names)

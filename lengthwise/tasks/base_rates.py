@@ -104,6 +104,7 @@ def logistic_guesses(
     objective: the curvature of a logistic loss is at most a quarter of the curvature of a squared loss.
 
     Source: Boehning and Lindsay, Monotonicity of quadratic-approximation algorithms, 1988, section 4.
+    Differs from the source: the penalty |w|^2 / 2 is ours.
     """
     # The lower bound avoids a division by 0 for a count that is always the same.
     mean, scale = known.double().mean(0), known.double().std(0).clamp_min(1e-12)

@@ -40,7 +40,7 @@ def contracting_rate(word: Word) -> Fraction | None:
         >>> contracting_rate(parse_word("00101")), contracting_rate(parse_word("0011"))
         (Fraction(1, 2), None)
 
-    Source: Sturm's theorem.
+    Source: ours; Sturm's theorem for the number of roots.
     """
     check_binary(word, MAX_PERIOD)
     differences = [_Difference(p, _sturm(p)) for p in _differences(word)]

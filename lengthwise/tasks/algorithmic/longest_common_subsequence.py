@@ -114,6 +114,7 @@ def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> 
     Source: Hyyrö, "Bit-parallel LCS-length computation revisited" (AWOCA 2004), figure 3, after Crochemore et al., "A
         fast and practical bit-vector algorithm for the longest common subsequence problem" (Information Processing
         Letters 80, 2001).
+    Differs from the source: many pairs are compared at once, and strings may end in pads.
     """
     check_letters(first=first, second=second)
     count, length = first.shape
