@@ -1,7 +1,7 @@
 """The base classes of tasks, and `make_task`, which makes a task from its name."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from itertools import islice
 from numbers import Integral
@@ -45,6 +45,7 @@ class Batch(NamedTuple):
 
 Sample = Callable[[Any, int, int, torch.Generator], Batch]
 Solve = Callable[[Any, Tensor], Tensor]
+Baseline = Callable[[Any, int], float]
 
 
 def _checks_draw(sample: Sample) -> Sample:
@@ -92,6 +93,24 @@ def _checks_ids(solve: Solve) -> Solve:
     return checked
 
 
+def _checks_length(baseline: Baseline) -> Baseline:
+    @wraps(baseline)
+    def checked(self: "Task", length: Any) -> float:
+        self.check_length(length)
+        return baseline(self, length)
+
+    return checked
+
+
+CHECKS: Mapping[str, Callable[..., Any]] = {
+    "sample": _checks_draw,
+    "sample_all_answers": _checks_draw,
+    "solve": _checks_ids,
+    "baseline": _checks_length,
+}
+"""The wrapper that checks the arguments of each method of a task."""
+
+
 class Task(Description, ABC):
     """A frozen, validated description of a task, which draws strings and answers them.
 
@@ -109,9 +128,9 @@ class Task(Description, ABC):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **settings: Any) -> None:
-        """Let the methods that draw and answer strings check their arguments, also in a task of another package."""
+        """Let the methods in `CHECKS` check their arguments, also in a task of another package."""
         super().__pydantic_init_subclass__(**settings)
-        for name, checked in (("sample", _checks_draw), ("sample_all_answers", _checks_draw), ("solve", _checks_ids)):
+        for name, checked in CHECKS.items():
             method = vars(cls).get(name)
             if callable(method) and not getattr(method, "__isabstractmethod__", False):
                 setattr(cls, name, checked(method))
@@ -143,7 +162,11 @@ class Task(Description, ABC):
 
     @abstractmethod
     def baseline(self, length: int) -> float:
-        """Return the score of the best constant final answer: accuracy, or the error for a `VectorTask`."""
+        """Return the score of the best constant final answer: accuracy, or the error for a `VectorTask`.
+
+        Raises:
+            ValueError: the length is not legal. The method of a subclass is called after this check.
+        """
 
     def check_length(self, length: int) -> None:
         """Raise a ValueError that names the nearest legal lengths unless `length` is legal."""

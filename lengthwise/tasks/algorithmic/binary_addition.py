@@ -107,7 +107,6 @@ class BinaryAddition(TwoBinaryNumbers):
         equally likely, (d + 1) / 2 of their digits would be 1 on average, because the highest digit is always 1. With
         the end, d + 1 symbols are queried, so half of them would be 1.
         """
-        self.check_length(length)
         if length > MAX_EXACT_LENGTH:
             return 0.5
         shares = []

@@ -81,7 +81,6 @@ class SingleAnswerTask(CountedTask):
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw problems; only `SEP` is supervised."""
-        self.check_length(length)
         inputs, answers = self.draw(batch_size, length, generator)
         inputs = inputs[:, : int((inputs != PAD).sum(1).max())].contiguous()
         return Batch(inputs, torch.where(inputs == SEP, answers[:, None], IGNORE))

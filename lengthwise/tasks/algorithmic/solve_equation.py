@@ -74,5 +74,4 @@ class SolveEquation(ModularTask):
 
     def baseline(self, length: int) -> float:
         """Return 1 / `modulus`: the hidden digit is uniform."""
-        self.check_length(length)
         return 1 / self.modulus

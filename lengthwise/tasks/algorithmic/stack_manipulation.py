@@ -82,7 +82,6 @@ class StackManipulation(StringAnswerTask):
         For a stack of height h, h + 1 symbols are queried, and one of them is ``end``. Above 1,000 letters the returned
         score is 1/2, which is too high by at most 0.001.
         """
-        self.check_length(length)
         if length > MAX_EXACT_LENGTH:
             return 0.5
         chance = np.zeros(length + 1)

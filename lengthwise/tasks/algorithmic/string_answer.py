@@ -60,7 +60,6 @@ class StringAnswerTask(CountedTask):
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw strings, and how many symbols of each answer are queried."""
-        self.check_length(length)
         strings = self.draw_strings(batch_size, length, generator)
         answers = self.answer(strings)
         shares = torch.rand(batch_size, generator=generator, dtype=torch.float64)
@@ -69,7 +68,6 @@ class StringAnswerTask(CountedTask):
 
     def sample_all_answers(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw strings and query all symbols of their answers."""
-        self.check_length(length)
         strings = self.draw_strings(batch_size, length, generator)
         answers = self.answer(strings)
         return _queried(strings, answers, answers != IGNORE)
@@ -120,7 +118,6 @@ class UniformStringTask(StringAnswerTask):
 
     def baseline(self, length: int) -> float:
         """Return 1 / (number of letters): the last query may ask for any symbol, and letters are uniform."""
-        self.check_length(length)
         return 1 / len(self.letters)
 
 

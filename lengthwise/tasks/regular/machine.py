@@ -138,7 +138,6 @@ class MachineTransduction(RegularTask):
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw independent uniform symbols; every prefix that has an answer is supervised."""
-        self.check_length(length)
         inputs = torch.randint(len(self.symbols), (batch_size, length), generator=generator)
         targets = self.solve(inputs)
         # Rejection is enough, unless answers are rare.
@@ -162,7 +161,6 @@ class MachineTransduction(RegularTask):
 
     def baseline(self, length: int) -> float:
         """Return the probability of the likeliest last answer in the drawn strings."""
-        self.check_length(length)
         odds = self._odds_of_answers(length)
         return float(odds.max() / odds.sum())
 

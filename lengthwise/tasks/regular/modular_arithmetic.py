@@ -68,7 +68,6 @@ class ModularArithmetic(RegularTask):
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw independent operands and operators; every operand is supervised."""
-        self.check_length(length)
         inputs = torch.empty(batch_size, length, dtype=torch.int64)
         operands = inputs[:, self.leading_plus :: 2]
         operators = inputs[:, 1 + self.leading_plus :: 2]
@@ -116,7 +115,6 @@ class ModularArithmetic(RegularTask):
 
     def baseline(self, length: int) -> float:
         """Return the probability of the likeliest value, by powers of the Markov chain of operator and operand."""
-        self.check_length(length)
         machine = self.transducer
         digit = np.arange(len(self.symbols)) < self.modulus
         after_operand = machine.semiautomaton.transition_matrix(digit / self.modulus)

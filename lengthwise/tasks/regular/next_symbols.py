@@ -119,7 +119,6 @@ class NextSymbols(RegularTask):
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw prefixes of strings of the language; every prefix is supervised."""
-        self.check_length(length)
         is_persistent = torch.randint(2, (batch_size,), generator=generator)
         uniforms = torch.rand(batch_size, length, generator=generator, dtype=torch.float64)
         strings = self._prefixes.sampler.sample(uniforms.numpy(), is_persistent.numpy())
@@ -132,7 +131,6 @@ class NextSymbols(RegularTask):
 
     def baseline(self, length: int) -> float:
         """Return the probability of the likeliest set after a sample."""
-        self.check_length(length)
         return float(self._odds_of_answers(length).max())
 
     @property
