@@ -290,6 +290,17 @@ class RegularTask(MachineTask):
         return self.transducer.minimize()
 
 
+class UniformTask(RegularTask):
+    """A regular task whose strings consist of independent uniform symbols, and which answers every prefix."""
+
+    prefix_exchangeable: ClassVar[bool] = True
+
+    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
+        """Draw independent uniform symbols; every prefix is supervised."""
+        inputs = torch.randint(len(self.symbols), (batch_size, length), generator=generator)
+        return Batch(inputs, self.solve(inputs))
+
+
 class VectorTask(Task):
     """In-context regression: inputs are vectors, answers are numbers, and `baseline` is a mean squared error.
 

@@ -9,11 +9,11 @@ from pydantic import Field
 from torch import Tensor
 
 from lengthwise.automata import Transducer, library
-from lengthwise.tasks.base import TASKS, Batch, RegularTask
+from lengthwise.tasks.base import TASKS, UniformTask
 
 
 @TASKS.register("cycle-navigation")
-class CycleNavigation(RegularTask):
+class CycleNavigation(UniformTask):
     """The position on a cycle of `size` positions after moves 0 (stay), 1 (up) and 2 (down) from position 0.
 
     ``answer_t = (number of 1 - number of 2 among symbols 1 ... t) mod size``; the classes are the positions. The moves
@@ -34,8 +34,6 @@ class CycleNavigation(RegularTask):
         the text of Chi et al. and in this task, 0 stays, 1 goes up and 2 goes down.
     """
 
-    prefix_exchangeable: ClassVar[bool] = True
-
     size: Annotated[int, Field(ge=1, le=1_000)] = 5
 
     symbols: ClassVar[tuple[str, ...]] = ("0", "1", "2")  # stay, up, down
@@ -53,11 +51,6 @@ class CycleNavigation(RegularTask):
     def is_balanced_length(self, length: int) -> bool:
         """Return whether this number of moves can reach every position of the cycle."""
         return length >= 1 and 2 * length + 1 >= self.size
-
-    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw independent uniform moves; every prefix is supervised."""
-        inputs = torch.randint(3, (batch_size, length), generator=generator)
-        return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Return the running sum of the moves modulo `size`; the move down counts as -1."""

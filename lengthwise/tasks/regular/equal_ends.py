@@ -8,11 +8,11 @@ from pydantic import Field
 from torch import Tensor
 
 from lengthwise.automata import Transducer, library
-from lengthwise.tasks.base import TASKS, Batch, RegularTask
+from lengthwise.tasks.base import TASKS, UniformTask
 
 
 @TASKS.register("equal-ends")
-class EqualEnds(RegularTask):
+class EqualEnds(UniformTask):
     """Whether symbol t equals symbol 1, over independent uniform digits below `num_digits`; EvenPair(M) of Fan et al.
 
     ``answer_t = 1 if symbol_t = symbol_1, else 0``, which is always 1 at t = 1. The classes are 0 (they differ) and 1.
@@ -33,8 +33,6 @@ class EqualEnds(RegularTask):
         classes exchanged.
     """
 
-    prefix_exchangeable: ClassVar[bool] = True
-
     num_digits: Annotated[int, Field(ge=2, le=10)] = 5
 
     @property
@@ -52,11 +50,6 @@ class EqualEnds(RegularTask):
     def is_balanced_length(self, length: int) -> bool:
         """Return whether the length is at least 2, since a single symbol equals itself."""
         return length >= 2
-
-    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw independent uniform digits; every prefix is supervised."""
-        inputs = torch.randint(self.num_digits, (batch_size, length), generator=generator)
-        return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Compare every symbol with the first."""

@@ -7,11 +7,11 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from lengthwise.automata import Transducer, library
-from lengthwise.tasks.base import TASKS, Batch, RegularTask
+from lengthwise.tasks.base import TASKS, UniformTask
 
 
 @TASKS.register("even-pairs")
-class EvenPairs(RegularTask):
+class EvenPairs(UniformTask):
     """The number of factors `ab` and `ba` modulo 2, over independent fair symbols.
 
     ``answer_t = #{1 < s <= t : symbol_s is not symbol_(s-1)} mod 2``, which is 0 exactly if symbol t equals the first
@@ -29,8 +29,6 @@ class EvenPairs(RegularTask):
         EvenPair(5).)
     """
 
-    prefix_exchangeable: ClassVar[bool] = True
-
     symbols: ClassVar[tuple[str, ...]] = ("a", "b")
     classes: ClassVar[tuple[str, ...]] = ("0", "1")  # even, odd
 
@@ -42,11 +40,6 @@ class EvenPairs(RegularTask):
     def is_balanced_length(self, length: int) -> bool:
         """Return whether the length is at least 2, since a single symbol has no pairs."""
         return length >= 2
-
-    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw independent fair symbols; every prefix is supervised."""
-        inputs = torch.randint(2, (batch_size, length), generator=generator)
-        return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Return whether each symbol differs from the first."""

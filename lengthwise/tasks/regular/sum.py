@@ -1,18 +1,17 @@
 """Sum: the sum of the digits modulo a small number."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
-import torch
 from jaxtyping import Int64
 from pydantic import Field
 from torch import Tensor
 
 from lengthwise.automata import Transducer, library
-from lengthwise.tasks.base import TASKS, Batch, RegularTask
+from lengthwise.tasks.base import TASKS, UniformTask
 
 
 @TASKS.register("sum")
-class Sum(RegularTask):
+class Sum(UniformTask):
     """The sum modulo `modulus` of digits below `modulus`; the digits are independent and uniform.
 
     ``answer_t = (symbol_1 + ... + symbol_t) mod modulus``; the classes are the remainders. With modulus 2, the task is
@@ -31,8 +30,6 @@ class Sum(RegularTask):
     Differs from the source: no difference.
     """
 
-    prefix_exchangeable: ClassVar[bool] = True
-
     modulus: Annotated[int, Field(ge=1, le=10)] = 5
 
     @property
@@ -49,11 +46,6 @@ class Sum(RegularTask):
     def transducer(self) -> Transducer:
         """Return the machine whose states are the remainders, which are also its answers."""
         return library.digit_sum(self.modulus)
-
-    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw independent uniform digits; every prefix is supervised."""
-        inputs = torch.randint(self.modulus, (batch_size, length), generator=generator)
-        return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Return the running sum modulo `modulus`."""

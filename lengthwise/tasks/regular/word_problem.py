@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,11 +12,11 @@ from torch import Tensor
 
 from lengthwise.automata import Transducer
 from lengthwise.automata.groups import Permutation, PermutationGroup, permutation_group
-from lengthwise.tasks.base import TASKS, Batch, RegularTask
+from lengthwise.tasks.base import TASKS, UniformTask
 
 
 @TASKS.register("word-problem")
-class WordProblem(RegularTask):
+class WordProblem(UniformTask):
     """The product of permutations, one for each symbol, in a group that is given by name or by generators.
 
     ``answer_t = g_1 g_2 ... g_t``, where g_s is the generator of symbol s, and products are read from left to right:
@@ -51,8 +51,6 @@ class WordProblem(RegularTask):
         default, only the generators that belong to the name, or that are given, are symbols. The source's groups are
         named Z60, A4xZ5 and A5 here.
     """
-
-    prefix_exchangeable: ClassVar[bool] = True
 
     group: str = "S3"
     generators: tuple[Permutation, ...] = ()
@@ -98,11 +96,6 @@ class WordProblem(RegularTask):
     def is_balanced_length(self, length: int) -> bool:
         """Return whether every element is a product of this number of generators."""
         return length >= 1 and bool(_reached(self.action, length).all())
-
-    def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw independent uniform generators; every prefix is supervised."""
-        inputs = torch.randint(len(self.symbols), (batch_size, length), generator=generator)
-        return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Return all products, from the multiplication table; round k computes products of the last 2^k generators."""
