@@ -71,15 +71,11 @@ def attend_masked(
     bias: Float[Tensor, "H C"],
     stride: int,
 ) -> Float[Tensor, "B T D"]:
-    """Return the attention of eq. (1) with heads concatenated, for arguments [batch, position, head, number].
-
-    The mask M of `dilated_mask` is added to the scores.
-
-    M[m, n] = r_j if m - n = j * stride with j in [C], else -inf.
-    """
-    mask = dilated_mask(bias, stride, query.shape[1])
-    scores = torch.einsum("bmhe,bnhe->bhmn", query, key) / math.sqrt(query.shape[-1]) + mask
-    return torch.einsum("bhmn,bnhe->bmhe", scores.softmax(-1), value).flatten(-2)
+    """Return the attention for arguments [batch, position, head, number], with heads concatenated."""
+    attended = dilated_attention_by_definition(
+        query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2), bias, stride
+    )
+    return attended.transpose(1, 2).flatten(-2)
 
 
 @check_shapes
