@@ -1,7 +1,6 @@
 """The linear RNN that generates a word: its step is linear, and it reads its own answers."""
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from typing import Literal
 
 import torch
@@ -113,34 +112,6 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
             tokens.append(_largest(self.readout(torch.stack(states)), ties, start))
         return torch.cat(tokens) if tokens else torch.zeros(0, dtype=torch.int64)
 
-    def generate_exactly(self, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
-        """Return the symbols of `generate`, computed in rational arithmetic.
-
-        Parameters become fractions without rounding. Fractions get longer with every step, unless W_h is an integer
-        matrix of finite order.
-        """
-        self._check_generates(count)
-        hidden, inputs, readout = (
-            [[Fraction(number) for number in row] for row in weight.double().tolist()]
-            for weight in (self.hidden_weight, self.input_weight, self.readout.weight)
-        )
-        # float64 represents the numbers of all smaller types exactly.
-        bias = [Fraction(number) for number in self.readout.bias.double().tolist()]
-        token = len(inputs[0]) - 1
-        state = [Fraction(0)] * len(hidden)
-        tokens = []
-        for i in range(count):
-            state = [_dot(row, state) + read[token] for row, read in zip(hidden, inputs, strict=True)]
-            logits = [_dot(row, state) + b for row, b in zip(readout, bias, strict=True)]
-            token = logits.index(max(logits))
-            if ties == "error" and logits.count(logits[token]) > 1:
-                raise Tie(
-                    f"step {i + 1}: expected one largest logit, got {list(map(float, logits))}; ties='lowest' takes "
-                    "the first"
-                )
-            tokens.append(token)
-        return torch.tensor(tokens, dtype=torch.int64)
-
     def _check_generates(self, count: int) -> None:
         num_symbols, num_classes = self.input_weight.shape[1], self.readout.out_features
         if num_symbols != num_classes + 1:
@@ -175,7 +146,3 @@ def _largest(logits: Float[Tensor, "T Y"], ties: Ties, start: int) -> Int64[Tens
             way_out = "correct the weights" if bool(logits[step].isnan().any()) else "ties='lowest' takes the first"
             raise Tie(f"step {start + step + 1}: expected one largest logit, got {logits[step].tolist()}; {way_out}")
     return logits.argmax(1)
-
-
-def _dot(row: Sequence[Fraction], state: Sequence[Fraction]) -> Fraction:
-    return sum((weight * number for weight, number in zip(row, state, strict=True)), Fraction(0))
