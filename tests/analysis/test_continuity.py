@@ -1,11 +1,10 @@
 """Moduli of continuity points by search, against functions whose moduli are known, and against what all moduli obey."""
 
-from math import pi, sin
-
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from known_moduli import contextual_modulus, mixed, sequence_modulus, token_modulus
 
 from lengthwise.analysis.continuity import Domain, ModulusPoint, continuity_modulus, on_embeddings, unit_domain
 from lengthwise.models import make_model
@@ -19,16 +18,7 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def mixed(x: torch.Tensor) -> torch.Tensor:
-    bump = (1 - torch.cos(2 * pi * x)) / 2
-    return bump + 0.5 * bump.flip(1)
-
-
-KNOWN = {
-    "token": lambda t: sin(pi * t),
-    "contextual": lambda t: 0.5 * sin(pi * t),
-    "sequence": lambda t: 2**0.5 * 1.5 * sin(pi * t / 2**0.5),
-}
+KNOWN = {"token": token_modulus, "contextual": contextual_modulus, "sequence": sequence_modulus}
 
 
 def stairs(x: torch.Tensor) -> torch.Tensor:

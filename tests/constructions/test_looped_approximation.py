@@ -2,14 +2,14 @@
 
 from fractions import Fraction
 from itertools import product
-from math import pi, sin
+from math import pi
 
 import numpy as np
 import pytest
 import torch
+from known_moduli import contextual_modulus, error, mixed, sequence_modulus, token_modulus, values_of
 
 from lengthwise.constructions.looped import (
-    LoopedApproximation,
     error_bound,
     evaluate,
     evaluate_exactly,
@@ -123,44 +123,20 @@ def test_float64_is_refused_where_it_cannot() -> None:
         evaluate(made.network, torch.zeros(1, 2, 1, dtype=torch.float64))
 
 
-def mixed(x: torch.Tensor) -> torch.Tensor:
-    """Of two tokens in [0, 1]: its own bump and half of the other's. Its moduli are known, see below."""
-    bump = (1 - torch.cos(2 * pi * x)) / 2
-    return bump + 0.5 * bump.flip(1)
-
-
-def squared_error(made: LoopedApproximation, resolution: int) -> float:
-    """The squared L^2 error, by midpoints of a fine grid."""
-    n = made.grid.num_bins
-    values = evaluate_exactly(made.network, points(made.grid, cubes(made.grid), "center")).astype(float)
-    fine = (torch.arange(resolution, dtype=torch.float64) + 0.5) / resolution
-    x = torch.cartesian_prod(fine, fine)[..., None]
-    indices = (x[..., 0] * n).floor().long() @ torch.tensor([n, 1])
-    return float((mixed(x) - torch.from_numpy(values)[indices]).square().sum((1, 2)).mean())
-
-
 @pytest.mark.parametrize("num_bins", [2, 3, 5])
 def test_the_error_stays_below_the_bound(num_bins: int) -> None:
     """In L^2, with the moduli of `mixed`: sin(pi t), half of it, and sqrt(2) 1.5 sin(pi t / sqrt(2))."""
     grid = Grid(num_bins, 2, 1)
-
-    def modulus(t: float) -> float:
-        return sin(pi * min(t, 0.5))
-
-    def sequence(t: float) -> float:
-        return 2**0.5 * 1.5 * modulus(t / 2**0.5)
-
-    def contextual(t: float) -> float:
-        return 0.5 * modulus(t)
-
     stepwise, timed = looped_approximation(mixed, *grid), timed_approximation(mixed, *grid)
     delta = 1 / num_bins
-    assert float(2 * stepwise.tolerance[0]) <= modulus(delta) + contextual(delta * 2**0.5)
+    assert float(2 * stepwise.tolerance[0]) <= token_modulus(delta) + contextual_modulus(delta * 2**0.5)
     largest = 2**0.5 * 1.5
-    bound = error_bound(grid, sequence=sequence, token=modulus, contextual=contextual, largest=largest)
-    assert 0 < squared_error(stepwise, 60) ** 0.5 <= bound
-    bound = error_bound(grid, sequence=sequence, token=None, contextual=None, largest=largest)
-    assert 0 < squared_error(timed, 60) ** 0.5 <= bound
+    bound = error_bound(
+        grid, sequence=sequence_modulus, token=token_modulus, contextual=contextual_modulus, largest=largest
+    )
+    assert 0 < error(values_of(stepwise), num_bins, 2, 60) <= bound
+    bound = error_bound(grid, sequence=sequence_modulus, token=None, contextual=None, largest=largest)
+    assert 0 < error(values_of(timed), num_bins, 2, 60) <= bound
 
 
 @pytest.mark.parametrize(

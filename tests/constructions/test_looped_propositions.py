@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
-from math import pi, sin
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from known_moduli import contextual_modulus, error, mixed, sequence_modulus, token_modulus, values_of
 
 from lengthwise.constructions.looped import (
-    LoopedApproximation,
     bit_sum,
     contextual_mapping,
     error_bound,
@@ -114,46 +113,16 @@ def test_one_layer_does_the_same_with_the_bits_in_its_weights(bits: list[int], d
     assert (sizes.state_dim, sizes.width) == (6, 8)
 
 
-def mixed(x: torch.Tensor) -> torch.Tensor:
-    """Of two tokens in [0, 1]: its own bump and half of the other's."""
-    bump = (1 - torch.cos(2 * pi * x)) / 2
-    return bump + 0.5 * bump.flip(1)
-
-
-def bump_change(t: float) -> float:
-    return sin(pi * min(t, 0.5))
-
-
-def sequence_modulus(t: float, p: float) -> float:
-    """At most this: the 2-norm's, 1.5 sqrt(2) sin(pi t / sqrt 2), by what p-norms of two numbers are to it."""
-    return 1.5 * 2 ** (1 / min(p, 2.0)) * bump_change(t / 2**0.5)
-
-
 def bound(num_bins: int, p: float) -> float:
     """Theorem 3.7 for `mixed`: outputs differ by at most 1.5 in each of two tokens."""
     return error_bound(
         Grid(num_bins, 2, 1),
         sequence=lambda t: sequence_modulus(t, p),
-        token=bump_change,
-        contextual=lambda t: 0.5 * bump_change(t),
+        token=token_modulus,
+        contextual=contextual_modulus,
         largest=1.5 * 2 ** (1 / p),
         p=p,
     )
-
-
-def values_of(made: LoopedApproximation) -> torch.Tensor:
-    """The outputs in each cube of the grid of two tokens, in exact arithmetic, which takes long."""
-    n = made.grid.num_bins
-    centers = [[[Fraction(2 * i + 1, 2 * n)], [Fraction(2 * j + 1, 2 * n)]] for i in range(n) for j in range(n)]
-    return torch.from_numpy(evaluate_exactly(made.network, centers).astype(float))
-
-
-def error(values: torch.Tensor, n: int, p: float, resolution: int = 48) -> float:
-    """Definition 3.3: (the integral of the p-th power of the p-norm of the error) ^ (1/p), by midpoints."""
-    fine = (torch.arange(resolution, dtype=torch.float64) + 0.5) / resolution
-    x = torch.cartesian_prod(fine, fine)[..., None]
-    indices = (x[..., 0] * n).floor().long() @ torch.tensor([n, 1])
-    return float((mixed(x) - values[indices]).abs().pow(p).sum((1, 2)).mean() ** (1 / p))
 
 
 NORMS = (1.0, 1.5, 2.0, 4.0)
