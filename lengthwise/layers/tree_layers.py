@@ -153,7 +153,16 @@ class MergeLayer(TreeAttentionLayer):
         return F.layer_norm(merged, merged.shape[-1:])
 
 
-class PreNormLayer(TreeAttentionLayer):
+class TwoNormLayer(TreeAttentionLayer):
+    """The common parts of the published layers: two LayerNorms with gains and biases."""
+
+    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
+        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, hidden=hidden)
+        self.norm_1 = nn.LayerNorm(d_model)
+        self.norm_2 = nn.LayerNorm(d_model)
+
+
+class PreNormLayer(TwoNormLayer):
     """GPT-2's layer: x + attention(n1(x)), then x + W_2 GELU(W_1 n2(x)).
 
     Source: Chi et al. (2023), section 3 ("all the other details of GPT2").
@@ -162,11 +171,6 @@ class PreNormLayer(TreeAttentionLayer):
     """
 
     attention_bias = True
-
-    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
-        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, hidden=hidden)
-        self.norm_1 = nn.LayerNorm(d_model)
-        self.norm_2 = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw weights from N(0, 0.02^2), as GPT-2 does; set gains to 1, and biases and r to 0."""
@@ -185,7 +189,7 @@ class PreNormLayer(TreeAttentionLayer):
         return merged
 
 
-class PostNormLayer(TreeAttentionLayer):
+class PostNormLayer(TwoNormLayer):
     """A post-norm layer: z = n1(x + attention(x)), then n2(z + W_2 ReLU(W_1 z)).
 
     The projections of the attention have no biases, and the feed-forward maps have biases.
@@ -195,11 +199,6 @@ class PostNormLayer(TreeAttentionLayer):
     """
 
     attention_bias = False
-
-    def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
-        super().__init__(d_model=d_model, num_heads=num_heads, chunk_size=chunk_size, hidden=hidden)
-        self.norm_1 = nn.LayerNorm(d_model)
-        self.norm_2 = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw weights from N(0, 1 / n) truncated at 2 / sqrt(n), for n inputs, and r from N(0, 0.02^2).
