@@ -23,7 +23,6 @@ from lengthwise.certification.methods.base import Unproved
 from lengthwise.certification.parts import (
     Closure,
     Counterexample,
-    Kernels,
     Laws,
     Level,
     Shortest,
@@ -84,7 +83,7 @@ class CertificateBuilder(NamedTuple):
             tested=self.tested,
             trace_agreement=() if candidate is None else candidate.trace_agreement,
             evidence=evidence,
-            kernels=None if evidence is None else Kernels.model_validate(kernel_report().to_json()),
+            kernels=None if evidence is None else kernel_report(),
             counterexample=counterexample,
             versions={"lengthwise": __version__, "torch": torch.__version__},
         )

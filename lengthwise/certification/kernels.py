@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from operator import attrgetter
-from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -21,6 +20,7 @@ from torch import Tensor
 from lengthwise.certification.gates import GATES, gate_errors, sum_errors
 from lengthwise.certification.methods.attention.scores import ATTENTION_ULPS
 from lengthwise.certification.methods.one_hot_states.prover import NEVER_SEEN
+from lengthwise.certification.parts import Kernels, MeasuredKernel
 from lengthwise.certification.sweeps import (
     UNITS,
     Array,
@@ -47,53 +47,7 @@ Some rows are shorter than a CPU's vector registers, and some are longer.
 Measurement = Callable[[torch.dtype], Iterator[MeasuredError]]
 
 
-class Kernel(NamedTuple):
-    """The largest measured error of one function, and the largest error that proofs assume.
-
-    Errors are in units. For kernels that must be exact, they are absolute differences, and the assumed error is 0. Both
-    errors belong to the measurement with the largest ratio of measured to assumed error.
-    """
-
-    name: str
-    dtype: str
-    measured: float
-    assumed: float
-
-    @property
-    def holds(self) -> bool:
-        return self.measured <= self.assumed
-
-    def describe(self) -> str:
-        """Return a sentence with the measured error and the error that proofs assume."""
-        return (
-            f"the {self.dtype} {self.name} is off by {self.measured:.3g} units on this CPU; the proof assumes at most "
-            f"{self.assumed:.3g}"
-        )
-
-
-class KernelReport(NamedTuple):
-    """All measured kernels, with torch's version, the CPU capability that torch found, and its number of threads."""
-
-    kernels: tuple[Kernel, ...]
-    torch: str
-    cpu_capability: str
-    num_threads: int
-
-    @property
-    def holds(self) -> bool:
-        """Return True if every kernel is as accurate as proofs assume."""
-        return all(kernel.holds for kernel in self.kernels)
-
-    @property
-    def reason(self) -> str:
-        """Return a text about the kernels whose errors exceed the assumed errors, or an empty text."""
-        return "; ".join(kernel.describe() for kernel in self.kernels if not kernel.holds)
-
-    def to_json(self) -> dict[str, Any]:
-        return {**self._asdict(), "kernels": [kernel._asdict() for kernel in self.kernels]}
-
-
-def kernel_report() -> KernelReport:
+def kernel_report() -> Kernels:
     """Measure this CPU's kernels. A process measures once for each number of threads and each setting of oneDNN.
 
     Raises:
@@ -108,10 +62,10 @@ def kernel_report() -> KernelReport:
 
 
 @cache
-def _report(num_threads: int, uses_onednn: bool) -> KernelReport:
+def _report(num_threads: int, uses_onednn: bool) -> Kernels:
     """Measure all kernels with torch's current settings. The arguments serve only as keys of the cache."""
     names = [(name, dtype) for name in measurements() for dtype in UNITS]
-    return KernelReport(
+    return Kernels(
         kernels=tuple(measure(name, dtype) for name, dtype in names),
         torch=torch.__version__,
         cpu_capability=torch.backends.cpu.get_cpu_capability(),
@@ -120,10 +74,12 @@ def _report(num_threads: int, uses_onednn: bool) -> KernelReport:
 
 
 @torch.no_grad()
-def measure(name: str, dtype: torch.dtype) -> Kernel:
+def measure(name: str, dtype: torch.dtype) -> MeasuredKernel:
     """Measure the kernel that torch runs for the named function with its current settings."""
     worst = max(measurements()[name](dtype), key=attrgetter("ratio"))
-    return Kernel(name, str(dtype).removeprefix("torch."), worst.measured, worst.assumed)
+    return MeasuredKernel(
+        name=name, dtype=str(dtype).removeprefix("torch."), measured=worst.measured, assumed=worst.assumed
+    )
 
 
 def measurements() -> dict[str, Measurement]:

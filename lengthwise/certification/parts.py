@@ -148,13 +148,19 @@ class MeasuredKernel(Part):
 
     Both errors are numbers of units. A unit is 2^-23 of a reference size in float32, and 2^-52 of this size in float64.
     For most functions, the reference size is the absolute value of the result (`certification.kernels`). For kernels
-    that must be exact, the measured error is an absolute difference, and the assumed error is 0.
+    that must be exact, the measured error is an absolute difference, and the assumed error is 0. Both errors belong to
+    the measurement with the largest ratio of measured to assumed error.
     """
 
     name: str
     dtype: str
     measured: Distance
     assumed: Distance
+
+    @property
+    def holds(self) -> bool:
+        """Return True if the function is as accurate as proofs assume."""
+        return self.measured <= self.assumed
 
 
 class Kernels(Part):
@@ -164,6 +170,16 @@ class Kernels(Part):
     torch: str
     cpu_capability: str
     num_threads: PositiveCount
+
+    @property
+    def reason(self) -> str:
+        """Return a text about the kernels whose errors exceed the assumed errors, or an empty text."""
+        return "; ".join(
+            f"the {kernel.dtype} {kernel.name} is off by {kernel.measured:.3g} units on this CPU; the proof assumes at "
+            f"most {kernel.assumed:.3g}"
+            for kernel in self.kernels
+            if not kernel.holds
+        )
 
     def describe(self) -> str:
         """Return a sentence about the kernel whose error is closest to the error that proofs assume."""

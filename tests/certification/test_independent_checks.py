@@ -11,7 +11,8 @@ from lengthwise import certify
 from lengthwise.certification import builder, checker, kernels, proof_file
 from lengthwise.certification import certify as certify_module
 from lengthwise.certification.certificate import Certificate, certificate_card
-from lengthwise.certification.kernels import Kernel, kernel_report
+from lengthwise.certification.kernels import kernel_report
+from lengthwise.certification.parts import MeasuredKernel
 from lengthwise.certification.proof_file import write_proof
 from lengthwise.certification.verify import check
 from lengthwise.report.tables.certificate import certificate_lines, checked_lines
@@ -71,7 +72,8 @@ def test_kernels_are_in_the_certificate(monkeypatch: pytest.MonkeyPatch) -> None
         f"all {len(certificate.kernels.kernels)} measured functions are as accurate as proofs assume"
     )
     report = kernel_report()
-    worse = report._replace(kernels=(*report.kernels, Kernel("sigmoid inside nn.LSTM", "float32", 18.4, 8.0)))
+    sigmoid = MeasuredKernel(name="sigmoid inside nn.LSTM", dtype="float32", measured=18.4, assumed=8.0)
+    worse = report.model_copy(update={"kernels": (*report.kernels, sigmoid)})
     for module in (certify_module, builder):
         monkeypatch.setattr(module, "kernel_report", lambda: worse)
     certificate = certify(NETS["rnn"][0], LastSymbol())
