@@ -1,11 +1,10 @@
-"""Generators of strings that end: after the string, END follows indefinitely, or a caller stops at the first END."""
+"""Generators of strings that end: after the string, END follows indefinitely."""
 
 import math
 
 import numpy as np
 
 from lengthwise.constructions.memorization.generator import LinearGenerator
-from lengthwise.constructions.memorization.memorize import Memorization, memorize
 from lengthwise.constructions.memorization.separation import read_out
 
 END = "$"
@@ -19,25 +18,6 @@ MAX_DIMENSION = 30
 
 MAX_LENGTH = 1_000
 """The longest string, in symbols."""
-
-
-def end_by_period(text: str, *, end: str = END) -> Memorization:
-    """Return a generator of ``(text END)^+``, as in the source; the caller stops it at the first END.
-
-    Raises:
-        ValueError: the text is empty, contains the end symbol, has more than 1,000 symbols, or is rejected by
-            `memorize`.
-
-    Example:
-        >>> memorization = end_by_period("aab")
-        >>> memorization.upper, memorization.generator.generate(8)
-        (2, 'aab$aab$')
-
-    Source: "update on rnn memorization", section (s_1^a_1 ... s_k^a_k)^+: "we can choose s_k = END and a_k = 1".
-    Differs from the source: the dimension is the smallest one.
-    """
-    _check(text, end)
-    return memorize(text + end)
 
 
 def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:

@@ -23,7 +23,7 @@ from lengthwise.constructions.memorization.closed_form import (
 )
 from lengthwise.constructions.memorization.cyclotomic import cyclotomic
 from lengthwise.constructions.memorization.feedback import counter, cycle, digits
-from lengthwise.constructions.memorization.finite import end_by_period, end_indefinitely
+from lengthwise.constructions.memorization.finite import end_indefinitely
 from lengthwise.constructions.memorization.frequencies import orbit
 from lengthwise.constructions.memorization.generator import LinearGenerator, strict_argmax
 from lengthwise.constructions.memorization.networks import as_linear_rnn
@@ -217,9 +217,7 @@ def test_a_plane_is_for_periods_from_three_on() -> None:
 
 
 @given(st.text("ab", min_size=1, max_size=9))
-def test_strings_end_by_period_and_indefinitely(text: str) -> None:
-    memorization = end_by_period(text)
-    assert memorization.generator.generate(len(text) + 1) == text + "$"
+def test_strings_end_indefinitely(text: str) -> None:
     generator = end_indefinitely(text)
     assert generator.generate(len(text) + 200) == text + 200 * "$"
     eigenvalues = np.diag(generator.hidden)
@@ -250,13 +248,12 @@ def test_symbols_of_one_run_each_end_with_one_exponential(symbols: list[str], ru
     [
         ("", "expected at least one symbol"),
         ("a$", "without the end symbol"),
-        ("ab" * 600, "expected a period of at most 1,000, got 1,201|expected at most 1,000 symbols, got 1,200"),
+        ("ab" * 600, "expected at most 1,000 symbols, got 1,200"),
     ],
 )
 def test_strings_that_cannot_end_are_refused(text: str, sentence: str) -> None:
-    for make in (end_by_period, end_indefinitely):
-        with pytest.raises(ValueError, match=sentence):
-            make(text)
+    with pytest.raises(ValueError, match=sentence):
+        end_indefinitely(text)
 
 
 def test_a_text_that_changes_too_often_is_refused_in_a_sentence() -> None:
