@@ -9,15 +9,13 @@ blocks of one layer of Modular Arithmetic (128 strings of 39 symbols, 8 blocks o
 of the net of three layers. Before anything is timed, values and gradients are compared.
 """
 
-import json
 import statistics
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 from unittest.mock import patch
 
 import torch
-from speed_page import ROOT, environment, parse_options, write_files
+from speed_page import cpu_times, environment, parse_options, write_results
 from torch import Tensor
 
 from lengthwise.layers.block_linear import NORMALIZED
@@ -58,13 +56,7 @@ def check_forms(batch: int) -> None:
 
 
 def median_ms(once: Callable[[], object], repeats: int) -> float:
-    once()
-    seconds = []
-    for _ in range(repeats):
-        started = time.process_time()
-        once()
-        seconds.append(time.process_time() - started)
-    return 1e3 * statistics.median(seconds)
+    return 1e3 * statistics.median(cpu_times(once, repeats))
 
 
 def measure(batch: int, repeats: int) -> list[Measurement]:
@@ -104,10 +96,7 @@ def main() -> None:
     ]
     print(markdown_table(("CPU ms", *FORMS, "ratio"), rows))
     if options.save:
-        where = environment()
-        record = {"environment": where, "cpu_milliseconds": [m._asdict() for m in measurements]}
-        path = ROOT / "benchmarks" / "results" / f"column_norm-{where['date']}.json"
-        print(*write_files({path: json.dumps(record, indent=1) + "\n"}))
+        write_results("column_norm", environment(), {"cpu_milliseconds": [m._asdict() for m in measurements]})
 
 
 if __name__ == "__main__":

@@ -9,14 +9,13 @@ which suit large C. Before anything is timed, this attention is compared with th
 """
 
 import statistics
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from depth_page import save
-from speed_page import parse_options
+from speed_page import cpu_times, parse_options
 
 from lengthwise.layers.tree_layers import PreNormLayer
 from lengthwise.ops.tree import num_levels
@@ -133,12 +132,7 @@ def strides(length: int, chunk_size: int) -> list[int]:
 
 def cpu_seconds(work: Callable[[], object], repeats: int) -> float:
     """Return the median CPU seconds of a call, after a warm-up call."""
-    times = []
-    for _ in range(repeats + 1):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return statistics.median(times[1:])
+    return statistics.median(cpu_times(work, repeats))
 
 
 @torch.no_grad()
@@ -175,8 +169,7 @@ def main() -> None:
         print("  ".join(f"{name} {value:.4g}" for name, value in cost._asdict().items()), flush=True)
         costs.append(cost)
     if options.save:
-        for path in save(costs, D_MODEL):
-            print(f"wrote {path}")
+        save(costs, D_MODEL)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """The page on routing and depth: the tree and parallel scans, and the cost of the tree's levels."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import vl_convert
@@ -24,14 +23,14 @@ ROUTINGS = {
 }
 
 
-def save(costs: Sequence[Any], d_model: int) -> list[Path]:
-    """Write page and picture; return their paths."""
+def save(costs: Sequence[Any], d_model: int) -> None:
+    """Write page and picture."""
     drawn = {title: ROUTINGS[title](DRAWN) for title in ROUTINGS if title != "RegularGPT, the whole string"}
     files = {
         ROOT / "docs" / "routing.svg": vl_convert.vegalite_to_svg(routing_chart(drawn, DRAWN).to_dict()),
         PAGE: keep_sections(page(costs, d_model), PAGE.read_text(encoding="utf-8")),
     }
-    return write_files(files)
+    write_files(files)
 
 
 def page(costs: Sequence[Any], d_model: int) -> str:

@@ -9,7 +9,6 @@ several, on one torch thread. Before that, the losses of small nets on the GPU a
 CPU. The text consists of random tokens, because the time does not depend on the tokens.
 """
 
-import json
 import os
 import tempfile
 import time
@@ -19,7 +18,7 @@ from typing import NamedTuple
 
 import torch
 from language import KEY, write_file
-from speed_page import ROOT, environment, parse_options, provenance, write_files
+from speed_page import environment, parse_options, provenance, write_results
 
 from lengthwise.devices import Precision, describe_device, find_device
 from lengthwise.models.base import SequenceModel
@@ -168,8 +167,7 @@ def main() -> None:
     rates = {dtype: product_rate(device, getattr(torch, dtype), width) for dtype in ("float32", "bfloat16")}
     costs = list(large_costs(device, rates, quick=options.quick))
     if options.save:
-        for path in save(rates, costs, where):
-            print(f"wrote {path}")
+        save(rates, costs, where)
 
 
 def check_losses(spec: RunSpec, device: torch.device) -> None:
@@ -199,16 +197,13 @@ def large_costs(device: torch.device, rates: dict[str, float], *, quick: bool) -
                 yield cost
 
 
-def save(rates: dict[str, float], costs: list[Cost], where: dict[str, str]) -> list[Path]:
-    """Write the page and the numbers; return their paths."""
+def save(rates: dict[str, float], costs: list[Cost], where: dict[str, str]) -> None:
+    """Write the page and the numbers."""
     record = {
-        "environment": where,
         "operations_a_second_of_products": rates,
         "large": [cost._asdict() for cost in costs],
     }
-    path = ROOT / "benchmarks" / "results" / f"gpu-{where['date']}.json"
-    page = ROOT / "docs" / "results" / "gpu-speed.md"
-    return write_files({path: json.dumps(record, indent=1) + "\n", page: _page(rates, costs, where)})
+    write_results("gpu", where, record, {"gpu-speed.md": _page(rates, costs, where)})
 
 
 def _page(rates: dict[str, float], costs: list[Cost], where: dict[str, str]) -> str:

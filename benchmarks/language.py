@@ -9,18 +9,16 @@ the sizes of experiment `regular-gpt/table-3`. The file consists of random token
 the tokens. Before anything is timed, the file is read back and compared. Drawing should take at most 2 % of a step.
 """
 
-import json
 import os
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from speed_page import ROOT, environment, parse_options, write_files
+from speed_page import cpu_times, environment, parse_options, write_results
 
 from lengthwise.randomness import generator_for
 from lengthwise.report.tables.markdown import markdown_table
@@ -64,12 +62,7 @@ def write_file(folder: Path, count: int, vocab_size: int = VOCAB_SIZE) -> None:
 
 def cpu_milliseconds(work: Callable[[], object], repeats: int) -> float:
     """Return the median CPU milliseconds of a call."""
-    times = []
-    for _ in range(repeats):
-        started = time.process_time()
-        work()
-        times.append(1e3 * (time.process_time() - started))
-    return statistics.median(times)
+    return 1e3 * statistics.median(cpu_times(work, repeats, warm_ups=0))
 
 
 def measured(name: str, spec: RunSpec, *, steps: int, batches: int) -> Cost:
@@ -114,11 +107,7 @@ def main() -> None:
     print(f"drawing a batch takes at most {highest:.3%} of a step (aim: {AIM:.0%})")
     print(f"all steps of all runs: {sum(cost.hours for cost in costs):.1f} CPU hours")
     if options.save:
-        where = environment()
-        record = {"environment": where, "costs": [cost._asdict() for cost in costs]}
-        file = ROOT / "benchmarks" / "results" / f"language-{where['date']}.json"
-        for path in write_files({file: json.dumps(record, indent=1) + "\n"}):
-            print(f"wrote {path}")
+        write_results("language", environment(), {"costs": [cost._asdict() for cost in costs]})
 
 
 if __name__ == "__main__":

@@ -10,18 +10,16 @@ are compared. Peak memory is the memory that a forward and a backward pass, grad
 that already contains the net.
 """
 
-import json
 import math
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from speed_page import ROOT, environment, parse_options, provenance, write_files
+from speed_page import cpu_times, environment, parse_options, provenance, write_results
 from torch import Tensor, nn
 
 from lengthwise.layers.positions.base import CausalAttention
@@ -225,12 +223,8 @@ class Cost(NamedTuple):
 
 def product_rate(width: int) -> float:
     """Return the operations per second of a large product of matrices, the best of five measurements."""
-    matrix, times = torch.ones(width, width), []
-    for _ in range(5):
-        start = time.process_time()
-        matrix @ matrix
-        times.append(time.process_time() - start)
-    return 2 * width**3 / max(min(times), 1e-9)
+    matrix = torch.ones(width, width)
+    return 2 * width**3 / max(min(cpu_times(lambda: matrix @ matrix, 5, warm_ups=0)), 1e-9)
 
 
 def operations(net: str, size: Size) -> int:
@@ -287,21 +281,18 @@ def main() -> None:
         weighed = PAIRS[0][:1] if options.quick else tuple(NETS)
         costs += costs_at(size, 2 if options.quick or size.d_model > 256 else 5, rate, weighed)
     if options.save:
-        for path in save(costs, rate):
-            print(f"wrote {path}")
+        save(costs, rate)
 
 
-def save(costs: list[Cost], rate: float) -> list[Path]:
-    """Write the page and the numbers; return their paths."""
+def save(costs: list[Cost], rate: float) -> None:
+    """Write the page and the numbers."""
     where = environment()
     rows = [
         {**cost.size._asdict(), **{name: value for name, value in cost._asdict().items() if name != "size"}}
         for cost in costs
     ]
-    record = {"environment": where, "gigaflops_of_products": rate / 1e9, "steps": rows}
-    path = ROOT / "benchmarks" / "results" / f"language_model-{where['date']}.json"
-    page = ROOT / "docs" / "results" / "language-model-speed.md"
-    return write_files({path: json.dumps(record, indent=1) + "\n", page: _page(costs, rate, where)})
+    record = {"gigaflops_of_products": rate / 1e9, "steps": rows}
+    write_results("language_model", where, record, {"language-model-speed.md": _page(costs, rate, where)})
 
 
 def _page(costs: list[Cost], rate: float, where: dict[str, str]) -> str:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from speed_page import ROOT, environment, parse_options, provenance, write_files
+from speed_page import environment, parse_options, provenance, write_results
 
 from lengthwise import make_task
 from lengthwise.models import make_model
@@ -140,21 +140,17 @@ def main() -> None:
             peaks[allocator, num_loops] = peak
             print(f"R={num_loops}, activations {activations}, allocator {allocator}: {peak:,.0f} MB", flush=True)
     if options.save:
-        for path in save(costs, peaks):
-            print(f"wrote {path}")
+        save(costs, peaks)
 
 
-def save(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], float]) -> list:
-    """Write the page and the numbers; return their paths."""
+def save(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], float]) -> None:
+    """Write the page and the numbers."""
     where = environment()
     record = {
-        "environment": where,
         "cpu_milliseconds": [{**size._asdict(), **by_variant} for size, by_variant in costs.items()],
         "peak_megabytes": [{"allocator": how, "num_loops": r, "peak": mb} for (how, r), mb in peaks.items()],
     }
-    path = ROOT / "benchmarks" / "results" / f"looped-{where['date']}.json"
-    page = ROOT / "docs" / "results" / "looped-speed.md"
-    return write_files({path: json.dumps(record, indent=1) + "\n", page: _page(costs, peaks, where)})
+    write_results("looped", where, record, {"looped-speed.md": _page(costs, peaks, where)})
 
 
 def _page(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], float], where: dict[str, str]) -> str:

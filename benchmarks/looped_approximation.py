@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import altair as alt
@@ -95,8 +94,7 @@ def main() -> None:
     moduli = search(num_steps=10 if options.quick else 100)
     print("moduli found / known:", *(f"{kind} {value:.4f}" for kind, _, _, value in moduli))
     if options.save:
-        for path in save(measured, moduli):
-            print(f"wrote {path}")
+        save(measured, moduli)
 
 
 def measure(name: str, made: LoopedApproximation) -> Measurement:
@@ -129,10 +127,10 @@ def search(num_steps: int) -> list[tuple[Kind, float, float, float]]:
     return lines
 
 
-def save(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, float, float]]) -> list[Path]:
-    """Write page and picture; return their paths."""
+def save(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, float, float]]) -> None:
+    """Write page and picture."""
     folder = ROOT / "docs" / "results"
-    return write_files(
+    write_files(
         {
             folder / "looped-approximation.svg": vl_convert.vegalite_to_svg(chart(measured).to_dict()),
             folder / "looped-approximation.md": _page(measured, moduli),

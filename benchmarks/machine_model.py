@@ -8,15 +8,13 @@ Times are CPU times on one torch thread, all in one process. Before anything is 
 with the definitions of the machines.
 """
 
-import json
-import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from speed_page import ROOT, environment, parse_options, provenance, write_files
+from speed_page import cpu_times, environment, parse_options, provenance, write_results
 
 from lengthwise.automata import Semiautomaton, Transducer, library
 from lengthwise.automata.semiautomaton import explore
@@ -93,12 +91,7 @@ def check_that_answers_agree() -> None:
 
 def symbols_per_second(answer: Answer, inputs: torch.Tensor, repeats: int) -> float:
     """Return the best speed of several calls, because other work on the machine can only slow a call down."""
-    seconds = []
-    for _ in range(repeats + 1):
-        start = time.process_time()
-        answer(inputs)
-        seconds.append(time.process_time() - start)
-    return inputs.numel() / max(min(seconds[1:]), 1e-9)
+    return inputs.numel() / max(min(cpu_times(lambda: answer(inputs), repeats)), 1e-9)
 
 
 def measure(quick: bool) -> list[Measurement]:
@@ -195,14 +188,8 @@ def main() -> None:
         measurements = measure(options.quick)
     if options.save:
         where = environment()
-        record = {"environment": where, "symbols_per_second": [m._asdict() for m in measurements]}
-        files = {
-            ROOT / "benchmarks" / "results" / f"machine_model-{where['date']}.json": json.dumps(record, indent=1)
-            + "\n",
-            ROOT / "docs" / "results" / "machine-speed.md": page(measurements, where),
-        }
-        for path in write_files(files):
-            print(f"wrote {path}")
+        record = {"symbols_per_second": [m._asdict() for m in measurements]}
+        write_results("machine_model", where, record, {"machine-speed.md": page(measurements, where)})
 
 
 if __name__ == "__main__":

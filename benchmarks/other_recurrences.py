@@ -11,17 +11,15 @@ another model, add a line to `WAYS`. The installed packages of `public_recurrenc
 """
 
 import gc
-import json
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from public_recurrences import PUBLIC, Stack
-from speed_page import ROOT, environment, parse_options, provenance, write_files
+from speed_page import environment, parse_options, provenance, write_results
 from torch import Tensor, nn
 
 from lengthwise.layers.recurrent_layer import hidden_layer_readout
@@ -152,8 +150,8 @@ def measure(batch: int, length: int, width: int, repeats: int) -> list[Measureme
     return measurements
 
 
-def save(measurements: Sequence[Measurement]) -> list[Path]:
-    """Write the page and the dated numbers; return their paths."""
+def save(measurements: Sequence[Measurement]) -> None:
+    """Write the page and the dated numbers."""
     where = environment()
     lengths = sorted({m.length for m in measurements})
     titles = list(dict.fromkeys(m.title for m in measurements))
@@ -182,13 +180,8 @@ def save(measurements: Sequence[Measurement]) -> list[Path]:
         provenance(where),
         "- command: `python benchmarks/other_recurrences.py --save`\n",
     ]
-    record = {"environment": where, "cpu_milliseconds": [m._asdict() for m in measurements]}
-    files = {
-        ROOT / "benchmarks" / "results" / f"other_recurrences-{where['date']}.json": json.dumps(record, indent=1)
-        + "\n",
-        ROOT / "docs" / "results" / "other-recurrences-speed.md": "\n".join(page),
-    }
-    return write_files(files)
+    record = {"cpu_milliseconds": [m._asdict() for m in measurements]}
+    write_results("other_recurrences", where, record, {"other-recurrences-speed.md": "\n".join(page)})
 
 
 def _headline(ratios: Mapping[str, Sequence[float]]) -> list[str]:
@@ -240,8 +233,7 @@ def main() -> None:
     sizes = [(2, 5, 8, 1)] if options.quick else [(128, 40, 64, 9), (128, 500, 64, 3)]
     measurements = [m for size in sizes for m in measure(*size)]
     if options.save:
-        for path in save(measurements):
-            print(f"wrote {path}")
+        save(measurements)
 
 
 if __name__ == "__main__":

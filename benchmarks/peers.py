@@ -10,18 +10,16 @@ same load of the machine, and a ratio is the median over turns. The tasks are in
 """
 
 import gc
-import json
 import math
 import resource
 import statistics
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from peer_works import WORKS, Work
-from speed_page import ROOT, environment, parse_options, provenance, write_files
+from speed_page import environment, parse_options, provenance, write_results
 
 from lengthwise.report.tables.markdown import markdown_table
 
@@ -151,16 +149,11 @@ def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def save(measurements: Sequence[Measurement]) -> list[Path]:
-    """Write the page and the dated numbers; return their paths."""
+def save(measurements: Sequence[Measurement]) -> None:
+    """Write the page and the dated numbers."""
     where = environment()
-    record = {"environment": where, "measurements": [m._asdict() for m in measurements]}
-    return write_files(
-        {
-            ROOT / "benchmarks" / "results" / f"peers-{where['date']}.json": json.dumps(record, indent=1) + "\n",
-            ROOT / "docs" / "results" / "peers.md": page(measurements, where),
-        }
-    )
+    record = {"measurements": [m._asdict() for m in measurements]}
+    write_results("peers", where, record, {"peers.md": page(measurements, where)})
 
 
 def main() -> None:
@@ -173,8 +166,7 @@ def main() -> None:
         for size in (work.sizes[:1] if options.quick else work.sizes)
     ]
     if options.save:
-        for path in save(measurements):
-            print(path)
+        save(measurements)
 
 
 if __name__ == "__main__":

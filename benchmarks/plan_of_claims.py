@@ -222,8 +222,7 @@ def main() -> None:
     page = plan_page(plan_of(evaluations, max_items=1 if options.quick else None), environment())
     print(page)
     if options.save and not options.quick:
-        for path in write_files({ROOT / "docs" / "plan-of-claims.md": page}):
-            print(f"wrote {path}")
+        write_files({ROOT / "docs" / "plan-of-claims.md": page})
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ timed, the values and gradients of all forms are compared. jax is measured if it
 
 import gc
 import statistics
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -20,7 +19,7 @@ import numpy as np
 import torch
 from doubling_scan import doubling_scan
 from recurrence_page import SECTION_4_5_FORMS, save
-from speed_page import parse_options
+from speed_page import cpu_times, parse_options
 from torch import Tensor, nn
 from torch._higher_order_ops.associative_scan import associative_scan
 
@@ -124,12 +123,7 @@ def check_that_forms_agree() -> None:
 
 def cpu_ms(work: Callable[[], object], repeats: int) -> float:
     """Return the median CPU milliseconds of a call; several calls have a warm-up call before them."""
-    times = []
-    for _ in range(repeats + (repeats > 1)):
-        start = time.process_time()
-        work()
-        times.append(1000 * (time.process_time() - start))
-    return statistics.median(times[-repeats:])
+    return 1000 * statistics.median(cpu_times(work, repeats, warm_ups=int(repeats > 1)))
 
 
 def report(m: Measurement) -> Measurement:
@@ -286,8 +280,7 @@ def main() -> None:
     ]
     memory: Mapping[str, float] = peaks(options.quick)
     if options.save:
-        for path in save(measurements, memory):
-            print(f"wrote {path}")
+        save(measurements, memory)
 
 
 if __name__ == "__main__":

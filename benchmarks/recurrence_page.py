@@ -1,14 +1,12 @@
 """The page on the speed of recurrences: its tables, its chart, and the dated numbers."""
 
-import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import vl_convert
-from speed_page import ROOT, environment, length_chart, provenance, write_files
+from speed_page import environment, length_chart, provenance, write_results
 
 from lengthwise.report.tables.markdown import markdown_table
 
@@ -29,22 +27,17 @@ SECTION_4_5 = {
 """The paper's milliseconds, by the number and width of blocks, then by what was timed and by form."""
 
 
-def save(measurements: Sequence[Any], memory: Mapping[str, float]) -> list[Path]:
-    """Write page, chart and numbers; return their paths."""
+def save(measurements: Sequence[Any], memory: Mapping[str, float]) -> None:
+    """Write page, chart and numbers."""
     where = environment()
     long = [m for m in measurements if m.what == "long"]
     chart = length_chart(long, "CPU ms, forward and backward, batch 8, 8 blocks of 8 x 8")
-    record = {
-        "environment": where,
-        "cpu_milliseconds": [m._asdict() for m in measurements],
-        "peak_megabytes": dict(memory),
+    record = {"cpu_milliseconds": [m._asdict() for m in measurements], "peak_megabytes": dict(memory)}
+    pages = {
+        "recurrence-speed.svg": vl_convert.vegalite_to_svg(chart.to_dict()),
+        "recurrence-speed.md": _page(measurements, memory, where),
     }
-    files = {
-        ROOT / "benchmarks" / "results" / f"recurrence-{where['date']}.json": json.dumps(record, indent=1) + "\n",
-        ROOT / "docs" / "results" / "recurrence-speed.svg": vl_convert.vegalite_to_svg(chart.to_dict()),
-        ROOT / "docs" / "results" / "recurrence-speed.md": _page(measurements, memory, where),
-    }
-    return write_files(files)
+    write_results("recurrence", where, record, pages)
 
 
 def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mapping[str, str]) -> str:

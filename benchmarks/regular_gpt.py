@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from dense_mask import dense_mask_states
-from speed_page import parse_options, save
+from speed_page import cpu_times, parse_options, save
 
 from lengthwise import TASKS, make_task
 from lengthwise.conventions import PAD
@@ -88,12 +88,7 @@ def check_that_forms_agree() -> None:
 
 def cpu_ms(work: Callable[[], object], repeats: int) -> float:
     """Return the mean CPU milliseconds of a call; several calls have a warm-up call for every five of them."""
-    times = []
-    for _ in range(repeats + math.ceil((repeats - 1) / 5)):
-        start = time.process_time()
-        work()
-        times.append(1000 * (time.process_time() - start))
-    return statistics.mean(times[-repeats:])
+    return 1000 * statistics.mean(cpu_times(work, repeats, warm_ups=math.ceil((repeats - 1) / 5)))
 
 
 def training_step(length: int, width: int, form: str, repeats: int) -> float:
@@ -206,8 +201,7 @@ def main() -> None:
     for name, value in data.items():
         print(f"data, {name:22s} {value:8.2f} ms")
     if options.save:
-        for path in save(steps, evaluations, data):
-            print(f"wrote {path}")
+        save(steps, evaluations, data)
 
 
 if __name__ == "__main__":

@@ -57,8 +57,7 @@ def main() -> None:
     for row, sampling, feature, accuracy in scores:
         print(f"{row}, {sampling}, {feature}: {percent(accuracy)}")
     if options.save:
-        for path in write_files({ROOT / "docs" / "results" / "shallow-features.md": page(scores)}):
-            print(f"wrote {path}")
+        write_files({ROOT / "docs" / "results" / "shallow-features.md": page(scores)})
 
 
 def feature_scores(language: Language, sampling: str, lengths: Iterable[int]) -> list[Score]:

@@ -4,7 +4,8 @@ import argparse
 import json
 import platform
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,23 +31,21 @@ def parse_options(about: str) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def save(steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, float]) -> list[Path]:
-    """Write page, chart and numbers; return their paths."""
+def save(steps: Sequence[Any], evaluations: dict[str, float], data: dict[str, float]) -> None:
+    """Write page, chart and numbers."""
     where = environment()
     drawn = [m for m in steps if m.what == "training step" and m.width == 64]
     chart = length_chart(drawn, "CPU ms of a training step, batch 128, D=64")
     record = {
-        "environment": where,
         "cpu_milliseconds": [m._asdict() for m in steps],
         "evaluations": evaluations,
         "data_milliseconds": data,
     }
-    files = {
-        ROOT / "benchmarks" / "results" / f"regular_gpt-{where['date']}.json": json.dumps(record, indent=1) + "\n",
-        ROOT / "docs" / "results" / "speed.svg": vl_convert.vegalite_to_svg(chart.to_dict()),
-        ROOT / "docs" / "results" / "speed.md": _page(steps, evaluations, data, where),
+    pages = {
+        "speed.svg": vl_convert.vegalite_to_svg(chart.to_dict()),
+        "speed.md": _page(steps, evaluations, data, where),
     }
-    return write_files(files)
+    write_results("regular_gpt", where, record, pages)
 
 
 def environment() -> dict[str, str]:
@@ -72,12 +71,31 @@ def _sections(page: str) -> list[str]:
     return [section.strip() for section in re.split(r"^(?=## )", page, flags=re.MULTILINE)]
 
 
-def write_files(files: Mapping[Path, str]) -> list[Path]:
-    """Write each file by rename, and return the paths; missing folders are made."""
+def write_files(files: Mapping[Path, str]) -> None:
+    """Write each file by rename, and print its path; missing folders are made."""
     for path, content in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         write_by_rename(path, content.encode())
-    return list(files)
+        print(f"wrote {path}")
+
+
+def write_results(
+    name: str, where: Mapping[str, str], record: Mapping[str, Any], pages: Mapping[str, str] | None = None
+) -> None:
+    """Write a benchmark's dated numbers, and its pages and charts in `docs/results`."""
+    numbers = ROOT / "benchmarks" / "results" / f"{name}-{where['date']}.json"
+    results = {ROOT / "docs" / "results" / page: content for page, content in (pages or {}).items()}
+    write_files({numbers: json.dumps({"environment": where, **record}, indent=1) + "\n", **results})
+
+
+def cpu_times(work: Callable[[], object], repeats: int, warm_ups: int = 1) -> list[float]:
+    """Return the CPU seconds of each repeated call, after calls that are not counted."""
+    times = []
+    for _ in range(warm_ups + repeats):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return times[warm_ups:]
 
 
 def _processor() -> str:

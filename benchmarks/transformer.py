@@ -10,15 +10,13 @@ with its definition, in values and gradients. Torch's net is `torch.nn.Transform
 and read-out, without positions. Its layers pass a causal mask to `scaled_dot_product_attention`.
 """
 
-import json
 import statistics
 import time
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from speed_page import ROOT, environment, parse_options, provenance, write_files
+from speed_page import environment, parse_options, provenance, write_results
 from torch import Tensor, nn
 
 from lengthwise.layers.positions.base import POSITIONS
@@ -172,24 +170,20 @@ def main() -> None:
         for name, (milliseconds, ratio) in costs[size].items():
             print(f"  {name:28} {milliseconds:8.1f} ms  {ratio:.2f}", flush=True)
     if options.save:
-        for path in save(costs):
-            print(f"wrote {path}")
+        save(costs)
 
 
-def save(costs: dict[Size, dict[str, tuple[float, float]]]) -> list[Path]:
-    """Write the page and the numbers; return their paths."""
+def save(costs: dict[Size, dict[str, tuple[float, float]]]) -> None:
+    """Write the page and the numbers."""
     where = environment()
     record = {
-        "environment": where,
         "steps": [
             {**size._asdict(), "positions": name, "cpu_milliseconds": milliseconds, "ratio": ratio}
             for size, by_name in costs.items()
             for name, (milliseconds, ratio) in by_name.items()
         ],
     }
-    path = ROOT / "benchmarks" / "results" / f"transformer-{where['date']}.json"
-    page = ROOT / "docs" / "results" / "transformer-speed.md"
-    return write_files({path: json.dumps(record, indent=1) + "\n", page: _page(costs, where)})
+    write_results("transformer", where, record, {"transformer-speed.md": _page(costs, where)})
 
 
 def _page(costs: dict[Size, dict[str, tuple[float, float]]], where: dict[str, str]) -> str:
