@@ -145,7 +145,6 @@ def _best(edges: Edges, states: set[int]) -> int:
 
 
 def _eliminated(edges: Edges, state: int) -> Edges:
-    """Return the edges after a state is eliminated."""
     # By Arden's rule, the smallest solution of X = A X | B is A* B, so a loop becomes a star.
     loop = star(edges[state, state]) if (state, state) in edges else EMPTY
     incoming = [(p, node) for (p, q), node in edges.items() if q == state != p]

@@ -143,7 +143,6 @@ def _print_scale_notes(experiment: "Experiment", scale: str, console: Output) ->
 def _write_files(
     page: "Page | None", outcomes: "list[Outcome]", tables: "dict[str, Table]", out: Path | None
 ) -> list[Path]:
-    """Write the page, and the tables to `out`, and return the written files."""
     from lengthwise.report.tables.files import write_tables
 
     files = page.write(outcomes) if page else []

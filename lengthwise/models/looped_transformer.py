@@ -255,7 +255,6 @@ class LoopedTransformer(CausalTransformer):
         return "length" if self.training and self.config.loops == "converged" else self.config.loops
 
     def _states_after(self, num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
-        """Return the states of all positions after a number of loops."""
         *before, last = self._scales_of_loops(num_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
         states: Tensor = layer(self._loop_input(self._looped(read, before, attention), read), last, attention)

@@ -252,7 +252,6 @@ def _merge_codes(
 def _merge_states(
     growing: Mapping[int, Float[Tensor, "_ _ D"]], pad: Float[Tensor, " D"], level: int, tree: Tree, merge: Merge
 ) -> tuple[dict[int, Float[Tensor, "_ _ D"]], Float[Tensor, " D"]]:
-    """Return the states and the pad of the next level."""
     chunk = tree.chunk_size_at(level)
     for layer in tree.layers[:-1]:
         growing = {k: _slide(layer, states, pad, 1, chunk) for k, states in growing.items()}

@@ -78,7 +78,6 @@ def read_beginnings(folder: Path) -> list[str]:
 
 
 def _open_lock(path: Path) -> TextIOWrapper:
-    """Open the file of a lock for appending."""
     # A link could lead to another user's file, so O_NOFOLLOW rejects links. Opening a pipe without O_NONBLOCK could
     # wait for a reader indefinitely.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
