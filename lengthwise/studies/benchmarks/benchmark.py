@@ -13,7 +13,7 @@ from lengthwise.studies.languages import Language
 from lengthwise.studies.leaderboard.experiments.leaderboard import ENTRANTS, LIKELIHOOD, Entrant
 from lengthwise.validation import Description, validated
 
-_PUBLISHED = Path(__file__).with_name("published")
+TABLES = Path(__file__).with_name("published")
 
 Published = Mapping[tuple[str, str], tuple[Printed, ...]]
 """A mapping from pairs (row, model) to published entries. Each entry contains the protocol of its measurement."""
@@ -58,10 +58,10 @@ COLUMNS = ("finite machine, likelihood", "RegularGPT", "block-diagonal", "LSTM",
 """Columns of the leaderboard. Other benchmarks measure the models of these columns, at the same learning rates."""
 
 
-def entrants_of(columns: Sequence[str] = COLUMNS) -> tuple[Entrant, ...]:
-    """Return the models of these columns of the leaderboard, in this order."""
+def entrants_of() -> tuple[Entrant, ...]:
+    """Return the models of `COLUMNS`, in this order."""
     by_column = {entrant.column: entrant for entrant in ENTRANTS}
-    return tuple(by_column[column] for column in columns)
+    return tuple(by_column[column] for column in COLUMNS)
 
 
 class _Table(Description):
@@ -106,11 +106,6 @@ def read_published(path: Path) -> Published:
     return published
 
 
-def published_table(name: str) -> Published:
-    """Return a published table of this package, by the name of its file without the suffix."""
-    return read_published(_PUBLISHED / f"{name}.toml")
-
-
 def references(*keys: str) -> str:
     """Return the BibTeX entries with these keys from the package's list of papers.
 
@@ -121,7 +116,7 @@ def references(*keys: str) -> str:
         >>> print(references("merrill2024illusion").splitlines()[1])
           title = {The Illusion of State in State-Space Models},
     """
-    entries = (_PUBLISHED / "references.bib").read_text(encoding="utf-8").strip().split("\n\n")
+    entries = (TABLES / "references.bib").read_text(encoding="utf-8").strip().split("\n\n")
     by_key = {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in entries}
     return "\n\n".join(by_key[key] for key in keys) + "\n"
 

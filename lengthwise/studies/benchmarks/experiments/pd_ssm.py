@@ -7,10 +7,11 @@ from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, with_cer
 from lengthwise.runs.spec import Settings
 from lengthwise.studies.benchmarks.benchmark import (
     BENCHMARKS,
+    TABLES,
     Benchmark,
     entrants_of,
     protocol_specs,
-    published_table,
+    read_published,
     references,
 )
 from lengthwise.studies.languages import Language
@@ -28,7 +29,7 @@ SEEDS = (0, 1, 2, 3, 4)
 STEPS = {"small": (4_000, 64), "smoke": (4_000, 64), "paper": (100_001, 256)}
 """The number of steps and the batch size at each scale; runs at scale `smoke` are shortened further."""
 
-PUBLISHED = published_table("pd_ssm")
+PUBLISHED = read_published(TABLES / "pd_ssm.toml")
 
 PROTOCOL = (
     "The published protocol: nets are trained on final answers of strings of 3-40 symbols, with all lengths equally "
