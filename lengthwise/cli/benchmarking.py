@@ -231,7 +231,6 @@ class _Sweep(NamedTuple):
                 specs,
                 plans,
                 self.options.runs,
-                console,
                 pool_options,
                 self.options.pool,
                 listener,

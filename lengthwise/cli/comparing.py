@@ -62,7 +62,7 @@ def compare(
         task, *models = compared
         settings, numbers = given.read(), _seeds("3" if seeds is None else seeds)
         specs = [make_spec(task, model, settings, preset=preset, seed=seed) for model in models for seed in numbers]
-        outcomes = _execute(specs, certificates, workers, runs, longest, console)
+        outcomes = _execute(specs, certificates, workers, runs, longest)
         results = [outcome.result for outcome in outcomes if outcome.result is not None]
     else:
         training = {"--seeds": seeds, "--preset": preset, "--workers": workers > 1, "--runs": runs != Path("runs")}
@@ -149,9 +149,7 @@ def _seeds(text: str) -> list[int]:
     return list(range(int(text)))
 
 
-def _execute(
-    specs: "Sequence[RunSpec]", certificates: bool, workers: int, root: Path, longest: int, console: Output
-) -> "list[Outcome]":
+def _execute(specs: "Sequence[RunSpec]", certificates: bool, workers: int, root: Path, longest: int) -> "list[Outcome]":
     """Train and measure the missing runs, all with the same plan of measurements."""
     from lengthwise.cli.progress import run_all
     from lengthwise.evaluation.plan import EvaluationPlan
@@ -161,7 +159,7 @@ def _execute(
     is_certified = certificates and isinstance(specs[0].task, MachineTask)
     # One plan for all models, because only runs with the same plan can be compared.
     plan = EvaluationPlan(certificate=is_certified).limit_lengths(longest, specs[0].task)
-    return run_all(specs, [plan] * len(specs), root, console, PoolOptions(workers))
+    return run_all(specs, [plan] * len(specs), root, PoolOptions(workers))
 
 
 def _read(folders: Sequence[str]) -> "list[RunResult]":

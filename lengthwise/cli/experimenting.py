@@ -41,7 +41,7 @@ def demo(
     console = Output()
     out = out if scale != "smoke" else out / "smoke"
     experiment = EXPERIMENTS["demo"](parse_scale(scale))
-    outcomes = run_all(experiment.specs, experiment.plans, out / "runs", console, PoolOptions(workers))
+    outcomes = run_all(experiment.specs, experiment.plans, out / "runs", PoolOptions(workers))
     results = [outcome.result for outcome in outcomes if outcome.result]
     print_results(console, results, experiment.title)
     for result in results:
@@ -121,7 +121,7 @@ def reproduce(
                 return _run_shard(sweep.shard, experiment, runs, console, options, sweep.pool)
             # A sweep can take hours, and its user wants to see the page before the sweep ends.
             also = page and page_updates(page.write)
-            outcomes = run_all(experiment.specs, experiment.plans, runs, console, options, sweep.pool, also)
+            outcomes = run_all(experiment.specs, experiment.plans, runs, options, sweep.pool, also)
     tables = outcome_tables(experiment, outcomes)
     code = print_outcomes(experiment, outcomes, console, tables)
     if page is None:
@@ -226,7 +226,7 @@ def _run_shard(
 
     shard = parse_shard(text)
     specs = shard.select(experiment.specs)
-    outcomes = run_all(specs, shard.select(experiment.plans), runs, console, options, pool)
+    outcomes = run_all(specs, shard.select(experiment.plans), runs, options, pool)
     failed = print_failures(console, outcomes)
     done = sum(outcome.result is not None for outcome in outcomes)
     console.print_line(

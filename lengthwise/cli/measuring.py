@@ -146,7 +146,7 @@ def _evaluate_drawn(
     run = stored.run
     # A range such as 41-500 may contain lengths at which the task has no strings. These lengths are counted below.
     legal = [length for length in requested if length >= 1 and task.is_legal_length(length)]
-    with measuring_display(console) as set_progress:
+    with measuring_display(Output(is_error=True)) as set_progress:
         curve = length_curve(
             stored.model,
             task,
@@ -223,7 +223,7 @@ def _evaluate_text(
     assert isinstance(task, LanguageTask)
     usual = EvaluationPlan().usable_chunk_lengths(len(task.tokens(split)))
     chunks = usual if lengths is None else parse_lengths(lengths)
-    with measuring_display(console) as set_progress:
+    with measuring_display(Output(is_error=True)) as set_progress:
         curve = perplexity_curve(
             stored.model, task, chunks, num_chunks=num_chunks, split=split, seed=seed, set_progress=set_progress
         )

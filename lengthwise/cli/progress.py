@@ -36,21 +36,20 @@ def page_updates(write: Callable[[], object]) -> Listener:
 
 
 @contextmanager
-def watched(
-    console: Output, specs: Iterable[RunSpec], also: Listener | None = None
-) -> Iterator[tuple[Listener, StopRequested]]:
-    """Show the progress of runs, and yield a listener and a function that returns whether to stop.
+def watched(specs: Iterable[RunSpec], also: Listener | None = None) -> Iterator[tuple[Listener, StopRequested]]:
+    """Show the progress of runs on standard error, and yield a listener and a function that returns whether to stop.
 
-    Runs stop after Ctrl-C, or if nobody reads the output any more. `also` is another listener.
+    Runs stop after Ctrl-C, or if nobody reads the progress any more. `also` is another listener.
     """
     hung_up = threading.Event()
-    with progress_display(console, specs) as listener, stop_on_interrupt(_confirm_stop) as interrupted:
+    screen = Output(is_error=True)  # standard output is for results
+    with progress_display(screen, specs) as listener, stop_on_interrupt(_confirm_stop) as interrupted:
 
         def show(progress: Progress) -> None:
             try:
                 listener(progress)
             except BrokenPipeError:
-                # As after `| head`: the run stops with a checkpoint instead of a traceback.
+                # As after `2>&1 | head`: the run stops with a checkpoint instead of a traceback.
                 hung_up.set()
             if also is not None:
                 also(progress)
@@ -70,7 +69,6 @@ def run_all(
     specs: Sequence[RunSpec],
     plans: Sequence[EvaluationPlan],
     root: Path,
-    console: Output,
     options: PoolOptions,
     pool: str = "local",
     also: Listener | None = None,
@@ -83,7 +81,7 @@ def run_all(
     opener = POOLS[pool]
     if not specs:
         return []
-    with watched(console, specs, also) as (listener, stop_requested), opener(options) as (executor, held):
+    with watched(specs, also) as (listener, stop_requested), opener(options) as (executor, held):
         return execute_all(
             specs,
             root,

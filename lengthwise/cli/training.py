@@ -217,7 +217,7 @@ def _train(
             with stop_on_interrupt() as stop_requested:
                 train_along(spec, root, stop_requested, device=own, ranks=ranks)
             return 0
-        with watched(console, [spec], also) as (listener, stop_requested):
+        with watched([spec], also) as (listener, stop_requested):
             result = execute(spec, root, plan, listener, stop_requested, device=own, ranks=ranks)
     print_results(console, [result], f"{spec.task.name}, {spec.model_name}, seed {spec.seed}")
     for sentence in attempts_text(result.training.attempts):
@@ -250,7 +250,7 @@ def _train_all(
     from lengthwise.runs.pools.base import PoolOptions
 
     console = Output(is_error=as_json)
-    outcomes = run_all(specs, [plan] * len(specs), root, console, PoolOptions(workers), also=also)
+    outcomes = run_all(specs, [plan] * len(specs), root, PoolOptions(workers), also=also)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     print_results(console, results, f"{specs[0].task.name}, {specs[0].model_name}, {len(results)} seeds")
     for sentence in comparison(results):

@@ -47,14 +47,15 @@ def test_completion_is_installed_for_a_shell(tmp_path: Path, monkeypatch) -> Non
 
 def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, monkeypatch) -> None:
     assert exit_code("train", "parity", "regular-gpt", *SMALL, "--runs", str(tmp_path)) == 0
-    text = capsys.readouterr().out
-    assert "already finished" in text
+    text, progress = capsys.readouterr()
+    assert progress.endswith(f"\n{trained.name}: done 12/12 already finished\n")
+    assert trained.name not in text.partition("run folder")[0], "results can be piped without the progress"
     assert str(trained) in text
     assert exit_code("evaluate", str(trained), "--lengths", "3-5,8", "--strings", "16") == 0
     text = capsys.readouterr().out
     assert len(re.findall(r"\d+/16", text)) == 4
     assert exit_code("resume", str(trained)) == 0
-    assert "already finished" in capsys.readouterr().out
+    assert "already finished" in capsys.readouterr().err
     points = str(tmp_path / "points.csv")
     assert exit_code("evaluate", str(trained), "--lengths", "0-70,90", "--strings", "2", "--out", points) == 0
     text = capsys.readouterr().out
@@ -117,7 +118,7 @@ def test_a_table_of_a_config_file_is_kept_whole_in_the_run(tmp_path: Path, small
     config.unlink()
     (folder,) = (tmp_path / "runs").iterdir()
     assert exit_code("resume", str(folder)) == 0
-    assert "already finished" in capsys.readouterr().out
+    assert "already finished" in capsys.readouterr().err
     assert exit_code("predict", str(folder), "yxy", "yx") == 0
     assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == ["yxy", "yx"]
     assert exit_code("report", str(folder), "--out", str(tmp_path / "page.html")) == 0
@@ -210,7 +211,8 @@ def test_demo_at_smoke_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
 
 
 def check_demo(folder: Path, out: str, err: str, *, tasks: Iterable[str]) -> None:
-    assert err == ""
+    assert all(": done " in err.splitlines()[-1 - line] for line in range(len(tasks)))
+    assert ": done " not in out
     assert (folder / "smoke" / "report.html").exists()
     assert all(task in out for task in tasks)
 

@@ -5,10 +5,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from command import exit_code
+
+from lengthwise.runs.folder import RunFolder
 
 TRAIN = [
     *("train", "parity", "gru", "--longest", "50", "--set", "train.steps=30", "--set", "train.batch_size=4"),
@@ -17,12 +20,12 @@ TRAIN = [
 
 
 @pytest.fixture
-def hang_up(monkeypatch) -> Iterator[Callable[[], None]]:
-    """Call it in a test, after pytest's own capturing began: then standard output is a pipe that nobody reads."""
+def hang_up(monkeypatch) -> Iterator[Callable[..., None]]:
+    """Call it in a test, after pytest's own capturing began: then a stream is a pipe that nobody reads."""
     reader, writer = os.pipe()
     os.close(reader)
-    with os.fdopen(writer, "w") as pipe:
-        yield lambda: monkeypatch.setattr(sys, "stdout", pipe)
+    with suppress(BrokenPipeError), os.fdopen(writer, "w") as pipe:
+        yield lambda stream="stdout": monkeypatch.setattr(sys, stream, pipe)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["--version"], ["list"]])
@@ -32,12 +35,23 @@ def test_a_reader_that_hangs_up_has_seen_enough(arguments: list[str], hang_up, c
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_reader_that_hangs_up_stops_training_with_a_checkpoint(tmp_path: Path, hang_up, capsys) -> None:
-    hang_up()
+def test_a_reader_of_progress_that_hangs_up_stops_training_with_a_checkpoint(tmp_path: Path, hang_up) -> None:
+    hang_up("stderr")
     assert exit_code(*TRAIN, "--runs", str(tmp_path)) == 1
-    error = capsys.readouterr().err
-    assert error.startswith("lengthwise: stopped at step 10 of 30; `lengthwise resume ")
-    assert list(tmp_path.glob("*/checkpoint.safetensors"))
+    (folder,) = tmp_path.iterdir()
+    assert RunFolder(folder).read_status().step == 10
+    assert (folder / "checkpoint.safetensors").exists()
+
+
+def test_progress_is_no_part_of_the_output(tmp_path: Path, capsys) -> None:
+    assert exit_code(*TRAIN, "--runs", str(tmp_path)) == 0
+    results, progress = capsys.readouterr()
+    (folder,) = tmp_path.iterdir()
+    assert results.startswith("parity, gru, seed 0\n")
+    assert [line.split()[:2] for line in progress.splitlines() if "training" in line] == 3 * [
+        [f"{folder.name}:", "training"]
+    ]
+    assert ": training" not in results
 
 
 def test_measurements_are_written_before_they_are_printed(tmp_path: Path, hang_up) -> None:
