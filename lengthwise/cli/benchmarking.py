@@ -140,6 +140,7 @@ def _measure(
 ) -> "tuple[BenchmarkReport, int]":
     """Run the models, write the page and print the table; return the report and the exit code."""
     from lengthwise.report.tables.benchmark import Measured
+    from lengthwise.runs.pools.outcome import older_files
 
     benchmark, scale = request.benchmark, request.scale
     # A wrong row or setting ends the command here, before the first run trains.
@@ -159,7 +160,8 @@ def _measure(
     compared = request._replace(scale="small") if scale == "smoke" else request
     is_compared = bool(entrants) or scale == "smoke"
     recorded = [_recorded(compared, before if compared is request else compared.records()[1])] if is_compared else []
-    report = _report(request, [*recorded, Measured(own, outcomes, f"scale {scale}")])
+    older = older_files(outcomes, sweep.options.runs)
+    report = _report(request, [*recorded, Measured(own, outcomes, f"scale {scale}", older)])
     return report, _print(report, own, outcomes, console)
 
 
@@ -227,15 +229,8 @@ class _Sweep(NamedTuple):
                 also(progress)
 
         try:
-            return run_all(
-                specs,
-                plans,
-                self.options.runs,
-                pool_options,
-                self.options.pool,
-                listener,
-                self.budget.is_spent,
-            )
+            options, is_enough = self.options, self.budget.is_spent
+            return run_all(specs, plans, options.runs, pool_options, options.pool, listener, is_enough)
         except Interrupted as error:
             if error.signal_number is not None or not self.budget.is_spent():
                 raise
@@ -374,8 +369,9 @@ def _models_of(text: str) -> list[str]:
 
 def _with_rate(entrant: "Entrant", search: "Experiment", sweep: _Sweep, console: Output) -> "Entrant":
     """Return the model with the learning rate of the run that has the lowest training loss in a search."""
+    from lengthwise.report.tables.benchmark import older_lines
     from lengthwise.report.tables.cells import best_by_loss
-    from lengthwise.runs.pools.outcome import NOT_RUN
+    from lengthwise.runs.pools.outcome import NOT_RUN, older_files
     from lengthwise.runs.signals import Interrupted
 
     outcomes = sweep.run(search, console)
@@ -389,6 +385,8 @@ def _with_rate(entrant: "Entrant", search: "Experiment", sweep: _Sweep, console:
             f"model: no net of {entrant.model} was trained on the task that chooses its learning rate: {reasons}; "
             "remove these causes, and give the command again"
         )
+    for line in older_lines(older_files(outcomes, sweep.options.runs)):
+        console.print_line(line)
     rate = float(best.spec["train"]["optimizer"]["learning_rate"])
     console.print_line(
         f"{entrant.model}: learning rate {rate:g}, with the lowest training loss in {counted(len(search.specs), 'run')}"

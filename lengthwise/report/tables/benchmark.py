@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
+from types import MappingProxyType
 from typing import NamedTuple
 
-from lengthwise.display import spelled
+from lengthwise.display import counted, listed, spelled
 from lengthwise.experiment import Cell, Experiment, Printed
 from lengthwise.report.tables.cells import accuracies_scored, results_of
 from lengthwise.report.tables.numbers import NOTHING, percent
@@ -32,11 +33,15 @@ CLAIMS = "Published numbers are claims of their authors."
 
 
 class Measured(NamedTuple):
-    """An experiment's cells with outcomes, and the origin of their numbers."""
+    """An experiment's cells with outcomes, and the origin of their numbers.
+
+    `older` contains the names of the user's files that have changed since a run, by the id of the run (`older_files`).
+    """
 
     experiment: Experiment
     outcomes: Sequence[Outcome]
     origin: str
+    older: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 def benchmark_tables(
@@ -62,7 +67,20 @@ def benchmark_tables(
         table = Table(("model", *columns, *COLUMNS), tuple(lines))
         tables[part] = table.columns([name for name in table.header if name != "mean" or len(rows) > 1])
     notes = [f"{mark} {protocol}" for protocol, mark in protocols.items()]
-    return tables, [*notes, CLAIMS] if notes else []
+    return tables, [*(line for each in measured for line in older_lines(each.older)), *notes, *([CLAIMS] * bool(notes))]
+
+
+def older_lines(older: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a sentence if some runs were made with earlier versions of a user's files (`older_files`).
+
+    Example:
+        >>> older_lines({"parity-mine-seed0-9226af0c66": ["mine.py"]})
+        ['older mine.py: 1 run was made before this file changed; another folder (--runs) trains again']
+    """
+    names = dict.fromkeys(name for own in older.values() for name in own)
+    were, this = ("was", "were")[len(older) > 1], ("this file", "these files")[len(names) > 1]
+    runs = f"{counted(len(older), 'run')} {were} made before {this} changed; another folder (--runs) trains again"
+    return [f"older {listed(list(names))}: {runs}"] if older else []
 
 
 def citations(published: Mapping[tuple[str, str], Sequence[Printed]], notes: Sequence[str]) -> dict[str, str]:
@@ -117,6 +135,7 @@ def _measured_lines(
         results = [result for _, own in cells.values() for result in own]
         certificates = [result.certificate for result in results if result.certificate]
         proved = sum(certificate.level == "proved" for certificate in certificates)
+        older = dict.fromkeys(name for result in results for name in measured.older.get(result.run_id, ()))
         lines.append(
             (
                 model,
@@ -125,7 +144,7 @@ def _measured_lines(
                 str(len(results)),
                 f"{proved} of {len(certificates)}" if certificates else NOTHING,
                 _refutation({row: own for row, (_, own) in cells.items()}),
-                measured.origin,
+                ", ".join([measured.origin, *(f"older {name}" for name in older)]),
             )
         )
     return lines

@@ -1,6 +1,6 @@
 """The outcomes of the runs of a sweep."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +38,16 @@ def _outcome(spec: RunSpec, folder: RunFolder, plan: EvaluationPlan) -> Outcome:
     # A run that diverged would diverge again, so it counts as done without a result.
     is_lost = result is None and status.status == "diverged"
     return Outcome(spec, None, f"{Diverged.__name__}: {status.message}" if is_lost else NOT_RUN)
+
+
+def older_files(outcomes: Iterable[Outcome], root: Path) -> dict[str, list[str]]:
+    """Return the names of the user's files that have changed since runs with a result began, by the ids of the runs."""
+    changed = {
+        outcome.spec.id: RunFolder(root / outcome.spec.id).changed_files(outcome.spec)
+        for outcome in outcomes
+        if outcome.result is not None
+    }
+    return {run_id: names for run_id, names in changed.items() if names}
 
 
 def diverged(outcome: Outcome) -> bool:
