@@ -23,6 +23,7 @@ from lengthwise.certification.equivalence import first_ungraded
 from lengthwise.certification.methods.base import highest_level
 from lengthwise.certification.methods.usual_parts import has_global_hooks
 from lengthwise.certification.parts import CLAIMS, Level, reaches
+from lengthwise.certification.step_budget import BudgetSpent, StepBudget
 from lengthwise.conventions import Diverged
 from lengthwise.display import counted
 from lengthwise.evaluation.length_curve import prefix_answers
@@ -37,6 +38,9 @@ from lengthwise.tasks.regular.machine import machine_task
 
 NUM_STRINGS, LENGTH = 1_000, 40
 """The number and the length of the random strings on which a machine must agree with a net before it is certified."""
+
+COST_OF_LONG_STRINGS = 20
+"""The expected CPU time for reading all tested strings, relative to the time for the shortest tested length alone."""
 
 Nets = tuple[SequenceModel, SequenceModel]
 """Two nets to compare."""
@@ -69,20 +73,23 @@ class Claim(NamedTuple):
     reason: str = ""
 
 
-def common_machine(nets: Nets, names: RegularTask, seed: int) -> tuple[Claim, tuple[str, ...] | None]:
+def common_machine(
+    nets: Nets, names: RegularTask, seed: int, budget: StepBudget | None = None
+) -> tuple[Claim, tuple[str, ...] | None]:
     """Return a claim that one machine describes both nets, and a string that refutes the second net, or None.
 
     `names` contains the symbols and the answers. A machine is accepted if the first net is certified for it at level
     ``extracted`` or above. The level of the claim is the lower of both nets' levels. The second net and the machine
-    answer the string differently. The result contains None if no such string was found.
+    answer the string differently. The result contains None if no such string was found. If the budget ends, nothing is
+    claimed.
     """
     tables = [_table_of(net, names.symbols) for net in nets]
     for net, table, position in zip(nets, tables, ("first", "second"), strict=True):
         if highest_level(net) == "tested" and table is None:
             return Claim(reason=f"no reader or prover supports the {position} net, a {type(net).__name__}"), None
     try:
-        return _compared_tables(*tables) or _compared(nets, tables, names, seed)
-    except ValueError as problem:  # a machine is too large
+        return _compared_tables(*tables) or _compared(nets, tables, names, seed, budget or StepBudget())
+    except (ValueError, BudgetSpent) as problem:  # a machine is too large, or the budget too small
         return Claim(reason=str(problem)), None
 
 
@@ -97,15 +104,16 @@ def _compared_tables(first: Table | None, second: Table | None) -> tuple[Claim, 
 
 
 def _compared(
-    nets: Nets, tables: Sequence[Table | None], names: RegularTask, seed: int
+    nets: Nets, tables: Sequence[Table | None], names: RegularTask, seed: int, budget: StepBudget
 ) -> tuple[Claim, tuple[str, ...] | None]:
+    budget.begin("extracting machines from the nets")
     reason = "no machine gives all observed answers of the first net"
     for task in _machines(nets, tables, names, seed):
-        first = _describe(nets[0], tables[0], task, seed)
+        first = _describe(nets[0], tables[0], task, seed, budget)
         if not reaches(first.level, "extracted"):
             reason = f"the first net: {first.reason}"
             continue
-        second = _describe(nets[1], tables[1], task, seed)
+        second = _describe(nets[1], tables[1], task, seed, budget)
         if not reaches(second.level, "extracted"):
             # Any other machine of the first net gives the same answers, so the second net would fail again.
             return Claim(reason=f"the second net: {second.reason}"), second.error
@@ -130,15 +138,19 @@ def _claim(both: tuple[Description, Description], num_states: int) -> Claim:
     )
 
 
-def _describe(net: SequenceModel, table: Table | None, task: RegularTask, seed: int) -> Description:
+def _describe(net: SequenceModel, table: Table | None, task: RegularTask, seed: int, budget: StepBudget) -> Description:
     """Certify a net for a machine, and return the result. The net reads long strings only if they can change it."""
     if table is not None:
         error = _first_difference(table, task.transducer)
         return Description("proved", method="a table") if error is None else _refuted(task, error)
-    builder = CertificateBuilder(net, task)
+    builder, size = CertificateBuilder(net, task), counted(task.transducer.num_states, "state")
+    budget.begin(f"certifying a net for a machine of {size}")
+    started = budget.used
     # A proof does not depend on tested strings, and reading strings of 10,000 symbols takes most of the time.
     certificate = certificate_of(builder, seed, num_lengths=1)
     if certificate.level == "extracted":
+        expected = COST_OF_LONG_STRINGS * (budget.used - started)
+        budget.begin(f"reading long strings with a net and with its machine of {size}", expected)
         certificate = certificate_of(builder, seed)
     method = "states observed" if certificate.evidence is None else certificate.evidence.method
     if (counterexample := certificate.counterexample) is not None:

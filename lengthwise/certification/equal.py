@@ -1,7 +1,6 @@
 """Comparison of a net with its quantized, pruned, exported or retrained twin: a proof, a difference, or neither."""
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from lengthwise.certification.counterexample import String, grade, max_enumerate
 from lengthwise.certification.equality import Difference, Equality
 from lengthwise.certification.parts import Shortest
 from lengthwise.certification.searches import Outcome, search_samples
+from lengthwise.certification.step_budget import BudgetSpent, StepBudget
 from lengthwise.certification.subject import checked_subject
 from lengthwise.certification.traces import TracedStrings, draw_strings
 from lengthwise.certification.twins import ANSWERS, Twins, twins_of
@@ -35,12 +35,17 @@ Recurrent nets read at most `MAX_SYMBOLS` symbols. Other nets process at most `M
 """
 
 
+MIN_SECONDS = 1.0
+"""The CPU seconds for structured strings, whatever the budget."""
+
+
 class Pair(NamedTuple):
-    """Two checked nets in evaluation mode, as one model, with the names of their symbols and answers."""
+    """Two checked nets in evaluation mode, as one model, the names of their symbols and answers, seed and budget."""
 
     twins: Twins
     names: RegularTask
     seed: int
+    budget: StepBudget
 
     @property
     def nets(self) -> Nets:
@@ -66,6 +71,8 @@ def equal(
     symbols: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     seed: int = 0,
+    budget: float | None = None,
+    report: Callable[[str], None] = lambda sentence: None,
 ) -> Equality:
     """Compare two nets on all strings: prove that their answers are equal, or search for a string on which they differ.
 
@@ -88,9 +95,15 @@ def equal(
         symbols: the names of all symbols, in the order of their ids; by default their numbers.
         classes: the names of the answers, in the order of the logits; by default their numbers.
         seed: the seed that draws the strings.
+        budget: the largest number of CPU seconds; None means no limit. Step 1, a second of step 2, and parts of later
+            steps that have begun are always finished. Step 3 reads strings of 500 and more symbols only if the time for
+            them is likely to suffice. If the budget ends before a proof, the level is ``tested``, and `reason` names
+            the part that was left out.
+        report: a function that is called with a sentence when a part of steps 2 to 4 begins.
 
     Raises:
-        ValueError: the numbers of symbols, answers or names differ, or a net cannot be certified.
+        ValueError: the numbers of symbols, answers or names differ, a net cannot be certified, or the budget is not a
+            number above 0.
 
     Example:
         >>> from lengthwise import construct, make_task
@@ -102,7 +115,7 @@ def equal(
 
     Source: ours; machines are compared as by Hopcroft and Karp (1971), see `first_difference`.
     """
-    started = time.process_time()
+    steps = StepBudget(budget, report)
     check_is_model(net, "net")
     check_is_model(other, "other")
     seed = whole_seed(seed)
@@ -117,8 +130,8 @@ def equal(
                 raise ValueError(
                     f"{argument}: expected a net that reads strings, got {first_line(problem)}; correct the net"
                 ) from problem
-        result = _compare(Pair(twins_of(net, other, len(names.classes)), names, seed))
-    return result.model_copy(update={"seconds": round(time.process_time() - started, 3)})
+        result = _compare(Pair(twins_of(net, other, len(names.classes)), names, seed, steps))
+    return result.model_copy(update={"seconds": round(steps.used, 3)})
 
 
 def _compare(pair: Pair) -> Equality:
@@ -129,17 +142,25 @@ def _compare(pair: Pair) -> Equality:
     string = shortest_error(twins, pair.same_task)
     if string is not None and (difference := _difference(pair, string, "of all strings")):
         return Equality(level="refuted", counterexample=difference, decided_by="all short strings", **about)
+    if string is not None:  # the nets differ on it in a batch only
+        about["enumerated_length"] = len(string) - 1
     # This step follows the short strings, because they show whether a net gives the same answer to a string each time.
     if are_identical(*pair.nets):
         return Equality(level="proved", decided_by="the same class, settings and weights, bit for bit", **about)
-    # Structured strings refute most unequal nets within two seconds, and a proof may take a minute.
-    outcome, claim = search_families(twins, pair.same_task, pair.seed), Claim()
-    if outcome.wrong is None:
-        claim, error = common_machine(pair.nets, pair.names, pair.seed)
-        if claim.level == "proved":
-            return Equality(**claim._asdict(), **about)
-        outcome = _search(pair, error)
-        about["tested"] = outcome.tested
+    claim = Claim()
+    try:
+        pair.budget.report("comparing answers to structured strings")
+        # Structured strings refute most unequal nets within two seconds, and a proof may take a minute.
+        left = pair.budget.left
+        outcome = search_families(twins, pair.same_task, pair.seed, left if left is None else max(left, MIN_SECONDS))
+        if outcome.wrong is None:
+            claim, error = common_machine(pair.nets, pair.names, pair.seed, pair.budget)
+            if claim.level == "proved":
+                return Equality(**claim._asdict(), **about)
+            outcome = _search(pair, error)
+            about["tested"] = outcome.tested
+    except BudgetSpent as problem:
+        outcome, claim = Outcome(None), claim._replace(reason=claim.reason or str(problem))
     if outcome.wrong is None:
         return Equality(**claim._asdict(), **about)
     if (difference := _shrunk_difference(pair, outcome.wrong)) is None:
@@ -160,6 +181,7 @@ def _search(pair: Pair, error: tuple[str, ...] | None) -> Outcome:
         string = task.encode(error)
         if bool(grade(twins, task, string[None]).wrong):
             return Outcome(string, found_by="the machine of the first net")
+    pair.budget.begin("comparing answers to random strings")
     lengths = []
     for strings in draw_strings(twins, task, pair.seed) or []:
         max_symbols = MAX_SYMBOLS if pair.are_recurrent else MAX_PAIRS // strings.shape[1]

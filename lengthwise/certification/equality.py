@@ -121,4 +121,8 @@ class Equality(Part):
                 f"one machine of {machine} describes both nets, and both followed it on all strings tried; they may "
                 "still leave it on another string",
             )
-        return "not decided", "no string with different answers is known, and nothing is proved"
+        return (
+            "not decided",
+            f"both nets give the same answer to every string of up to {counted(self.enumerated_length, 'symbol')}; "
+            "for longer strings, no different answers are known, and nothing is proved",
+        )

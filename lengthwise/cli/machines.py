@@ -81,6 +81,9 @@ def diff(
     min_level: Annotated[
         str | None, Parameter(help="Two nets: exit with code 1 below this level of equality. Default: bounded.")
     ] = None,
+    budget: Annotated[
+        float | None, Parameter(help="Two nets: CPU seconds after which no further step begins; no limit if not given.")
+    ] = None,
     seed: StringSeed = 0,
     as_json: AsJSON = False,
 ) -> int:
@@ -102,9 +105,10 @@ def diff(
                 "diff: expected no --alphabet, --accept or --rename with two nets, got one of these options; leave it "
                 "out"
             )
-        return _diff_nets(Path(first), Path(second), min_level, seed, as_json)
-    if min_level is not None:
-        raise ValueError("--min-level: expected two nets, got a machine, whose comparison is exact; leave it out")
+        return _diff_nets(Path(first), Path(second), min_level, budget, seed, as_json)
+    for option, value in (("--min-level", min_level), ("--budget", budget)):
+        if value is not None:
+            raise ValueError(f"{option}: expected two nets, got a machine, whose comparison is exact; leave it out")
     from lengthwise.automata.labeled import difference
 
     sources = (first, second)
@@ -134,12 +138,12 @@ def _is_net(source: str) -> bool:
     return (path.suffix == ".toml" and path.is_file()) or (path.is_dir() and any(path.glob("*.safetensors")))
 
 
-def _diff_nets(first: Path, second: Path, min_level: str | None, seed: int, as_json: bool) -> int:
+def _diff_nets(first: Path, second: Path, min_level: str | None, budget: float | None, seed: int, as_json: bool) -> int:
     from lengthwise.certification.certificate import parse_level
     from lengthwise.runs.certified import compare_nets
 
     minimum = parse_level(min_level or "bounded")
-    result, matched = compare_nets(first, second, seed)
+    result, matched = compare_nets(first, second, seed, budget, report=_say_step)
     if as_json:
         content = {"equal": result.equal, **result.model_dump(mode="json")}
         write_object(content | ({"taken": [matched]} if matched else {}))
@@ -153,6 +157,10 @@ def _diff_nets(first: Path, second: Path, min_level: str | None, seed: int, as_j
     if min_level is None:
         return say(f"not decided; `--min-level {result.level}` exits with code 0 at this level", 1)
     return say(f"--min-level: expected {minimum} or higher, got {result.level}", 1)
+
+
+def _say_step(sentence: str) -> None:
+    say(sentence, 0)
 
 
 def _taken(sources: Sequence[str], given: "Sequence[Given]") -> list[str]:

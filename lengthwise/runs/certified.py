@@ -1,5 +1,6 @@
 """Certificates of models in files: a trained run, a compiled machine, or a net that a TOML file describes."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -85,7 +86,13 @@ def task_of_machine(folder: Path, task: Task, source: str) -> RegularTask:
     return machine_task(machine)
 
 
-def compare_nets(first: Path, second: Path, seed: int = 0) -> tuple[Equality, str]:
+def compare_nets(
+    first: Path,
+    second: Path,
+    seed: int = 0,
+    budget: float | None = None,
+    report: Callable[[str], None] = lambda sentence: None,
+) -> tuple[Equality, str]:
     """Compare the models of two runs, compiled machines or TOML files on all strings (`equal`).
 
     The models must have the same symbols in the same order. Answers are matched by name or, if the two models have no
@@ -114,7 +121,8 @@ def compare_nets(first: Path, second: Path, seed: int = 0) -> tuple[Equality, st
         )
     pairs = zip(other_classes, classes, strict=True)
     matched = ", ".join(f"{name} of {second} as {answer}" for name, answer in pairs if name != answer)
-    return equal(net, other, symbols=symbols, classes=classes, seed=seed), matched
+    result = equal(net, other, symbols=symbols, classes=classes, seed=seed, budget=budget, report=report)
+    return result, matched
 
 
 def _named_net(path: Path) -> tuple[SequenceModel, tuple[str, ...], tuple[str, ...]]:

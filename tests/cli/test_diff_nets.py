@@ -72,6 +72,23 @@ def test_an_undecided_comparison_ends_with_code_1_unless_a_lower_level_is_enough
     assert json.loads(capsys.readouterr().out)["equal"] is None
 
 
+def test_a_budget_ends_the_comparison_and_steps_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code("diff", "ends", "again", "--budget", "100") == 0
+    output, steps = capsys.readouterr()
+    assert output.startswith("equal: ")
+    assert steps.startswith("lengthwise: comparing answers to structured strings\nlengthwise: extracting machines")
+    assert exit_code("diff", "ends", "again", "--budget", "0.001") == 1
+    output, _ = capsys.readouterr()
+    assert output.startswith("not decided: both nets give the same answer to every string of up to 12 symbols; ")
+    assert "\nnot higher, because: the budget of 0.001 CPU s ended before extracting machines" in output
+    for given, message in (
+        (("ends", "again", "--budget", "0"), "--budget: expected CPU seconds above 0"),
+        (("(a|b)*abb", "ends", "--budget", "5"), "--budget: expected two nets, got a machine"),
+    ):
+        assert exit_code("diff", *given) == 2
+        assert message in capsys.readouterr().err
+
+
 def test_answers_of_other_names_are_matched_in_their_order(capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code("diff", "ends", "parity") == 1
     assert capsys.readouterr().out.endswith("taken: 0 of parity as out, 1 of parity as in\n")

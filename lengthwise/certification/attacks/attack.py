@@ -174,15 +174,16 @@ def attack(
         return _result(board, counts, reach)
 
 
-def search_families(model: SequenceModel, task: MachineTask, seed: int) -> Outcome:
+def search_families(model: SequenceModel, task: MachineTask, seed: int, max_seconds: float | None = None) -> Outcome:
     """Attack a model as `certify` does after the model has answered all short strings, and return the outcome.
 
-    The budget is a number of symbols, so that a certificate does not depend on the speed of the computer. The model
-    must be in evaluation mode.
+    The budget is a number of symbols, so that a certificate does not depend on the speed of the computer. `equal` may
+    also limit the CPU seconds. The model must be in evaluation mode.
     """
     if not isinstance(task.reference, Transducer):
         return Outcome(None)
-    board = Board(model, task, task.reference, Budget(symbols=MAX_SYMBOLS_IN_CERTIFY), DEFAULT_LENGTH, seed)
+    budget = Budget(max_seconds, MAX_SYMBOLS_IN_CERTIFY)
+    board = Board(model, task, task.reference, budget, DEFAULT_LENGTH, seed)
     try_families(board, FAMILIES[1:])
     if board.shortest is None:
         return Outcome(None)

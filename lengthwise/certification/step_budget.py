@@ -1,0 +1,45 @@
+"""The budget of a search that runs in steps, and the reports on its steps."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lengthwise.validation import check_function
+
+
+class BudgetSpent(Exception):
+    """The budget of a search ended before a step; the message names the step."""
+
+
+@dataclass(frozen=True)
+class StepBudget:
+    """The CPU seconds of a search since it was made (None: no limit), and a listener that gets a sentence per step."""
+
+    seconds: float | None = None
+    report: Callable[[str], None] = lambda sentence: None
+    started: float = field(default_factory=time.process_time)
+
+    def __post_init__(self) -> None:
+        """Raise a ValueError if the budget is not a number above 0, or if the listener is not a function."""
+        seconds = self.seconds
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if seconds is not None and not (is_number and 0 < seconds < math.inf):
+            raise ValueError(f"budget: expected CPU seconds above 0, or None for no limit, got {seconds!r}; try 60")
+        check_function("report", self.report)
+
+    @property
+    def used(self) -> float:
+        """Return the CPU seconds since the search began."""
+        return time.process_time() - self.started
+
+    @property
+    def left(self) -> float | None:
+        """Return the remaining CPU seconds, which may be negative, or None without a limit."""
+        return None if self.seconds is None else self.seconds - self.used
+
+    def begin(self, step: str, expected: float = 0.0) -> None:
+        """Report that a step begins, or raise `BudgetSpent` if it is expected to take more than the seconds left."""
+        if self.left is not None and self.left <= expected:
+            raise BudgetSpent(f"the budget of {self.seconds:g} CPU s ended before {step}")
+        self.report(f"{step}; {self.used:.1f} CPU s so far")
