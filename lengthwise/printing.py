@@ -4,6 +4,7 @@ Symbols, answers and names may come from other people's files. An escape sequenc
 and a line break could begin a line that looks like the program's own. So this module escapes all text before it writes.
 """
 
+import os
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -16,14 +17,43 @@ from lengthwise.display import printable
 
 
 def print_line(console: Console, text: str) -> None:
-    """Print one line without wrapping, colors or markup, and with control characters escaped."""
+    """Print a sentence without colors or markup, wrapped for a terminal, and with control characters escaped."""
     # In a plain string, rich would replace words such as ":bug:" by emoji; a Text stays as it is.
-    console.print(Text(printable(text)), soft_wrap=True)
+    console.print(Text(folded(printable(text), line_width(console))), soft_wrap=True)
 
 
 def write_lines(lines: Iterable[str], *, is_error: bool = False) -> None:
-    """Write lines, with control characters escaped, to standard output or standard error."""
-    (sys.stderr if is_error else sys.stdout).write("".join(f"{printable(line)}\n" for line in lines))
+    """Write sentences to standard output or standard error, wrapped for a terminal, and with control characters
+    escaped.
+    """
+    stream = sys.stderr if is_error else sys.stdout
+    width = line_width(Console(file=stream))
+    stream.write("".join(f"{folded(printable(line), width)}\n" for line in lines))
+
+
+def line_width(console: Console) -> int | None:
+    """Return the width of lines, in characters, or None for files and other programs, unless COLUMNS sets a width."""
+    return console.width if console.is_terminal or "COLUMNS" in os.environ else None
+
+
+def folded(line: str, width: int | None) -> str:
+    """Return a line with line breaks between words, so that each part has at most `width` characters.
+
+    Words and lines of Python are never split, so paths and commands can be copied. Further parts are indented by two
+    more spaces.
+
+    Example:
+        >>> print(folded("level: refuted, see runs/parity-lstm", 16))
+        level: refuted,
+          see
+          runs/parity-lstm
+    """
+    is_code = line.lstrip().startswith((">>> ", "... "))
+    if width is None or len(line) <= width or is_code:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    lines = textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 def write_row(cells: Iterable[str]) -> None:

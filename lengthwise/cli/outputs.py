@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from lengthwise.cli.streams import say
 from lengthwise.files import exists, is_empty
-from lengthwise.printing import write_lines
+from lengthwise.printing import write_row
 
 if TYPE_CHECKING:
     from lengthwise.runs.folder import Run
@@ -25,7 +25,7 @@ AsJSON = Annotated[
 
 def write_object(content: Mapping[str, Any]) -> None:
     """Print a result as one line of strict JSON; a number that is not finite becomes null."""
-    write_lines([json.dumps(_finite(content), allow_nan=False)])
+    write_row([json.dumps(_finite(content), allow_nan=False)])  # never wrapped
 
 
 def _finite(value: Any) -> Any:

@@ -23,14 +23,14 @@ class Output(Console):
     def __init__(self, *, is_help: bool = False, is_error: bool = False) -> None:
         super().__init__(stderr=is_error)
         # A wrapped or shortened line would break the programs that read this output.
-        if not (is_help or self.is_terminal or "COLUMNS" in os.environ):
+        if not is_help and printing.line_width(self) is None:
             self.width = UNLIMITED
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
     def print_line(self, text: str) -> None:
-        """Print a line: neither wrapped nor colored, with control characters escaped."""
+        """Print a sentence without colors, wrapped for a terminal, and with control characters escaped."""
         printing.print_line(self, text)
 
 
