@@ -71,7 +71,7 @@ def equal(
     symbols: Sequence[str] | None = None,
     classes: Sequence[str] | None = None,
     seed: int = 0,
-    budget: float | None = None,
+    budget: float | int | None = None,
     report: Callable[[str], None] = lambda sentence: None,
 ) -> Equality:
     """Compare two nets on all strings: prove that their answers are equal, or search for a string on which they differ.

@@ -16,7 +16,7 @@ class BudgetSpent(Exception):
 class StepBudget:
     """The CPU seconds of a search since it was made (None: no limit), and a listener that gets a sentence per step."""
 
-    seconds: float | None = None
+    seconds: float | int | None = None
     report: Callable[[str], None] = lambda sentence: None
     started: float = field(default_factory=time.process_time)
 

@@ -60,6 +60,7 @@ def test_a_difference_is_found_within_any_budget() -> None:
     assert result.level == "refuted"
 
 
+@pytest.mark.unchecked  # the annotations reject a wrong type before the function can
 @pytest.mark.parametrize("budget", [0, -1.0, float("nan"), float("inf"), "5", True])
 def test_a_budget_is_a_number_above_0(budget: float) -> None:
     with pytest.raises(ValueError, match=r"^budget: expected CPU seconds above 0, or None for no limit, got "):
