@@ -8,7 +8,7 @@ from lengthwise.formats.base import FORMATS, Drawing, Format, ReadableFormat
 from lengthwise.formats.dot import DOT
 from lengthwise.formats.notes import notes_on
 from lengthwise.pictures import SUFFIXES, save_drawing
-from lengthwise.validation import check_kind, path_of
+from lengthwise.validation import path_of
 
 MAX_BYTES = 64 * 2**20
 """The largest size of a machine's file that is read, in bytes."""
@@ -64,11 +64,16 @@ def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = Fa
     With `mealy`, write a Mealy machine in DOT. With `with_sinks`, draw the sinks that drawings omit by default.
 
     Raises:
-        ValueError: the suffix is unknown, or the format cannot express the machine or does not have the option.
+        ValueError: `machine` is not a LabeledMachine, or the suffix is unknown, or the format cannot express the
+            machine or does not have the option.
         OSError: the file cannot be written.
         RuntimeError: the library that draws PNG and PDF crashed.
     """
-    check_kind("machine", machine, LabeledMachine, "a LabeledMachine")
+    if not isinstance(machine, LabeledMachine):
+        raise ValueError(
+            f"machine: expected a LabeledMachine, got {type(machine).__name__}; write LabeledMachine(task.transducer, "
+            "task.classes) for a task, and labeled_dfa(dfa) for an automaton (both from lengthwise.automata.labeled)"
+        )
     path = path_of("path", path)
     kind = format_of(path)
     if mealy and not issubclass(kind, DOT):

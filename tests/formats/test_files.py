@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lengthwise.automata.labeled import LabeledMachine
+from lengthwise import make_task
+from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
+from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.formats import draft as draft_module
 from lengthwise.formats import files, limits
 from lengthwise.formats.draft import Draft
@@ -33,6 +35,17 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
     path.symlink_to("/dev/zero")
     with pytest.raises(ValueError, match=r"machine\.dot: expected a file, got a pipe or a device; name a file"):
         read_machine(path)
+
+
+@pytest.mark.unchecked  # the annotations reject a wrong type before the function can
+def test_only_machines_with_names_of_answers_are_written_and_the_way_to_one_is_named(tmp_path: Path) -> None:
+    task, dfa = make_task("parity"), dfa_from_regex("(a|b)*abb")
+    for other in (task, task.transducer, dfa, None):
+        message = rf"^machine: expected a LabeledMachine, got {type(other).__name__}; write LabeledMachine\(task\.trans"
+        with pytest.raises(ValueError, match=message):
+            write_machine(other, tmp_path / "m.dot")
+    for machine in (LabeledMachine(task.transducer, task.classes), labeled_dfa(dfa)):
+        write_machine(machine, tmp_path / "m.dot")
 
 
 def test_a_mealy_machine_is_written_as_dot_alone(tmp_path: Path) -> None:
