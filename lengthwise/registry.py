@@ -223,6 +223,11 @@ class Registry(Mapping[str, Member], Generic[Member]):
         if not isinstance(name, str):
             raise UnknownName(f"{self.kind}: expected a name, got {type(name).__name__}; known: {', '.join(members)}")
         if name not in members:
+            if name.endswith(".py"):
+                raise UnknownName(
+                    f"unknown {self.kind} {name!r}; to use the {self.kind} that this file registers, add the file to "
+                    f"the environment variable {EXTENSIONS}, and write the registered name"
+                )
             known = f" (known: {', '.join(sorted(members))})"
             raise UnknownName(f"unknown {self.kind} {name!r}{nearest(name, members) or known}")
         return members[name]

@@ -62,6 +62,8 @@ def test_a_class_is_compared_with_members_without_importing_others(tmp_path, mon
 def test_an_unknown_name_is_an_error_that_suggests_or_lists() -> None:
     with pytest.raises(UnknownName, match=r"unknown task 'tomitta'; did you mean 'tomita'\?$"):
         TASKS["tomitta"]
+    with pytest.raises(UnknownName, match=r"unknown task 'mine.py'; to use the task that this file registers, add the"):
+        TASKS["mine.py"]
     with pytest.raises(UnknownName, match=r"unknown task 'zzz' \(known: binary-addition, binary-multiplication, "):
         TASKS["zzz"]
     assert "tomitta" not in TASKS

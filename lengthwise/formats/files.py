@@ -29,10 +29,10 @@ def format_of(path: Path, *, readable: bool = False) -> type[Format]:
     """Return the format for a file's suffix; if the suffix is unknown, raise a ValueError that lists all suffixes."""
     known, suffix = suffixes(readable=readable), path.suffix.lower()
     if suffix not in known:
-        names = ", ".join(known)
-        raise ValueError(
-            f"{_named(path)}: expected a machine's file ({names}), got suffix {suffix!r}; choose one of these"
-        )
+        names, way_out = ", ".join(known), "choose one of these"
+        if suffix == ".py":
+            way_out = "in Python, task_from_function and write_machine write the machine of a function to such a file"
+        raise ValueError(f"{_named(path)}: expected a machine's file ({names}), got suffix {suffix!r}; {way_out}")
     return known[suffix]
 
 

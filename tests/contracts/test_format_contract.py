@@ -192,6 +192,11 @@ def test_suffixes_that_are_not_read_are_refused_with_all_that_are(suffix: str, t
         read_machine(tmp_path / f"m{suffix}")
 
 
+def test_the_way_from_a_function_to_a_machine_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"got suffix '\.py'; in Python, task_from_function and write_machine write"):
+        read_machine(tmp_path / "mine.py")
+
+
 def test_suffixes_that_are_not_written_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"got suffix '\.docx'; choose one of these"):
         write_machine(PARITY, tmp_path / "m.docx")
