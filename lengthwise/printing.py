@@ -4,7 +4,6 @@ Symbols, answers and names may come from other people's files. An escape sequenc
 and a line break could begin a line that looks like the program's own. So this module escapes all text before it writes.
 """
 
-import os
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -32,8 +31,11 @@ def write_lines(lines: Iterable[str], *, is_error: bool = False) -> None:
 
 
 def line_width(console: Console) -> int | None:
-    """Return the width of lines, in characters, or None for files and other programs, unless COLUMNS sets a width."""
-    return console.width if console.is_terminal or "COLUMNS" in os.environ else None
+    """Return the width of a terminal, in characters, or None for files and other programs.
+
+    COLUMNS alone does not count: a program that uses readline sets this variable for the processes that it starts.
+    """
+    return console.width if console.file.isatty() else None
 
 
 def folded(line: str, width: int | None) -> str:

@@ -23,7 +23,7 @@ class Output(Console):
     def __init__(self, *, is_help: bool = False, is_error: bool = False) -> None:
         super().__init__(stderr=is_error)
         # A wrapped or shortened line would break the programs that read this output.
-        if not is_help and printing.line_width(self) is None:
+        if not (is_help or self.is_terminal or "COLUMNS" in os.environ):
             self.width = UNLIMITED
 
     def on_broken_pipe(self) -> None:
