@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -20,10 +20,35 @@ Member = TypeVar("Member")
 Registered = TypeVar("Registered")
 
 
+MIN_SIMILARITY = 0.75
+"""The smallest similarity (`SequenceMatcher.ratio`) of a wrong name to the name that is suggested instead."""
+
+
 def nearest(name: object, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"`` for the known name closest to `name`, or an empty string."""
-    close = get_close_matches(name, list(known), n=1, cutoff=0.5) if isinstance(name, str) else []
-    return f"; did you mean {close[0]!r}?" if close else ""
+    """Return ``"; did you mean 'x'?"`` for the known name closest to `name`, or "" if no known name is similar.
+
+    Case is ignored. A name is also similar to a longer name of which it begins a part, and to its own beginning.
+
+    Example:
+        >>> nearest("LTSM", ["lstm", "gru"]), nearest("dyck", ["bounded-dyck"]), nearest("hyena", ["lstm"])
+        ("; did you mean 'lstm'?", "; did you mean 'bounded-dyck'?", '')
+    """
+    if not isinstance(name, str):
+        return ""
+    score, close = max(((_similarity(_plain(name), _plain(each)), each) for each in known), default=((0.0, 0.0), ""))
+    return f"; did you mean {close!r}?" if score[0] >= MIN_SIMILARITY else ""
+
+
+def _plain(name: str) -> str:
+    return re.sub("[_ ]", "-", name.lower())
+
+
+def _similarity(name: str, known: str) -> tuple[float, float]:
+    """Return how similar two names are, and their ratio of equal characters, which decides between equal values."""
+    ratio = SequenceMatcher(None, known, name).ratio()
+    begins_part = len(name) > 2 and f"-{name}" in f"-{known}"
+    is_longer = name.startswith(known) and (len(known) > 2 or len(name) == len(known) + 1)
+    return max(ratio, MIN_SIMILARITY * (begins_part or is_longer)), ratio
 
 
 def discover(package: str) -> None:

@@ -1,12 +1,19 @@
 """Names: given once, found, and suggested when mistyped."""
 
+from collections.abc import Iterable
+
 import pytest
 
+from lengthwise.cli.app import app
 from lengthwise.models import MODELS
-from lengthwise.registry import Registry, UnknownName
+from lengthwise.presets.base import PRESETS
+from lengthwise.registry import Registry, UnknownName, nearest
 from lengthwise.tasks import TASKS, make_task
 from lengthwise.tasks.base import RegularTask
 from lengthwise.tasks.regular.parity import Parity
+from lengthwise.training.recipe import Recipe
+
+COMMANDS = [name for name in app if not name.startswith("-")]
 
 
 def test_a_name_of_the_package_cannot_be_taken() -> None:
@@ -106,3 +113,32 @@ def test_what_is_registered_wrongly_is_said_at_once() -> None:
     assert "no-task" not in TASKS
     with pytest.raises(KeyError, match=r"task: expected a name, got Parity; known: .*parity"):
         TASKS[Parity()]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "suggested"),
+    [
+        ("partiy", TASKS, "parity"),
+        ("dyck", TASKS, "bounded-dyck"),
+        ("majority", TASKS, None),
+        ("copy", TASKS, None),
+        ("LSTM", MODELS, "lstm"),
+        ("mamba2", MODELS, "mamba"),
+        ("cnn", MODELS, None),
+        ("retnet", MODELS, None),
+        ("likelyhood", PRESETS, "likelihood"),
+        ("default", PRESETS, None),
+        ("chi", PRESETS, "chi2023"),
+        ("evalute", COMMANDS, "evaluate"),
+        ("verify", COMMANDS, "certify"),
+        ("test", COMMANDS, None),
+        ("run", COMMANDS, None),
+        ("step", Recipe.model_fields, "steps"),
+        ("batch", Recipe.model_fields, "batch_size"),
+        ("epochs", Recipe.model_fields, None),
+        ("lr", Recipe.model_fields, None),
+        (3, TASKS, None),
+    ],
+)
+def test_only_similar_names_are_suggested(name: object, known: Iterable[str], suggested: str | None) -> None:
+    assert nearest(name, known) == ("" if suggested is None else f"; did you mean {suggested!r}?")

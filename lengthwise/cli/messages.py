@@ -112,7 +112,9 @@ def refusal(error: CycloptsError) -> str:
     # A frequent mistake is to give a setting as an option of its own.
     if any("--set" in each.names for each in arguments) and (section := _section_of(name)):
         return f"{option}: no such option; it is a setting, use --set {section}.{name}={value}"
-    return str(error)
+    suggested = re.fullmatch(r"(.*) Did you mean --(\S+)\?", str(error))
+    # The parser also suggests options that are not similar.
+    return suggested[1] if suggested and not nearest(option.lstrip("-"), [suggested[2]]) else str(error)
 
 
 def _section_of(name: str) -> str:

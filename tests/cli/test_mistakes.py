@@ -81,6 +81,8 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
             ["train", "parity", "gru", "--set", "train.steps=-5"],
             "train.steps: expected a number greater than or equal to 1, got -5; give one",
         ),
+        (["train", "parity", "gru", "--wrkers", "2"], "Unknown option: --wrkers. Did you mean --workers?"),
+        (["train", "parity", "gru", "--out", "here"], "Unknown option: --out.\n"),
         (["train", "partiy", "regular-gpt"], "unknown task 'partiy'; did you mean 'parity'?"),
         (["train", "parity", "regular-gtp"], "unknown model 'regular-gtp'; did you mean 'regular-gpt'?"),
         (

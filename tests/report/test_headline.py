@@ -166,7 +166,7 @@ def test_a_headline_waits_for_the_runs_of_the_cells_that_it_names() -> None:
     [
         ("{cell[Parity][C=2][mean]}", r"headline: unknown field 'cell'; did you mean 'cells'\?"),
         ("{cells[Party][C=2][mean]}", r"headline: unknown row 'Party'; did you mean 'Parity'\?"),
-        ("{cells[Parity][C=4][mean]}", r"headline: unknown column 'C=4'; did you mean"),
+        ("{cells[Parity][C=22][mean]}", r"headline: unknown column 'C=22'; did you mean 'C=2'"),
         ("{cells[not *][C=2][mean]}", r"headline: unknown row 'not \*'"),
         ("{cells[Parity][C=2][means]}", r"headline: unknown figure 'means'; did you mean 'mean'\?"),
         ("{cells[Parity][C=2]}", "headline: expected 3 names in brackets, got 2"),

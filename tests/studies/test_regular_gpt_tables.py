@@ -21,7 +21,9 @@ def test_names_of_rows_and_columns_are_separated_by_commas() -> None:
     typed = experiment.select("parity, tomita-2", "gru,Transformer, rotary,mamba-1-1").cells
     assert {cell.row for cell in typed} == {"Parity", "Tomita 2"}
     assert {cell.column for cell in typed} == {"GRU", "Transformer, rotary", "Mamba [-1, 1]"}
-    with pytest.raises(ValueError, match=r"^columns: expected names of columns, got 'rotary' \(known: 'RNN', 'GRU'"):
+    with pytest.raises(
+        ValueError, match=r"^columns: expected names of columns, got 'rotary'; did you mean 'Transformer, rotary'\?"
+    ):
         experiment.select(columns="GRU,rotary")
 
 
