@@ -2578,7 +2578,16 @@ def read_certificate(content: bytes) -> Content:
     return dict(given)
 
 
+USAGE = """usage: python checker.py CERTIFICATE PROOF
+
+CERTIFICATE is the JSON file of a certificate, and PROOF its .safetensors file (`lengthwise certify RUN --proof`).
+Exit codes: 0 if the proof is accepted; 1 if it is rejected, or if a file is missing or cannot be read."""
+
+
 def main(arguments: list[str]) -> None:
+    if {"-h", "--help"} & set(arguments):
+        sys.stdout.write(USAGE + "\n")
+        return
     try:
         certificate, proof = (Path(name).read_bytes() for name in arguments)
         given = read_certificate(certificate)

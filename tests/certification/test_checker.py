@@ -82,6 +82,10 @@ def test_a_proof_is_checked_by_python_alone(proof: Proof, tmp_path: Path, reques
         assert done.returncode == 1
         assert done.stderr.endswith("(python checker.py CERTIFICATE PROOF)\n")
         assert len(done.stderr.splitlines()) == 1
+    done = subprocess.run([*command[:3], "--help"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.startswith("usage: python checker.py CERTIFICATE PROOF\n")
+    assert "Exit codes: 0 if the proof is accepted; 1 if " in done.stdout
 
 
 def errs(model: SequenceModel, task: MachineTask) -> bool:
