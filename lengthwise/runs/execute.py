@@ -280,10 +280,10 @@ def _describe_saved(work: _Work, step: int) -> str:
 
 
 def _report(state: TrainingState, step: StepRecord, work: _Work, *, is_last: bool) -> None:
-    """Report progress at every tenth step, at the last step, and when the loss shows that the task is solved."""
+    """Report the running loss at every tenth step, at the last step, and when it shows that the task is solved."""
     total, pace = work.spec.recipe.steps, work.spec.recipe.pace
     if step.step % 10 == 0 or is_last:
-        work.listener(Progress(work.spec.id, "training", step.step, total, f"loss {step.loss:.4f}"))
+        work.listener(Progress(work.spec.id, "training", step.step, total, f"loss {state.loss:.2g}"))
     if pace is not None and state.solved_at == step.step:
         sentence = f"loss {state.loss:.2g}, solved after {step.step:,} steps; the rest of the schedule"
         work.decide(step.step, f"{sentence} takes {pace.contract_steps:,} more steps")

@@ -20,7 +20,8 @@ from lengthwise.runs.pools.folder_progress import progress_of
 from lengthwise.runs.progress import Progress
 from lengthwise.runs.result import RunStatus
 from lengthwise.runs.spec import RunSpec, make_spec, spec_from_json
-from lengthwise.training.loop import StepRecord
+from lengthwise.training.loop import INITIAL_LOSS, StepRecord
+from lengthwise.training.recipe import SHARE_OF_LATEST
 
 PLAN = EvaluationPlan(dense=(9, 12), dense_strings=8, long=((30, 4),), structured=((20, 2),))
 ONE_STATE, EIGHT_STATES = ({"d_model": size, "block_dim": size} for size in (1, 8))
@@ -78,6 +79,21 @@ def test_between_attempts_a_run_is_not_measured_yet(tmp_path: Path) -> None:
         progress = progress_of(BOTH, tmp_path)
         assert progress is not None
         assert progress.phase == phase
+
+
+def test_progress_shows_the_running_loss_that_decides_whether_the_task_is_solved(tmp_path: Path) -> None:
+    seen = list[Progress]()
+    spec = with_goal(
+        EIGHT_STATES, budget=0.0, level="solved", pace={"solved_loss": 1e-9, "contract_steps": 5}, steps=30
+    )
+    execute(spec, tmp_path, PLAN, seen.append)
+    running, expected = INITIAL_LOSS, []
+    for step in RunFolder(tmp_path / spec.id).read_metrics():
+        running += SHARE_OF_LATEST * (step.loss - running)
+        expected += [f"loss {running:.2g}"] * (step.step % 10 == 0)
+    notes = [report.note for report in seen if report.phase == "training" and not report.is_decision]
+    assert notes[: len(expected)] == expected
+    assert len(expected) >= 2
 
 
 def test_an_attempt_that_ended_before_lengths_had_grown_says_so(tmp_path: Path) -> None:

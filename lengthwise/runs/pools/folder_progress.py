@@ -20,7 +20,8 @@ class Follower:
     """A reporter of the progress of runs to a listener.
 
     It reports the last whole line of a run's metrics, or that the run is being measured. Metrics reach the disk some
-    kilobytes at a time, or with a checkpoint, so the report is a little late.
+    kilobytes at a time, or with a checkpoint, so the report is a little late. The metrics contain the loss of each
+    step, not the running loss that other runs report.
     """
 
     def __init__(self, root: Path, listener: Listener) -> None:
@@ -58,4 +59,4 @@ def progress_of(spec: RunSpec, root: Path) -> Progress | None:
         return None
     if status in (ENDINGS if spec.goal else ("trained",)):
         return Progress(spec.id, "measuring", total, total)
-    return Progress(spec.id, "training", min(step.step, total), total, f"loss {step.loss:.4f}")
+    return Progress(spec.id, "training", min(step.step, total), total, f"loss of this step {step.loss:.2g}")
