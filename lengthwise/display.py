@@ -154,10 +154,11 @@ def counted(count: int, what: str) -> str:
     """Return a number and a noun in the singular or the plural.
 
     Example:
-        >>> counted(1, "state"), counted(1_200, "state")
-        ('1 state', '1,200 states')
+        >>> counted(1, "state"), counted(1_200, "state"), counted(2, "class")
+        ('1 state', '1,200 states', '2 classes')
     """
-    return f"{count:,} {what}{'s' * (count != 1)}"
+    plural = "es" if what.endswith("s") else "s"
+    return f"{count:,} {what}{plural * (count != 1)}"
 
 
 def listed(phrases: Sequence[str]) -> str:

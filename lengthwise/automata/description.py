@@ -72,7 +72,7 @@ class Description:
             f"states: {num_states}, {fewest}",
             f"symbols: {' '.join(labeled.text([symbol]) for symbol in labeled.symbols)}",
             f"answers: {', '.join(labeled.classes)}",
-            *([f"no answer: in {labeled.num_unanswered} states"] if labeled.num_unanswered else []),
+            *([f"no answer: in {counted(labeled.num_unanswered, 'state')}"] if labeled.num_unanswered else []),
             f"shortest strings: {', '.join(shortest)}",
             f"transition monoid: {described_monoid(self.monoid, self.max_elements)}",
         ]

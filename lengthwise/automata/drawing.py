@@ -11,7 +11,7 @@ from lengthwise.automata.answers import acceptor_index
 from lengthwise.automata.layout import LINE_HEIGHT, RADIUS, Layout, Point, Route, lay_out
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.conventions import IGNORE
-from lengthwise.display import printable
+from lengthwise.display import counted, printable
 from lengthwise.validation import texts_of, truncate
 
 MAX_DRAWN = 40
@@ -79,7 +79,8 @@ def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool =
     corner = f'x="{left - MARGIN:.0f}" y="{top - MARGIN:.0f}"'
     view = f"{left - MARGIN:.0f} {top - MARGIN:.0f} {right - left + 2 * MARGIN:.0f} {bottom - top + 2 * MARGIN:.0f}"
     about = (
-        f"A machine of {machine.num_states} states over {', '.join(machine.symbols)}; it starts in q{machine.start}."
+        f"A machine of {counted(machine.num_states, 'state')} over {', '.join(machine.symbols)}; it starts in "
+        f"q{machine.start}."
     )
     routes = layout.routes.items()
     return "\n".join(

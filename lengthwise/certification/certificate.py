@@ -32,7 +32,7 @@ from lengthwise.certification.parts import (
     reaches,
 )
 from lengthwise.conventions import IGNORE
-from lengthwise.display import card, spelled
+from lengthwise.display import card, counted, spelled
 from lengthwise.files import json_text, parse_json_text, read_file
 from lengthwise.registry import Registry, nearest
 
@@ -348,7 +348,7 @@ def certificate_card(certificate: Certificate) -> str:
         pairs.append(("not higher, because", certificate.reason))
     if certificate.machine is not None:
         size, size_of_task = certificate.num_classes
-        pairs.append(("machine", f"{size} classes; the task's machine has {size_of_task}"))
+        pairs.append(("machine", f"{counted(size, 'class')}; the task's machine has {size_of_task}"))
     if certificate.tested:
         pairs.append(("answered correctly", ", ".join(tested.describe() for tested in certificate.tested)))
     if certificate.evidence is not None:

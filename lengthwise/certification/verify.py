@@ -124,7 +124,8 @@ def with_settings(content: Mapping[str, Any]) -> str:
 
 
 def _size(machine: TreeMachine | Transducer | GridMachine) -> str:
-    return f"{machine.num_states} states" if isinstance(machine, Transducer) else f"{machine.num_classes} classes"
+    is_transducer = isinstance(machine, Transducer)
+    return counted(machine.num_states, "state") if is_transducer else counted(machine.num_classes, "class")
 
 
 def _check_names(certificate: Certificate, task: Transducer | GridMachine) -> None:
@@ -211,8 +212,8 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
     string = first_error(machine, task)
     if string is not None:
         raise ValueError(
-            f"certificate: its machine and its transducer answer {''.join(string)[:60]!r} ({len(string)} symbols) "
-            "differently; certify again"
+            f"certificate: its machine and its transducer answer {''.join(string)[:60]!r} "
+            f"({counted(len(string), 'symbol')}) differently; certify again"
         )
     _check_observed(certificate, machine)
     _check_closure(certificate, machine)
@@ -225,7 +226,9 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
             "pair that a cell passes downwards have the same number"
         ]
     size = machine.num_classes if isinstance(machine, TreeMachine) else machine.num_states
-    return [f"the machine ({size} classes) agrees with the transducer on every nonempty string that has an answer"]
+    return [
+        f"the machine ({counted(size, 'class')}) agrees with the transducer on every nonempty string that has an answer"
+    ]
 
 
 def _check_tested(certificate: Certificate) -> None:

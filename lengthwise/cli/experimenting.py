@@ -195,7 +195,7 @@ def _on_record(pages: Path, stem: str, runs: Path, console: Output, *, counts: b
     before = read_records(records) if counts or records.exists() else []
     if counts:
         num_taken, count = restore(before, runs)
-        console.print_line(f"{num_taken} runs taken from {records}")
+        console.print_line(f"{counted(num_taken, 'run')} taken from {records}")
         if count:
             console.print_line(
                 f"{counted(count, 'recorded result')} not taken, because {runs} has other measurements of the "

@@ -246,7 +246,8 @@ def _write(labeled: "LabeledMachine", file: Path, *, mealy: bool = False, with_s
     lines = [f"{kind}: {size}, answers {', '.join(labeled.classes)}"]
     if labeled.num_unanswered and not mealy:
         lines.append(
-            f"no answer: in {labeled.num_unanswered} states; in a format that cannot express this, these states reject"
+            f"no answer: in {counted(labeled.num_unanswered, 'state')}; in a format that cannot express this, such "
+            "states reject"
         )
     if format_of(file).holds_automata_alone and (taken := _taken_of(labeled)):
         lines.append(f"taken: {taken}")

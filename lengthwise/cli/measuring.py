@@ -12,6 +12,7 @@ from lengthwise.cli.messages import named_by_file
 from lengthwise.cli.options import USUAL_COLUMNS, Columns, Device, StoredPath, StringSeed, TrainedRun, whole_number
 from lengthwise.cli.outputs import AsJSON, check_writable, note_unfinished, write_object
 from lengthwise.cli.streams import Output, say
+from lengthwise.display import counted
 from lengthwise.files import check_suffix
 from lengthwise.printing import write_row
 
@@ -162,7 +163,7 @@ def _evaluate_drawn(
     steps = "" if run is None else f", weights {run.steps_text}"
     console.print_line(f"{name}{steps}, strings of seed {seed}")
     if num_left_out := len(requested) - len(legal):
-        console.print_line(f"{num_left_out} lengths left out: {task.name} has no strings of these lengths")
+        console.print_line(f"{counted(num_left_out, 'length')} left out: {task.name} has no strings of these lengths")
     if not out and len(curve.points) > MAX_ROWS:
         console.print_line("--out FILE.csv writes all points")
     return {**_curve_facts(curve), "seed": seed, "lengths_left_out": num_left_out}

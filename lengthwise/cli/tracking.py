@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from lengthwise.cli.options import folder
 from lengthwise.cli.streams import say
+from lengthwise.display import counted
 
 if TYPE_CHECKING:
     from lengthwise.runs.progress import Listener
@@ -35,7 +36,7 @@ def track(
     console = Output()
     for run in runs:
         steps, location = track_run(run, to, project=project, folder=out)
-        console.print_line(f"{run}: {steps:,} steps sent to {to}: {location}")
+        console.print_line(f"{run}: {counted(steps, 'step')} sent to {to}: {location}")
     return 0
 
 

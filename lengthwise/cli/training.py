@@ -23,6 +23,7 @@ from lengthwise.cli.options import (
 from lengthwise.cli.outputs import AsJSON, write_object
 from lengthwise.cli.streams import Output
 from lengthwise.cli.tracking import tracked
+from lengthwise.display import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -252,7 +253,7 @@ def _train_all(
     console = Output(is_error=as_json)
     outcomes = run_all(specs, [plan] * len(specs), root, PoolOptions(workers), also=also)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
-    print_results(console, results, f"{specs[0].task.name}, {specs[0].model_name}, {len(results)} seeds")
+    print_results(console, results, f"{specs[0].task.name}, {specs[0].model_name}, {counted(len(results), 'seed')}")
     for sentence in comparison(results):
         console.print_line(sentence)
     failed = print_failures(console, outcomes)
@@ -274,7 +275,7 @@ def comparison(results: "Sequence[RunResult]") -> list[str]:
         "squared error of the last answer": (errors, "{:.4g}".format),
     }
     return seeds_sentence(results) + [
-        f"over {len(values)} seeds: {name}: mean {text(fmean(values))}, "
+        f"over {counted(len(values), 'seed')}: {name}: mean {text(fmean(values))}, "
         f"range {text(min(values))} to {text(max(values))}"
         for name, (values, text) in scores.items()
         if values

@@ -8,6 +8,7 @@ from lengthwise.automata.labeled import LabeledMachine, difference
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.equivalence import machine_from_json
+from lengthwise.display import counted
 from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import certificate_of
 from lengthwise.files import write_by_rename
@@ -44,7 +45,7 @@ class MachineText(Export):
         about += [] if given.answers_empty else [NO_EMPTY_ANSWER]
         content = cls.kind.write_annotated(machine, notes_on(machine, out.stem, about))
         write_by_rename(out, content.encode())
-        size = f"{machine.machine.num_states} states, {len(machine.symbols)} symbols"
+        size = f"{counted(machine.machine.num_states, 'state')}, {counted(len(machine.symbols), 'symbol')}"
         read = [] if os.path.exists(source) else [("read as", f"a regular expression, {source}")]
         return [
             *read,

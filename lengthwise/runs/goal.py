@@ -8,6 +8,7 @@ from pydantic import Field
 
 from lengthwise.certification.methods.base import highest_level
 from lengthwise.certification.parts import CLAIMS, Level, reaches
+from lengthwise.display import counted
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import nearest
 from lengthwise.tasks.base import MachineTask, Task
@@ -170,6 +171,6 @@ def attempts_text(attempts: Sequence[Attempt]) -> list[str]:
     """Return a line for each attempt."""
     return [
         f"attempt {number}: {', '.join(f'{name}={value}' for name, value in attempt.model.items()) or 'as given'}, "
-        f"{attempt.steps:,} steps, {attempt.outcome}"
+        f"{counted(attempt.steps, 'step')}, {attempt.outcome}"
         for number, attempt in enumerate(attempts, start=1)
     ]

@@ -49,6 +49,6 @@ def test_facts_that_do_not_apply_are_none() -> None:
     assert (facts["monoid"], facts["star_free"], facts["accepted"]) == (None, None, None)
     assert facts["states_without_answer"] == 1
     lines = described.lines()
-    assert "no answer: in 1 states" in lines
+    assert "no answer: in 1 state" in lines
     assert lines[-1] == "transition monoid: more than 20,000 elements"
     assert described_monoid(None, 7) == "more than 7 elements"

@@ -146,7 +146,7 @@ def test_a_transducer_as_the_machine_is_compared_too(contents, tmp_path: Path, c
     path.write_text(text_of(content))
     code, text = verdict(path, capsys)
     assert code == 1
-    assert "answer 'a' (1 symbols) differently" in text
+    assert "answer 'a' (1 symbol) differently" in text
 
 
 def test_strings_of_one_symbol_more_or_fewer_count(contents) -> None:

@@ -60,7 +60,7 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
     assert exit_code("evaluate", str(trained), "--lengths", "0-70,90", "--strings", "2", "--out", points) == 0
     text = capsys.readouterr().out
     assert "of 71 points are shown" in text
-    assert "1 lengths left out" in text
+    assert "1 length left out" in text
     assert re.search(r"^90 ", text, flags=re.MULTILINE)
     assert len(Path(points).read_text().splitlines()) == 72
     assert exit_code("predict", str(trained), "abba", "b") == 0

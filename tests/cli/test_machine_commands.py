@@ -306,7 +306,7 @@ def test_convert_says_where_there_is_no_answer(capsys) -> None:
     )
     code, out, _ = printed(capsys, "convert", "m.json", "m.regex")
     assert code == 0
-    assert "no answer: in 1 states; in a format that cannot express this, these states reject\n" in out
+    assert "no answer: in 1 state; in a format that cannot express this, such states reject\n" in out
     assert Path("m.regex").read_text() == "a(aa)*\n"
 
 

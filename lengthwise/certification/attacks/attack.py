@@ -105,7 +105,7 @@ class Attack(Part):
     def lines(self) -> Iterator[tuple[str, str]]:
         """Yield the result as pairs of a name and a sentence."""
         if self.string is None:
-            yield "no wrong answer", f"among strings of up to {self.max_length:,} symbols; nothing is proved"
+            yield "no wrong answer", f"among strings of up to {counted(self.max_length, 'symbol')}; nothing is proved"
         else:
             answer = "has a logit that is not finite" if self.got is None else f"says {self.got}"
             yield "wrong answer", f"{in_powers(self.string)}: the model {answer}, right is {self.expected}"
@@ -119,7 +119,7 @@ class Attack(Part):
             if family.num_answers
         )
         yield "answers compared", counts
-        yield "cost", f"{self.num_symbols:,} symbols, {self.seconds:.1f} CPU s"
+        yield "cost", f"{counted(self.num_symbols, 'symbol')}, {self.seconds:.1f} CPU s"
 
 
 @one_thread()

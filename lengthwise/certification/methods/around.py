@@ -2,6 +2,7 @@
 
 from lengthwise.certification.certificate import Certificate, Evidence, check_lead, describe_lead
 from lengthwise.certification.parts import Distance, PositiveCount
+from lengthwise.display import counted
 
 
 class AroundPrototypes(Evidence):
@@ -15,7 +16,7 @@ class AroundPrototypes(Evidence):
     logit_margin: float | None
 
     def describe(self) -> str:
-        around = f"around {self.num_prototypes} prototypes, radii up to {self.radius:.2g}"
+        around = f"around {counted(self.num_prototypes, 'prototype')}, radii up to {self.radius:.2g}"
         return f"{around}; {describe_lead(self.logit_margin)}"
 
     def check_numbers(self, certificate: Certificate) -> None:

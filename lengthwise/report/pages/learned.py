@@ -30,7 +30,7 @@ def write_learned_page(learned: Learned, page: Path) -> None:
     counts, machine = learned.counts, learned.machine
     doubt = f"NOT CONFIRMED: {learned.doubt}. " if learned.doubt else ""
     summary = (
-        f"{doubt}{machine.num_states} states, learned from {counts.num_rows:,} rows. Level "
+        f"{doubt}{counted(machine.num_states, 'state')}, learned from {counted(counts.num_rows, 'row')}. Level "
         f"{learned.certificate.level}: {learned.claim}."
     )
     sections = {

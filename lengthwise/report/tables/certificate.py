@@ -5,7 +5,7 @@ from typing import Any
 
 from lengthwise.certification.certificate import Certificate, checked_in_words
 from lengthwise.certification.verify import Checked
-from lengthwise.display import spelled
+from lengthwise.display import counted, spelled
 
 MAX_QUOTED_LENGTH = 60
 
@@ -69,9 +69,9 @@ def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
     if machine is not None:
         size, size_of_task = certificate.num_classes
         yield (
-            ("machine", f"{size} classes of messages that go down; the task's rule has {size_of_task}")
+            ("machine", f"{counted(size, 'class')} of messages that go down; the task's rule has {size_of_task}")
             if certificate.machine_kind == "grid"
-            else ("machine", f"{size} classes; the task's transducer has {size_of_task} states")
+            else ("machine", f"{counted(size, 'class')}; the task's transducer has {counted(size_of_task, 'state')}")
         )
     if closure is not None:
         gap = (
@@ -81,8 +81,8 @@ def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
         )
         yield (
             "classes",
-            f"{closure.num_prototypes} prototypes, closed after {closure.num_levels} levels; all states are within "
-            f"{closure.radius:.2f} of their prototypes, and {gap}",
+            f"{counted(closure.num_prototypes, 'prototype')}, closed after {counted(closure.num_levels, 'level')}; all "
+            f"states are within {closure.radius:.2f} of their prototypes, and {gap}",
         )
     if laws is not None:
         identity = "the pad is the identity" if laws.pad_is_identity else "the pad is not the identity"

@@ -25,9 +25,10 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
     if learned.doubt:
         yield "NOT CONFIRMED", learned.doubt
     counts = learned.counts
-    yield "examples", f"{counts.num_rows:,} rows; {left_out(learned)}"
+    yield "examples", f"{counted(counts.num_rows, 'row')}; {left_out(learned)}"
     alike = f"{learned.search.num_alike} of {counted(len(learned.search.attempts), 'attempt')} found this machine"
-    yield "machine", f"{learned.machine.num_states} states, {len(learned.machine.symbols)} symbols; {alike}"
+    machine = learned.machine
+    yield "machine", f"{counted(machine.num_states, 'state')}, {counted(len(machine.symbols), 'symbol')}; {alike}"
     yield from _choice(learned)
     yield from (("expression", " ".join(one)) for one in expressions(learned))
     for part, scores in learned.accuracies.items():

@@ -4,6 +4,7 @@ from typing import Literal
 
 from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement, check_lead, describe_lead
 from lengthwise.certification.parts import PositiveCount
+from lengthwise.display import counted
 
 
 @EVIDENCE.register("exact")
@@ -22,7 +23,7 @@ class ExactEvidence(Evidence):
     logit_margin: float | None
 
     def describe(self) -> str:
-        merges = f"all {self.num_merges:,} merges of {self.num_prototypes:,} prototypes"
+        merges = f"all {counted(self.num_merges, 'merge')} of {counted(self.num_prototypes, 'prototype')}"
         return f"{merges}; {describe_lead(self.logit_margin)}"
 
     def check_numbers(self, certificate: Certificate) -> None:
