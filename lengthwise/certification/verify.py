@@ -124,8 +124,9 @@ def with_settings(content: Mapping[str, Any]) -> str:
 
 
 def _size(machine: TreeMachine | Transducer | GridMachine) -> str:
-    is_transducer = isinstance(machine, Transducer)
-    return counted(machine.num_states, "state") if is_transducer else counted(machine.num_classes, "class")
+    if isinstance(machine, Transducer):
+        return counted(machine.num_states, "state")
+    return counted(machine.num_classes, "class")
 
 
 def _check_names(certificate: Certificate, task: Transducer | GridMachine) -> None:
