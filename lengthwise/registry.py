@@ -27,7 +27,8 @@ MIN_SIMILARITY = 0.75
 def nearest(name: object, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the known name closest to `name`, or "" if no known name is similar.
 
-    Case is ignored. A name is also similar to a longer name of which it begins a part, and to its own beginning.
+    Case is ignored. A name is also similar to a longer name of which it begins a part, to its own beginning, and to a
+    name of the same letters.
 
     Example:
         >>> nearest("LTSM", ["lstm", "gru"]), nearest("dyck", ["bounded-dyck"]), nearest("hyena", ["lstm"])
@@ -48,7 +49,8 @@ def _similarity(name: str, known: str) -> tuple[float, float]:
     ratio = SequenceMatcher(None, known, name).ratio()
     begins_part = len(name) > 2 and f"-{name}" in f"-{known}"
     is_longer = name.startswith(known) and (len(known) > 2 or len(name) == len(known) + 1)
-    return max(ratio, MIN_SIMILARITY * (begins_part or is_longer)), ratio
+    is_swapped = len(name) > 2 and sorted(name) == sorted(known)
+    return max(ratio, MIN_SIMILARITY * (begins_part or is_longer or is_swapped)), ratio
 
 
 def discover(package: str) -> None:

@@ -124,6 +124,7 @@ def test_what_is_registered_wrongly_is_said_at_once() -> None:
         ("copy", TASKS, None),
         ("LSTM", MODELS, "lstm"),
         ("mamba2", MODELS, "mamba"),
+        ("gur", MODELS, "gru"),
         ("cnn", MODELS, None),
         ("retnet", MODELS, None),
         ("likelyhood", PRESETS, "likelihood"),

@@ -78,10 +78,8 @@ def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool =
     size = f'width="{right - left + 2 * MARGIN:.0f}" height="{bottom - top + 2 * MARGIN:.0f}"'
     corner = f'x="{left - MARGIN:.0f}" y="{top - MARGIN:.0f}"'
     view = f"{left - MARGIN:.0f} {top - MARGIN:.0f} {right - left + 2 * MARGIN:.0f} {bottom - top + 2 * MARGIN:.0f}"
-    about = (
-        f"A machine of {counted(machine.num_states, 'state')} over {', '.join(machine.symbols)}; it starts in "
-        f"q{machine.start}."
-    )
+    num_states, alphabet = counted(machine.num_states, "state"), ", ".join(machine.symbols)
+    about = f"A machine of {num_states} over {alphabet}; it starts in q{machine.start}."
     routes = layout.routes.items()
     return "\n".join(
         [

@@ -2580,7 +2580,7 @@ def read_certificate(content: bytes) -> Content:
 
 USAGE = """usage: python checker.py CERTIFICATE PROOF
 
-CERTIFICATE is the JSON file of a certificate, and PROOF its .safetensors file (`lengthwise certify RUN --proof`).
+CERTIFICATE is the JSON file of a certificate, and PROOF is the .safetensors file next to it.
 Exit codes: 0 if the proof is accepted; 1 if it is rejected, or if a file is missing or cannot be read."""
 
 

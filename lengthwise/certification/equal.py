@@ -102,8 +102,7 @@ def equal(
         report: a function that is called with a sentence when a part of steps 2 to 4 begins.
 
     Raises:
-        ValueError: the numbers of symbols, answers or names differ, a net cannot be certified, or the budget is not a
-            number above 0.
+        ValueError: the numbers of symbols, answers or names differ, a net cannot be certified, or the budget is wrong.
 
     Example:
         >>> from lengthwise import construct, make_task
@@ -122,16 +121,21 @@ def equal(
     names = _names_of((net, other), symbols, classes)
     with ExitStack() as stack:
         for argument, model in (("net", net), ("other", other)):
-            try:
-                stack.enter_context(checked_subject(model, names))
-            except ValueError as problem:
-                raise ValueError(f"{argument}: {str(problem).removeprefix('model: ')}") from problem
-            except Exception as problem:
-                raise ValueError(
-                    f"{argument}: expected a net that reads strings, got {first_line(problem)}; correct the net"
-                ) from problem
+            _enter_checked(stack, argument, model, names)
         result = _compare(Pair(twins_of(net, other, len(names.classes)), names, seed, steps))
     return result.model_copy(update={"seconds": round(steps.used, 3)})
+
+
+def _enter_checked(stack: ExitStack, argument: str, model: SequenceModel, names: RegularTask) -> None:
+    """Check a net and keep it in evaluation mode until the stack ends; errors name the argument."""
+    try:
+        stack.enter_context(checked_subject(model, names))
+    except ValueError as problem:
+        raise ValueError(f"{argument}: {str(problem).removeprefix('model: ')}") from problem
+    except Exception as problem:
+        raise ValueError(
+            f"{argument}: expected a net that reads strings, got {first_line(problem)}; correct the net"
+        ) from problem
 
 
 def _compare(pair: Pair) -> Equality:

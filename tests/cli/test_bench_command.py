@@ -279,7 +279,7 @@ def test_the_model_of_the_page_is_measured_within_a_budget_and_written(tmp_path:
         capsys.readouterr()
         file.write_text(file.read_text() + "# another version\n")
         assert exit_code(*own, "--out", str(table)) == 0
-        note = f"older {file.name}: 1 run was made before this file changed; another folder (--runs) trains again\n"
+        note = f"older {file.name}: 1 run was made before this file changed; another folder of runs trains again\n"
         assert capsys.readouterr().out.count(note) == 2, "for the run that chose the rate, and for the row"
         lines = list(csv.DictReader(table.read_text().splitlines()))
         assert lines[-1]["from"] == f"scale smoke, older {file.name}"

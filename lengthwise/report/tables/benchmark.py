@@ -75,11 +75,11 @@ def older_lines(older: Mapping[str, Sequence[str]]) -> list[str]:
 
     Example:
         >>> older_lines({"parity-mine-seed0-9226af0c66": ["mine.py"]})
-        ['older mine.py: 1 run was made before this file changed; another folder (--runs) trains again']
+        ['older mine.py: 1 run was made before this file changed; another folder of runs trains again']
     """
     names = dict.fromkeys(name for own in older.values() for name in own)
     were, this = ("was", "were")[len(older) > 1], ("this file", "these files")[len(names) > 1]
-    runs = f"{counted(len(older), 'run')} {were} made before {this} changed; another folder (--runs) trains again"
+    runs = f"{counted(len(older), 'run')} {were} made before {this} changed; another folder of runs trains again"
     return [f"older {listed(list(names))}: {runs}"] if older else []
 
 
