@@ -38,7 +38,17 @@ def mlregtest_page(study: LearnedLanguages, stem: str) -> StudyPage:
         "No averages of the paper's nets are shown, because they were not available.",
         folded("Every language", [markdown_table(_DETAILS, [_detail(one) for one in results])]),
     ]
-    return StudyPage(sections, {})
+    return StudyPage(sections, {}, headline=_headline(max(by_size), by_size[max(by_size)]))
+
+
+def _headline(size: int, results: Sequence[LearnedLanguage]) -> str:
+    """Return the number of right machines and the mean accuracy on two test sets, for machines learned from `size`."""
+    short, pairs = (fmean(one.accuracies[TESTS.index(test)] for one in results) for test in ("TestSR", "TestSA"))
+    return (
+        f"From {size:,} strings, `learn` finds the right machine for {sum(one.is_right for one in results)} of "
+        f"{len(results)} languages, and has a mean accuracy of {percent(short)} on random strings and of "
+        f"{percent(pairs)} on pairs that differ by one symbol."
+    )
 
 
 def _line(results: Sequence[LearnedLanguage]) -> list[str]:
