@@ -21,6 +21,17 @@ def mlregtest_page(study: LearnedLanguages, stem: str) -> StudyPage:
         "*Machine is right* counts learned machines that accept exactly the nonempty strings of the language. "
         "*Confirmed* counts machines that held-out training strings confirm. *Proved* counts nets that are proved to "
         "answer every string like their machine.",
+        "## By the learner's own doubt",
+        "`learn` reports a doubt if held-out training strings do not confirm its machine.",
+        markdown_table(
+            ["doubt", "strings", *header],
+            [
+                ["no" if is_confirmed else "yes", f"{size:,}", *_line(part)]
+                for size in by_size
+                for is_confirmed in (True, False)
+                if (part := [one for one in by_size[size] if one.is_confirmed == is_confirmed])
+            ],
+        ),
         "## Classes",
         markdown_table(
             ["class", "strings", *header],
