@@ -108,9 +108,9 @@ class Learned(NamedTuple):
     def doubt(self) -> str | None:
         """The reason why held-out labels do not confirm the machine, in a sentence; None if they do.
 
-        At least `MIN_HELD_OUT` held-out labels are needed. They confirm the machine if it is right on all of them. They
-        also confirm it if the lower end of Wilson's 95 % interval of the machine's accuracy is above every shallow
-        baseline's accuracy.
+        At least `MIN_HELD_OUT` held-out labels confirm the machine if it is right on all of them, or if the lower end
+        of Wilson's 95 % interval of its accuracy is more than halfway from the accuracy of the best shallow baseline to
+        the machine's accuracy in training. A machine that memorized labels stays near the baseline.
         """
         correct = {who: self.held_out(who).num_correct for who in SHALLOW}
         ours, total = self.held_out()
@@ -119,12 +119,13 @@ class Learned(NamedTuple):
         if total < MIN_HELD_OUT:
             return f"only {counted(total, 'label')} could be held out: {self.tested}; give more examples"
         best = max(SHALLOW, key=correct.__getitem__)
-        if ours == total or wilson_interval(ours, total)[0] > correct[best] / total:
+        baseline, trained = correct[best] / total, self.accuracies["trained on"]["machine"].share or 0.0
+        if ours == total or wilson_interval(ours, total)[0] > max(baseline, (baseline + trained) / 2):
             return None
         return (
-            f"on {total:,} held-out labels the machine is right on {percent(ours / total)}, which is not clearly above "
-            f"the baseline {best!r} ({percent(correct[best] / total)}); give more examples, or check separator and "
-            "labels"
+            f"on {total:,} held-out labels the machine is right on {percent(ours / total)}, which is not clearly more "
+            f"than halfway from the baseline {best!r} ({percent(baseline)}) to the machine's accuracy in training "
+            f"({percent(trained)}); give more examples, or check separator and labels"
         )
 
     def held_out(self, method: str = "machine") -> Accuracy:
@@ -297,8 +298,7 @@ def _check_options(exact: object, report: object, budget: object, seed: object) 
     check_function("report", report)
     if not isinstance(budget, int | float) or isinstance(budget, bool) or not 0 <= budget < math.inf:
         raise ValueError(f"budget: expected a number of CPU seconds, 0 or more, got {budget!r}; try 60")
-    if whole_seed(seed) < 0:
-        raise ValueError(f"seed: expected a whole number of at least 0, got {seed}; give a number such as 0")
+    whole_seed(seed)
 
 
 def _labeled(machine: Transducer, examples: Examples) -> LabeledMachine:

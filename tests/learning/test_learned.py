@@ -23,6 +23,7 @@ from lengthwise.formats.files import read_machine
 from lengthwise.learning import held_out as held_out_module
 from lengthwise.learning import learned as learned_module
 from lengthwise.learning.baselines import (
+    Accuracy,
     accuracy,
     answers_of_machine,
     last_symbols,
@@ -362,6 +363,24 @@ def test_a_machine_that_is_right_on_all_held_out_labels_is_confirmed_and_printed
             "proved: the net answers like this machine at every length; nothing is proved about the world."
         )
     )
+
+
+@pytest.mark.parametrize(("num_correct", "trained", "is_confirmed"), [(600, 1_000, False), (600, 650, True)])
+def test_a_machine_that_memorized_its_training_labels_is_not_confirmed(
+    num_correct: int, trained: int, is_confirmed: bool, monkeypatch
+) -> None:
+    """The machine is above the baseline either way, and only one of the two is as good on other strings."""
+    monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(last_digit(), examples))
+    shallow = dict.fromkeys(("majority answer", "last 3 symbols"), Accuracy(450, 1_000))
+    learned = learn([(f"{number:b}", "even" if number % 2 == 0 else "odd") for number in range(1, 400)])._replace(
+        accuracies={
+            "trained on": {"machine": Accuracy(trained, 1_000), **shallow},
+            "at random": {"machine": Accuracy(num_correct, 1_000), **shallow},
+        }
+    )
+    assert (learned.doubt is None) == is_confirmed
+    if not is_confirmed:
+        assert "right on 60.00 %, which is not clearly more than halfway from the baseline" in str(learned)
 
 
 def test_a_handful_of_held_out_labels_confirms_no_machine(monkeypatch) -> None:
