@@ -139,11 +139,13 @@ class LabeledMachine:
 
     def answer_to(self, string: Sequence[str]) -> str:
         """Return the name of the machine's answer to a string, or ``""`` if the string has no answer."""
-        if unknown := [symbol for symbol in texts_of("string", string) if symbol not in self.symbols]:
+        string = texts_of("string", string)
+        index = {symbol: i for i, symbol in enumerate(self.symbols)}
+        if unknown := [symbol for symbol in string if symbol not in index]:
             raise ValueError(
                 f"string: expected symbols of {truncate(' '.join(self.symbols))}, got {unknown[0]!r}; use only these"
             )
-        ids = np.array([[self.symbols.index(symbol) for symbol in string]], dtype=np.int64)
+        ids = np.array([[index[symbol] for symbol in string]], dtype=np.int64)
         state = int(self.machine.semiautomaton.final_states(ids, self.machine.start)[0])
         return self.answer_names()[state]
 

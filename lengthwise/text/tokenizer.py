@@ -154,7 +154,7 @@ def train_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
     Differs from the source: no difference; the merges are learned and applied by the package `tokenizers`.
     """
     check_kind("vocab_size", vocab_size, Integral, "a whole number of tokens")
-    texts_of("texts", texts)
+    texts = texts_of("texts", texts)
     if not MIN_VOCAB <= vocab_size <= MAX_VOCAB:
         raise ValueError(
             f"vocab_size: expected {MIN_VOCAB} (the bytes and an end token) to {MAX_VOCAB:,} tokens, got {vocab_size:,}"
