@@ -77,22 +77,32 @@ def write_records(
     # A field that is newer than a record has its default there. Writing this default would change what was recorded.
     recorded = _recorded_lines(path if earlier is None else earlier)
     records: Iterable[RunResult | DivergedRun] = (*results, *diverged)
-    lines = map(_to_line, records)
+    lines = (_line_of(record, recorded.get((type(record), record.run_id))) for record in records)
     path.parent.mkdir(parents=True, exist_ok=True)
     # A time in the header would change the file although no result has changed.
-    write_by_rename(path, gzip.compress("".join(recorded.get(line, line) for line in lines).encode(), mtime=0))
+    write_by_rename(path, gzip.compress("".join(lines).encode(), mtime=0))
 
 
 def _to_line(record: RunResult | DivergedRun) -> str:
     return json.dumps(record.model_dump(mode="json"), separators=(",", ":")) + "\n"
 
 
-def _recorded_lines(path: Path) -> dict[str, str]:
-    """Return each line of a file of records by the line that would be written today; a missing file has no lines."""
+def _line_of(record: RunResult | DivergedRun, recorded: tuple[str, RunResult | DivergedRun] | None) -> str:
+    """Return the recorded line of a record if its contents are unchanged, and else a new line."""
+    if recorded is not None:
+        line, earlier = recorded
+        # Equality is cheap. But NaN differs from itself, so unequal records are also compared as text.
+        if record == earlier or _to_line(record) == _to_line(earlier):
+            return line if line.endswith("\n") else line + "\n"
+    return _to_line(record)
+
+
+def _recorded_lines(path: Path) -> dict[tuple[type, str], tuple[str, RunResult | DivergedRun]]:
+    """Return the records of a file and their lines, by kind and run; a missing file has no records."""
     if not path.exists():
         return {}
     records: Iterable[tuple[str, RunResult | DivergedRun]] = (*_read(path, RunResult), *_read(path, DivergedRun))
-    return {_to_line(record): line for line, record in records}
+    return {(type(record), record.run_id): (line, record) for line, record in records}
 
 
 def read_records(path: Path) -> list[RunResult]:
