@@ -35,13 +35,15 @@ def line_width(console: Console) -> int | None:
 
     COLUMNS alone does not count: a program that uses readline sets this variable for the processes that it starts.
     """
-    return console.width if console.file.isatty() else None
+    # A replaced stream need not have `isatty`, and COLUMNS=0 means that the width is unknown.
+    is_terminal = getattr(console.file, "isatty", lambda: False)()
+    return console.width or None if is_terminal else None
 
 
 def folded(line: str, width: int | None) -> str:
     """Return a line with line breaks between words, so that each part has at most `width` characters.
 
-    Words and lines of Python are never split, so paths and commands can be copied. Further parts are indented by two
+    Words and lines of Python are never split, so paths without blanks can be copied. Further parts are indented by two
     more spaces.
 
     Example:
