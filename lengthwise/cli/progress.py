@@ -51,6 +51,8 @@ def watched(specs: Iterable[RunSpec], also: Listener | None = None) -> Iterator[
             except BrokenPipeError:
                 # As after `2>&1 | head`: the run stops with a checkpoint instead of a traceback.
                 hung_up.set()
+            except OSError:
+                pass  # Standard error is closed; the run needs no spectators.
             if also is not None:
                 also(progress)
 

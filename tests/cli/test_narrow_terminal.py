@@ -1,11 +1,17 @@
 """Sentences in a terminal of 50 columns: wrapped between words; JSON, files and other programs get whole lines."""
 
 import json
+import shlex
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command import exit_code
+
+from lengthwise.printing import write_lines
+from lengthwise.runs.folder import RunFolder
 
 pytestmark = [pytest.mark.usefixtures("fewer_strings"), pytest.mark.unchecked]
 
@@ -41,3 +47,27 @@ def test_sentences_are_wrapped_between_words(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     exit_code("certify", "ends", "--json")
     assert json.loads(capsys.readouterr().out)["level"] == "proved"
+
+
+def test_streams_of_unknown_width_get_whole_lines(monkeypatch, capsys) -> None:
+    """With COLUMNS=0, a terminal's width is unknown, and a replaced stream may only have `write`."""
+    line = "word " * 40 + "end"
+    monkeypatch.setenv("COLUMNS", "0")
+    with monkeypatch.context() as terminal:
+        terminal.setattr(sys.stdout, "isatty", lambda: True)
+        write_lines([line])
+    assert capsys.readouterr().out == line + "\n"
+    output: list[str] = []
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(write=output.append, flush=lambda: None))
+    write_lines([line])
+    assert output == [line + "\n"]
+
+
+def test_a_run_needs_no_standard_error(tmp_path: Path) -> None:
+    """Progress is for spectators, so a closed stream does not stop a run."""
+    arguments = ("train", "parity", "lstm", "--set", "train.steps=20", "--set", "model.d_model=2", "--longest", "41")
+    command = [sys.executable, "-m", "lengthwise", *arguments, "--runs", str(tmp_path)]
+    done = subprocess.run(["sh", "-c", f"exec {shlex.join(command)} 2>&-"], stdout=subprocess.DEVNULL, check=False)
+    assert done.returncode == 0
+    (run,) = tmp_path.glob("parity-lstm-*")
+    assert RunFolder(run).read_status().step == 20
