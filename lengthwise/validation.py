@@ -65,10 +65,10 @@ def whole_number(argument: str, value: object, low: int, high: int) -> int:
     return int(value)
 
 
-def check_divisor(argument: str, value: object, d_model: int) -> None:
-    """Raise a ValueError that names the argument unless its value divides the width `d_model` of a layer."""
-    if not isinstance(value, int) or value < 1 or d_model < 1 or d_model % value:
-        raise ValueError(f"{argument}: expected a divisor of d_model={d_model}, got {value!r}; choose a divisor")
+def check_divisor(argument: str, value: object, width: int, name: str = "d_model") -> None:
+    """Raise a ValueError that names the argument unless its value divides a width that is called `name`."""
+    if not isinstance(value, Integral) or value < 1 or width < 1 or width % value:
+        raise ValueError(f"{argument}: expected a divisor of {name}={width}, got {value!r}; choose a divisor")
 
 
 def texts_of(argument: str, value: object) -> tuple[str, ...]:

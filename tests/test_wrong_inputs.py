@@ -81,7 +81,7 @@ IDS = r"strings: expected lists of symbol ids, got .*; give the ids of each stri
         ),
         (lambda: MergeLayer(d_model=4, num_heads=2, chunk_size=0), "chunk_size: expected at least 1, got 0; give the"),
         (lambda: SLSTMLayer(d_model=4, num_heads=3), "num_heads: expected a divisor of d_model=4, got 3; choose a"),
-        (lambda: MLSTMLayer(d_model=4, num_heads=0), "num_heads: expected a divisor of d_model=4, got 0; choose a"),
+        (lambda: MLSTMLayer(d_model=4, num_heads=0), "num_heads: expected a divisor of 2 d_model=8, got 0; choose a"),
         (lambda: DeltaNetLayer(d_model=4, num_heads=0), "num_heads: expected a divisor of d_model=4, got 0; choose a"),
         (lambda: NET.step([0], NET.initial_state(1)), r"token: expected a tensor, got \[0\]; give ids \[B\] and a"),
         (lambda: NET.step(torch.tensor([0]), None), r"state: expected a tensor, got None; give ids \[B\] and a"),
@@ -111,3 +111,18 @@ def test_formats_read_only_texts(name: str) -> None:
     for text in (3, None, b"x"):
         with pytest.raises(ValueError, match=r"^text: expected the text of a machine, got .*; give one$"):
             FORMATS[name].read(text)
+
+
+def test_iterators_are_read_once() -> None:
+    """A check that consumed the iterator would leave an empty string, or no texts, for the answer."""
+    machine = labeled_dfa(dfa_from_regex("(a|b)*abb"))
+    assert machine.answer_to(iter("abb")) == machine.answer_to("abb") != machine.answer_to("ab")
+    texts = ["abab "] * 50
+    assert train_tokenizer(iter(texts), 260).merges == train_tokenizer(texts, 260).merges != ()
+
+
+def test_heads_may_be_numpy_integers_and_divide_the_inner_width() -> None:
+    assert SLSTMLayer(d_model=8, num_heads=np.int64(2)).num_heads == 2
+    assert MLSTMLayer(d_model=6, num_heads=4).width == 3
+    with pytest.raises(ValueError, match=r"^num_heads: expected a divisor of 2 d_model=12, got 5; choose a divisor$"):
+        MLSTMLayer(d_model=6, num_heads=5)

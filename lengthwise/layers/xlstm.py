@@ -98,7 +98,7 @@ class MLSTMLayer(TabledLayer):
         """Make the layer of a model with `num_blocks` blocks; the more blocks, the smaller W_out is initially."""
         super().__init__()
         inner = 2 * d_model
-        check_divisor("num_heads", num_heads, d_model)
+        check_divisor("num_heads", num_heads, inner, "2 d_model")
         self.num_heads = num_heads
         self.width = inner // num_heads
         self.num_blocks = num_blocks
