@@ -97,8 +97,8 @@ def equal(
         seed: the seed that draws the strings.
         budget: the largest number of CPU seconds; None means no limit. Step 1, a second of step 2, and parts of later
             steps that have begun are always finished. Step 3 reads strings of 500 and more symbols only if the time for
-            them is likely to suffice. If the budget ends before a proof, the level is ``tested``, and `reason` names
-            the part that was left out.
+            them is likely to suffice. If the budget ends before a proof, the level is ``tested``, or ``extracted`` if a
+            machine was found before. Then `reason` names the part that was left out.
         report: a function that is called with a sentence when a part of steps 2 to 4 begins.
 
     Raises:
@@ -164,7 +164,8 @@ def _compare(pair: Pair) -> Equality:
             outcome = _search(pair, error)
             about["tested"] = outcome.tested
     except BudgetSpent as problem:
-        outcome, claim = Outcome(None), claim._replace(reason=claim.reason or str(problem))
+        outcome = Outcome(None)
+        claim = claim._replace(reason="; ".join(filter(None, (claim.reason, str(problem)))))
     if outcome.wrong is None:
         return Equality(**claim._asdict(), **about)
     if (difference := _shrunk_difference(pair, outcome.wrong)) is None:

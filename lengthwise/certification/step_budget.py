@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Real
 
 from lengthwise.validation import check_function
 
@@ -23,7 +24,7 @@ class StepBudget:
     def __post_init__(self) -> None:
         """Raise a ValueError if the budget is not a number above 0, or if the listener is not a function."""
         seconds = self.seconds
-        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        is_number = isinstance(seconds, Real) and not isinstance(seconds, bool)
         if seconds is not None and not (is_number and 0 < seconds < math.inf):
             raise ValueError(f"budget: expected CPU seconds above 0, or None for no limit, got {seconds!r}; try 60")
         check_function("report", self.report)
