@@ -23,6 +23,9 @@ Registered = TypeVar("Registered")
 MIN_SIMILARITY = 0.75
 """The smallest similarity (`SequenceMatcher.ratio`) of a wrong name to the name that is suggested instead."""
 
+MAX_DIFFERENCE = 40
+"""The largest difference between the lengths of a wrong name and of a suggested name, in characters."""
+
 
 def nearest(name: object, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the known name closest to `name`, or "" if no known name is similar.
@@ -36,7 +39,8 @@ def nearest(name: object, known: Iterable[str]) -> str:
     """
     if not isinstance(name, str):
         return ""
-    score, close = max(((_similarity(_plain(name), _plain(each)), each) for each in known), default=((0.0, 0.0), ""))
+    names = [each for each in known if each]
+    score, close = max(((_similarity(_plain(name), _plain(each)), each) for each in names), default=((0.0, 0.0), ""))
     return f"; did you mean {close!r}?" if score[0] >= MIN_SIMILARITY else ""
 
 
@@ -46,6 +50,8 @@ def _plain(name: str) -> str:
 
 def _similarity(name: str, known: str) -> tuple[float, float]:
     """Return how similar two names are, and their ratio of equal characters, which decides between equal values."""
+    if abs(len(name) - len(known)) > MAX_DIFFERENCE:
+        return 0.0, 0.0  # Long texts are no misspelled names, and a comparison takes quadratic time.
     ratio = SequenceMatcher(None, known, name).ratio()
     begins_part = len(name) > 2 and f"-{name}" in f"-{known}"
     is_longer = name.startswith(known) and (len(known) > 2 or len(name) == len(known) + 1)
