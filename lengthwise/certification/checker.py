@@ -2585,7 +2585,7 @@ Exit codes: 0 if the proof is accepted; 1 if it is rejected, or if a file is mis
 
 
 def main(arguments: list[str]) -> None:
-    if {"-h", "--help"} & set(arguments):
+    if arguments in (["-h"], ["--help"]):
         sys.stdout.write(USAGE + "\n")
         return
     try:

@@ -77,7 +77,8 @@ def test_a_proof_is_checked_by_python_alone(proof: Proof, tmp_path: Path, reques
     assert done.returncode == 1
     assert done.stderr.startswith("proof: expected an offset of tensor")
     assert len(done.stderr.splitlines()) == 1
-    for arguments in ([], ["certificate.json", "no"], ["proof", "proof"]):
+    # A file name like an option does not end the check before it began.
+    for arguments in ([], ["certificate.json", "no"], ["proof", "proof"], ["certificate.json", "no", "--help"]):
         done = subprocess.run([*command[:3], *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 1
         assert done.stderr.endswith("(python checker.py CERTIFICATE PROOF)\n")
