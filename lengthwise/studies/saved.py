@@ -1,5 +1,6 @@
 """Outcomes of long studies, saved one after another, so that a stopped study continues where it stopped."""
 
+import json
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -43,6 +44,7 @@ def saved_outcomes(
     for number, problem in enumerate(problems[len(solved) :], len(solved) + 1):
         solved.append(solve(problem))
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_by_rename(path, outcomes.dump_json(solved))
+        # Pydantic would write NaN as null, which cannot be read back.
+        write_by_rename(path, json.dumps(outcomes.dump_python(solved, mode="json")).encode())
         write_lines([f"{folder.name}: {number} of {len(problems)} solved"], is_error=True)
     return solved

@@ -25,6 +25,7 @@ def test_languages_of_the_users_folder_are_learned(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv(FOLDER, str(tmp_path))
     (result,) = learned_languages(tmp_path / "runs", 1, (400,), 0.0)
     assert learned_languages(tmp_path / "runs", 1, (400,), 0.0) == [result]
+    assert len([*(tmp_path / "runs" / "mlregtest").iterdir()]) == 1
     assert (result.name, result.language_class, result.num_states, result.level) == (
         "04.04.Zp.2.1.0",
         "Zp",

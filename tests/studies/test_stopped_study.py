@@ -38,6 +38,12 @@ def test_a_stopped_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         outcomes(size._replace(examples=10), tmp_path)
 
 
+def test_infinite_and_missing_numbers_are_read_back(tmp_path: Path) -> None:
+    numbers = TypeAdapter(list[float])
+    solved = saved_outcomes(tmp_path, "ratios", numbers, [float("inf"), float("nan")], lambda number: number)
+    assert str(saved_outcomes(tmp_path, "ratios", numbers, [0.0, 0.0], lambda number: number)) == str(solved)
+
+
 def test_a_damaged_file_of_outcomes_is_named(tmp_path: Path) -> None:
     def solve(problem: int) -> int:
         return 2 * problem

@@ -98,13 +98,16 @@ def learned_languages(root: Path, count: int, sizes: tuple[int, ...], budget: fl
     This takes about an hour. A stopped study continues from the results in the folder of runs.
     """
     folder = Path(os.environ[FOLDER])
-    problems = [(name, size) for name in draw_languages(folder, count) for size in sizes]
+    languages = {name: read_language(folder, name) for name in draw_languages(folder, count)}
+    problems = [(name, size) for name in languages for size in sizes]
 
     def solve(problem: tuple[str, int]) -> LearnedLanguage:
         name, size = problem
-        return learned_language(name, read_language(folder, name), size, budget=budget)
+        return learned_language(name, languages[name], size, budget=budget)
 
-    return saved_outcomes(root / "mlregtest", (problems, budget), _RESULTS, problems, solve)
+    # Another folder may contain other automata of the same names.
+    settings = ([(name, language.to_json()) for name, language in languages.items()], sizes, budget)
+    return saved_outcomes(root / "mlregtest", settings, _RESULTS, problems, solve)
 
 
 @EXPERIMENTS.register("bench/mlregtest")
