@@ -325,6 +325,7 @@ class _Parser:
             way_out = {
                 '"': "close this text by another quote",
                 "/": "close this comment, or put the name in quotes",
+                "'": "use double quotes instead",
             }.get(got, "put names that have this character in double quotes")
             raise ValueError(
                 f"line {self._line()}: expected names, quoted texts and marks of DOT, got {got!r}; {way_out}"

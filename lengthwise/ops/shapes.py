@@ -90,7 +90,7 @@ def check_whole(name: str, tensor: Tensor) -> None:
     """Raise a ValueError that names the argument unless the tensor's dtype can serve as an index."""
     if tensor.dtype not in (torch.int64, torch.int32):
         raise ValueError(
-            f"{name}: expected whole numbers (torch.int64), got {tensor.dtype}; convert them with Tensor.long"
+            f"{name}: expected whole numbers (torch.int64), got {tensor.dtype}; give the index of each symbol"
         )
 
 

@@ -245,7 +245,7 @@ def _check_labels(symbols: Sequence[str], labels: Sequence[str], number: int, su
     if len(labels) != expected or not all(labels):
         what = "one label" if supervision == "last" else f"{expected} labels, one for each symbol"
         got = len(labels) if all(labels) else "an empty label"
-        way_out = "write each missing label" if got == "an empty label" else "give as many labels as symbols"
+        way_out = "write each missing label" if got == "an empty label" else f"give {what}"
         raise ValueError(f"examples: row {number:,}: expected {what}, got {got}; {way_out}, or leave the row out")
 
 
