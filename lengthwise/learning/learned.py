@@ -119,7 +119,8 @@ class Learned(NamedTuple):
         if total < MIN_HELD_OUT:
             return f"only {counted(total, 'label')} could be held out: {self.tested}; give more examples"
         best = max(SHALLOW, key=correct.__getitem__)
-        baseline, trained = correct[best] / total, self.accuracies["trained on"]["machine"].share or 0.0
+        baseline = correct[best] / total
+        trained = self.accuracies["trained on"]["machine"].share or 0.0
         if ours == total or wilson_interval(ours, total)[0] > max(baseline, (baseline + trained) / 2):
             return None
         return (
@@ -293,7 +294,6 @@ def learn(
 
 
 def _check_options(exact: object, report: object, budget: object, seed: object) -> None:
-    """Raise an error unless `exact` is a bool, `report` a function, and budget and seed are numbers of at least 0."""
     check_kind("exact", exact, bool, "True or False")
     check_function("report", report)
     if not isinstance(budget, int | float) or isinstance(budget, bool) or not 0 <= budget < math.inf:
