@@ -98,7 +98,7 @@ def equal(
         budget: the largest number of CPU seconds; None means no limit. Step 1, a second of step 2, and parts of later
             steps that have begun are always finished. Step 3 reads strings of 500 and more symbols only if the time for
             them is likely to suffice. If the budget ends before a proof, the level is ``tested``, or ``extracted`` if a
-            machine was found before. Then `reason` names the part that was left out.
+            machine was found before. Then `reason` names the parts that were left out.
         report: a function that is called with a sentence when a part of steps 2 to 4 begins.
 
     Raises:
