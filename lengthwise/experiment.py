@@ -27,14 +27,14 @@ def with_certificates(plan: EvaluationPlan, scale: Scale) -> EvaluationPlan:
     return (SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True})
 
 
-Made = TypeVar("Made", bound=tuple[Any, ...])
+Made = TypeVar("Made")
 
 
 def _checked_by(check: Callable[[Made], None]) -> Callable[[type[Made]], type[Made]]:
     """Return a decorator of a NamedTuple that checks each instance. `_replace` makes copies without this check."""
 
     def decorate(kind: type[Made]) -> type[Made]:
-        make = kind.__new__
+        make: Callable[..., Made] = kind.__new__
 
         @wraps(make)
         def checked(cls: type[Made], *given: Any, **named: Any) -> Made:
