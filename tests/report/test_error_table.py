@@ -35,6 +35,7 @@ from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.predict import predict_text
 from lengthwise.runs.result import RunResult
 from lengthwise.runs.spec import make_spec
+from lengthwise.tasks import make_task
 
 TREES = {
     "task": {"depth": 2, "dims": 4, "max_points": 6},
@@ -100,6 +101,14 @@ def test_results_with_accuracies_are_written_as_before_there_were_errors() -> No
     result = synthetic_run().result
     assert isinstance(result, RunResult)
     assert "errors" not in result.model_dump(mode="json")
+
+
+def test_a_shallow_baseline_is_computed_at_odd_and_even_lengths() -> None:
+    """No string of odd length is in a Dyck language, so at odd lengths alone a constant answer would be right."""
+    for num_lengths in (460, 500):
+        best = best_shallow_baseline(make_task("bounded-dyck"), range(1, num_lengths + 1))
+        assert best is not None
+        assert 0.6 < best.accuracy < 0.99
 
 
 def test_accuracies_stand_next_to_the_best_shallow_baseline() -> None:

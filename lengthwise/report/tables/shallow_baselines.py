@@ -37,14 +37,15 @@ MARGIN = 3.0
 """The number of standard errors by which a feature has to exceed the most frequent answer to count as better."""
 
 MAX_LENGTHS = 6
-"""The largest number of lengths at which a shallow baseline is computed, evenly spread over the given lengths."""
+"""A shallow baseline is computed at no more than this many lengths, evenly spread over the given lengths."""
 
 
 def best_shallow_baseline(task: Task, lengths: Sequence[int]) -> ShallowBaseline | None:
     """Return the best baseline of a task at some lengths; None for tasks without shallow baselines."""
     if not isinstance(task, ShallowTask) or not lengths:
         return None
-    step = math.ceil(len(lengths) / MAX_LENGTHS)
+    # An odd step alternates between odd and even lengths, because some languages have no string of odd length.
+    step = math.ceil(len(lengths) / MAX_LENGTHS) | 1
     rates = [task.base_rates(length) for length in lengths[step // 2 :: step]]
     means = {what: fmean(of_length[what] for of_length in rates) for what in rates[0]}
     what, accuracy = max(means.items(), key=lambda item: item[1])
