@@ -58,7 +58,7 @@ def check_choice(argument: str, value: object, choices: Iterable[str]) -> None:
 
 
 def whole_number(argument: str, value: object, low: int, high: int) -> int:
-    """Return a whole number of any type as an int; raise a ValueError for any other value, even for True or False."""
+    """Return an integer of any integer type as an int; raise a ValueError for other values, True and False included."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not low <= int(value) <= high:
         got = truncate(repr(value))
         raise ValueError(f"{argument}: expected a whole number from {low:,} to {high:,}, got {got}; give one")

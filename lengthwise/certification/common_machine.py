@@ -159,7 +159,7 @@ def _describe(net: SequenceModel, table: Table | None, task: RegularTask, seed: 
 
 
 def _refuted(task: RegularTask, error: tuple[str, ...]) -> Description:
-    """Return the description, at level ``refuted``, of a net that answers a string differently from a machine."""
+    """Return a description with level ``refuted``: the net answers the string `error` differently from the machine."""
     size = counted(task.transducer.num_states, "state")
     reason = f"it differs from a machine of {size} on a string of {counted(len(error), 'symbol')}"
     return Description("refuted", reason=reason, error=error)

@@ -21,11 +21,11 @@ from lengthwise.tasks.base import MachineTask
 def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -> list[str]:
     """Check a certificate's claims on the model itself, without relying on the file; return a sentence for each claim.
 
-    The certificate's level must not be ``refuted``. The model answers all short strings again, and some strings of 40
-    and 500 symbols. If the certificate has an extracted machine, a machine is extracted again with the same radius, and
-    compared with the task for every length. If the certificate has evidence, the proof is also found again, and the
-    sentence contains its new numbers. States along long strings are not compared again, and the numbers in the file are
-    not compared with new numbers.
+    The certificate's level must not be ``refuted``. The model answers all short strings again, and some strings of
+    about 40 and 500 symbols. If the certificate has an extracted machine, a machine is extracted again with the same
+    radius, and compared with the task for every length. If the certificate has evidence, the proof is also found again,
+    and the sentence contains its new numbers. States along long strings are not compared with the machine's classes
+    again. Of the numbers in the file, only the proved length is compared: it must not exceed the new one.
 
     Raises:
         ValueError: a claim does not hold for this model, or the model cannot be certified.
@@ -75,7 +75,7 @@ def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
 def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) -> tuple[Prover, Extraction]:
     """Prove a certificate's claim again; return the prover and the extraction.
 
-    The prover's `sets` contain the sets of states that the proof needs.
+    The prover's `sets` contain what the proof needs: sets of states, or bounds on attention.
 
     Raises:
         ValueError: the certificate's level is below `bounded`, or its proof is not found again.
@@ -97,7 +97,9 @@ def _extraction_of(certificate: Certificate, model: SequenceModel, task: Machine
     if evidence is not None and PROVERS[evidence.method].reader is None and isinstance(reference, Transducer):
         return task_extraction(reference)
     if certificate.closure is None:
-        raise ValueError(f"certificate: level {certificate.level} requires a closure, got none; certify again")
+        raise ValueError(
+            f"certificate: level {certificate.level} requires an extracted machine (`closure`), got none; certify again"
+        )
     return _read_again(certificate.closure.requested_radius, model, task)
 
 
@@ -127,7 +129,7 @@ def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: 
         check_made_by_settings(model, task)
         new_evidence = prover.prove(model, extraction)
     except ValueError as problem:
-        raise ValueError(f"certificate: its model was not proved again: {problem}; certify again") from None
+        raise ValueError(f"certificate: its proof could not be repeated: {problem}; certify again") from None
     # The file may claim a shorter length than the new proof reaches, but never a longer length.
     length = new_evidence.proved_length
     if length is not None and (evidence.proved_length is None or evidence.proved_length > length):

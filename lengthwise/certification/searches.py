@@ -1,7 +1,7 @@
 """Searches for a wrongly answered string, in the order in which `certify` runs them.
 
-A model may compute the answer to a string in several ways: in a batch, alone, or as a prefix of another string. Each
-way rounds differently, so each way has its own search.
+A model may read a string in several ways: in a batch, alone, or as a prefix of another string. Each way rounds
+differently, so each way has its own search.
 """
 
 from collections.abc import Callable
@@ -24,16 +24,16 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask, OracleTask
 
 MAX_SHORT = 64
-"""If there are at most this number of strings of a length, the model reads all of them, one at a time."""
+"""The model reads all strings of a length, one at a time, if there are at most this many."""
 
 NUM_LONGEST = 16
-"""The largest number of the longest strings that the model reads without rounding denormal numbers to 0.
+"""At most this many strings of the largest tested length are read again without rounding denormal numbers to 0.
 
 Keeping denormal numbers is slow.
 """
 
 MAX_SYMBOLS_OF_PREFIXES = 4_096
-"""The largest total number of symbols in the strings for which the model answers all prefixes at once."""
+"""About the number of symbols, at each length, in the strings for which the model answers all prefixes at once."""
 
 MAX_SYMBOLS_OF_SUITE = 100_000
 """The largest total number of symbols in the strings of the conformance suite."""
@@ -67,7 +67,10 @@ def run_searches(model: SequenceModel, task: MachineTask, strings: AllStrings) -
 
 
 def search_samples(model: SequenceModel, task: OracleTask, strings: AllStrings) -> Outcome:
-    """Grade the answers to all strings, in batches, and count right answers up to the first batch with an error."""
+    """Grade the answers in batches, and count right answers up to and including the first batch with an error.
+
+    A model without a reader answers only some of the longest strings (`TracedStrings.graded`).
+    """
     tested: list[Tested] = []
     for traced in strings:
         graded_parts, wrong = [], None
@@ -98,8 +101,8 @@ def search_alone(model: SequenceModel, task: OracleTask, strings: AllStrings) ->
     These are all strings of each length that has at most `MAX_SHORT` strings, and about 100 strings of each of the two
     shortest tested lengths.
 
-    If a reader supports the model, the model also reads up to `NUM_LONGEST` strings of the largest tested length, in
-    one batch.
+    If a machine can be extracted from the model, it also reads up to `NUM_LONGEST` strings of the largest tested
+    length, in one batch.
     """
     with denormals_kept():
         for batch in (*_shortest(model, task), *(traced.subsample for traced in strings[:2])):

@@ -53,7 +53,8 @@ def wide(tensor: Tensor) -> Array:
 
 def error(got: Tensor, exact: Array, size: Array) -> float:
     """Return the largest error, in units relative to `size`, as in `Intervals.rounded`; `LARGEST` for NaN."""
-    # `SMALLEST` is in the denominator because bounds add it to each size, so they already allow errors of tiny results.
+    # `SMALLEST` is in the denominator because bounds add it to each size, and so already allow for the errors of tiny
+    # results.
     units = np.abs(wide(got) - exact) / (UNITS[got.dtype] * (size + SMALLEST))
     return float(np.nan_to_num(units, nan=LARGEST, posinf=LARGEST).max())
 
@@ -114,7 +115,8 @@ def cancelling_products(num_vectors: int, num_rows: int, count: int, dtype: torc
     left = numbers(num_vectors, count)
     right = numbers(num_rows, count)
     factors = drawn.uniform(1, 2, half)
-    # The second half has other digits than the first, so that rounding errors do not cancel along with the products.
+    # The digits of the second half differ from those of the first, so that rounding errors do not cancel along with
+    # the products.
     left[:, half : 2 * half] = -left[:, :half] * factors
     right[:, half : 2 * half] = right[:, :half] / factors
     order = drawn.permutation(count)
@@ -128,7 +130,8 @@ def cancelling_products(num_vectors: int, num_rows: int, count: int, dtype: torc
 def _correctly_rounded(vectors: Array, rows: Array, bias: Array) -> tuple[Array, Array]:
     """Return the sums of products and a bias, and the sums of the absolute values of their terms.
 
-    If all numbers are float32 numbers, these sums are correctly rounded. Otherwise, see `_parts`.
+    If all numbers are float32 numbers, the sums of products are correctly rounded. Otherwise, see `_parts`. The sums of
+    absolute values are ordinary float64 sums.
     """
     terms = [one[:, None] * another for one in _parts(vectors) for another in _parts(rows)]
     terms.append(np.broadcast_to(bias[:, None], (len(vectors), len(bias), 1)))

@@ -103,7 +103,7 @@ def learn(
         _check_default(columns, USUAL_COLUMNS, "with")
         _check_default(examples, EXAMPLES, "with")
         if file is not None:
-            raise ValueError(f"--system: expected no FILE next to it, got {file}; leave out one of them")
+            raise ValueError(f"--system: expected no FILE together with --system, got {file}; leave out one")
         return _learn_from_program(live, live.system, out, as_json)
     _check_default(live, SYSTEM, "without")
     if file is None:

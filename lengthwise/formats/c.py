@@ -199,7 +199,7 @@ def _ended(line: str) -> str:
 
 
 def _text_functions(machine: LabeledMachine, name: str) -> str:
-    """Return the functions that accept text, or an empty text if a symbol has more than one byte."""
+    """Return the source of the functions that accept text, or "" if a symbol has more than one byte."""
     if any(len(symbol.encode()) > 1 for symbol in machine.symbols):
         return ""
     symbol_ids = [-2] * 256

@@ -152,7 +152,7 @@ def _check_parts(element: ElementTree.Element, known: Sequence[str], once: Seque
     if repeated := [name for name in (known if once is None else once) if counts[name] > 1]:
         raise ValueError(f"expected one <{repeated[0]}> in <{element.tag}>, got {counts[repeated[0]]}; keep one")
     if others := set(element.keys()) - _ATTRIBUTES.get(element.tag, set()):
-        raise ValueError(f"expected <{element.tag}> without the attribute {min(others)[:60]!r}; write it as a part")
+        raise ValueError(f"expected <{element.tag}> without the attribute {min(others)[:60]!r}; write it as an element")
     marks = [part.text for part in element if part.tag in ("initial", "final")]
     if text := "".join(filter(None, [element.text, *(part.tail for part in element), *marks])).strip():
         raise ValueError(f"expected only parts in <{element.tag}>, got the text {text[:60]!r}; leave it out")

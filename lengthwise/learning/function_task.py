@@ -208,7 +208,7 @@ class _Teacher:
         return self.labels.setdefault(label, len(self.labels))
 
     def counterexample(self, machine: Transducer) -> String | None:
-        """Return a string that a machine answers wrongly, or None if no test up to the bound on states finds one."""
+        """Return a string that a machine answers wrongly, earlier or among the W-method's strings, or None."""
         rows, outputs = machine.semiautomaton.table.tolist(), machine.outputs.tolist()
         for string, answer in chain(self.tried, self._tested(machine)):
             state = machine.start

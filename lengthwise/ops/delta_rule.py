@@ -169,7 +169,7 @@ class _Decays:
 
 
 def _heads_last(*tensors: Tensor) -> list[Tensor]:
-    """Turn [B, T, J, H, X] into [B, T, H, J, X], so that `_in_chunks` puts sub-steps next to symbols."""
+    """Turn [B, T, J, H, X] into [B, T, H, J, X], so that in chunks, axis J of sub-steps follows the axis of symbols."""
     return [tensor.transpose(2, 3) for tensor in tensors]
 
 

@@ -64,7 +64,7 @@ def symbol_recurrence_by_definition(
 def symbol_recurrence(
     transitions: Table, values: Values, tokens: Tokens, initial: State, *, overflow: Overflow = "raise"
 ) -> Float[Tensor, "B T N S"]:
-    """Return the states of `symbol_recurrence_by_definition`; an exported graph contains the definition.
+    """Return the states of `symbol_recurrence_by_definition`, computed faster; an exported graph contains its loop.
 
     Raises:
         ValueError: T = 0, a token is not a symbol, shapes or dtypes do not match, or, with overflow "raise", a number

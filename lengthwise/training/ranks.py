@@ -122,8 +122,8 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
         return
     if recipe.batch_size % ranks.size:
         raise ValueError(
-            f"train.batch_size: expected a multiple of the {ranks.size} processes, got {recipe.batch_size}; change "
-            "train.batch_size, or start another number of processes"
+            f"train.batch_size: expected a multiple of the number of processes ({ranks.size}), got "
+            f"{recipe.batch_size}; change train.batch_size, or start a different number of processes"
         )
     if recipe.late_consistency and recipe.batch_size < 2 * ranks.size:
         raise ValueError(

@@ -27,7 +27,7 @@ large GPU has."""
 
 
 def check_task(task: Task, recipe: Recipe) -> None:
-    """Raise a ValueError if the task lacks what the recipe needs: pads, states of a machine, a field that rises."""
+    """Raise a ValueError if the task lacks what the recipe needs: pads, states, or a field that a curriculum raises."""
     augmentation = recipe.augmentation
     if isinstance(task, VectorTask) and (
         augmentation.padding or augmentation.leading_padding or recipe.late_consistency

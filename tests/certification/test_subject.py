@@ -126,7 +126,7 @@ def test_settings_are_compared_whatever_else_is_in_a_model(
     certificate = certify(model, TASK)
     assert certificate.level == "extracted"
     assert sentence in certificate.reason
-    with pytest.raises(ValueError, match="was not proved again: model: expected "):
+    with pytest.raises(ValueError, match="could not be repeated: model: expected "):
         confirm(proved, model, TASK)
 
 

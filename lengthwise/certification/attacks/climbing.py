@@ -23,7 +23,10 @@ NUM_DRAWN = 64
 """The number of strings that are drawn at each of the `NUM_DRAWN_LENGTHS` lengths."""
 
 MAX_WINDOW = 8
-"""The largest number of symbols in the part of a string that one change repeats or leaves out."""
+"""The largest number of symbols in the window that a change repeats or leaves out.
+
+Two kinds of change also repeat or replace the whole end of a string.
+"""
 
 MAX_REPETITIONS = 16
 """The largest number of times that one change repeats a part of a string."""
@@ -102,7 +105,7 @@ def _batches(strings: list[Word], max_length: int) -> Iterator[list[Word]]:
 
 
 def _filled(strings: list[Word]) -> tuple[Int64[Tensor, "B T"], None, Int64[Tensor, " B"]]:
-    """Return the fields of a batch: the strings, padded with symbol 0, no tails, and the lengths before padding."""
+    """Return the fields of a batch: strings padded with symbol 0, None (there are no tails), and unpadded lengths."""
     lengths = torch.tensor([len(string) for string in strings])
     longest = int(lengths.max())
     return torch.tensor([string + (0,) * (longest - len(string)) for string in strings]), None, lengths

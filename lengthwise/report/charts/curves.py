@@ -85,7 +85,7 @@ def comparison_chart(
 
 
 def _means(models: Mapping[str, Sequence[RunRow]], *, is_long: bool) -> list[Value]:
-    """Return mean, lowest and highest accuracy over the seeds of each model at each length."""
+    """Return the mean, lowest and highest accuracy over the seeds, for each model and each length."""
     values = []
     for name, rows in models.items():
         accuracies: dict[int, list[float]] = {}

@@ -47,9 +47,7 @@ _SMOKE = "**This is a smoke run: it shows that everything works, and its numbers
 
 _MACHINE_COLUMNS = {
     "prototypes": "the number of the machine's states",
-    "least distance": (
-        "the smallest distance between two prototypes in any run (for D=64 RegularGPT's states have norm 8)"
-    ),
+    "least distance": ("the smallest distance between prototypes of different classes, in any run"),
     "CPU s": "CPU seconds of one certificate, tests included",
 }
 

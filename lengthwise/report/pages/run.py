@@ -116,7 +116,7 @@ def _finished(runs: Sequence[MeasuredRun]) -> list[RunResult]:
         if run.result.errors is not None:
             raise ValueError(
                 f"{run.folder.path}: expected answers that are classes, got numbers, for which this page has no chart; "
-                "`lengthwise resume` prints the errors"
+                "`lengthwise resume` prints the squared errors"
             )
         if run.result.perplexity is not None:
             raise ValueError(

@@ -45,7 +45,7 @@ def main_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 
 def detail_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each cell: the columns that `main_table` leaves out, folded if all cells agree."""
+    """Return the columns that `main_table` leaves out; columns that agree in all cells are moved to `shared`."""
     table, main = cell_table(experiment, outcomes), main_table(experiment, outcomes)
     names = [name for name in table.header if name not in main.header and name != "column"]
     start = [name for name in ("row", "column") if name in main.header]

@@ -96,7 +96,7 @@ class SubsetSum(SingleAnswerTask):
         return MIN_HARD_ITEMS if self.sampling == "hard" else 1
 
     def is_legal_length(self, length: int) -> bool:
-        """Return whether there are at most `max_length` items and, for hard problems, few enough subsets."""
+        """Return whether there are at most `max_length` items and, for hard problems, few subsets for each value."""
         if not super().is_legal_length(length):
             return False
         return self.sampling != "hard" or 2**length <= MAX_SUBSETS_PER_VALUE * self.max_value

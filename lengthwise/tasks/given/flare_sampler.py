@@ -81,8 +81,8 @@ def flare_splits(language: DFA, *, seed: int = 0, splits: Sequence[Split] = SPLI
         examples = _draw_split(_Proposals(language, split.max_length, chance), split.num_strings, before)
         if examples is None and not is_held_out:
             raise ValueError(
-                f"language: expected strings inside and outside up to length {split.max_length}, got only strings of "
-                f"one label in {MAX_TRIES} tries; choose another language"
+                f"language: expected strings in the language and outside it, of up to {split.max_length} symbols, got "
+                f"only strings of one label in {MAX_TRIES} tries; choose another language"
             )
         if examples is not None:
             drawn[split] = examples

@@ -179,7 +179,7 @@ class MachineTransduction(RegularTask):
         return _row_after(self.transducer, length, _is_positive) > 0
 
     def _odds_of_answers(self, length: int) -> Float64[np.ndarray, " Y"]:
-        """Return the odds of each last answer to a uniform string.
+        """Return the odds of each class as the last answer along a uniform string.
 
         The odds are scaled so that the likeliest state has odds 1. If most strings have no answer, the probabilities of
         strings with an answer may underflow.

@@ -124,7 +124,8 @@ def test_the_published_sizes_are_the_defaults() -> None:
 
 def test_languages_without_strings_of_both_labels_are_rejected() -> None:
     with pytest.raises(
-        ValueError, match="expected strings inside and outside up to length 12, got only strings of one"
+        ValueError,
+        match="expected strings in the language and outside it, of up to 12 symbols, got only strings of one",
     ):
         flare_splits(dfa_from_regex("(a|b)*"), splits=[TRAIN])
     with pytest.raises(ValueError, match="expected a language with a string of at most 12 symbols, got one without"):

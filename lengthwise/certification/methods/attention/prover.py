@@ -164,8 +164,8 @@ class Search:
     def sets(self) -> dict[str, torch.Tensor]:
         """Return the last length of each block, and bounds for each block, last symbol, state, head and kind.
 
-        The names of bounds contain the layer's number, except in the last layer. In a file, each pair of a symbol and a
-        state has a kind, even if no string ends in the pair.
+        The names of bounds contain the layer's number, except in the last layer. A kind is a symbol in the
+        first layer, and a pair of a symbol and a state in later layers, even if no string ends in this pair.
         """
         sets = {"lengths": torch.tensor([last for _, last in self.blocks])}
         for index, (pairs, masses) in enumerate(zip(self.pairs, self.masses, strict=True)):

@@ -20,8 +20,8 @@ PROTOCOL = (
     "Nets have five layers and about 64,000 weights. They are trained with ten random pairs of learning rate and "
     "batch size, and with up to three losses. The score for inductive bias is the mean test accuracy over ten runs, "
     "for the best loss. No published entries are shown, because the tables of the paper were not available.",
-    "Our protocol uses only the loss of recognition, at the last symbol. New strings of 1-40 symbols are drawn for "
-    f"each of {STEPS:,} steps of {BATCH_SIZE} strings, and most strings outside the language are near misses. Test "
+    "Our protocol uses only one of these losses, recognition at the last symbol. New strings of 1-40 symbols are drawn "
+    f"for each of {STEPS:,} steps of {BATCH_SIZE} strings, and most strings outside the language are near misses. Test "
     "strings have 1-500 symbols. Each model has three seeds, and final weights are measured. Models have the sizes "
     "and learning rates of the leaderboard.",
     "Our nets do not answer the empty string. In the published test, about one string in 500 is empty.",
@@ -45,7 +45,7 @@ def flare_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
         title="Benchmark: the regular languages of FLaRe",
         about=(
             "Nets are trained to recognize regular languages on strings of up to 40 symbols, and tested on up to 500 "
-            "symbols."
+            "symbols, and on a few strings of 10,000 symbols."
         ),
         notes=PROTOCOL,
         cells=[

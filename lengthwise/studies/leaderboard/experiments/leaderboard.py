@@ -194,7 +194,7 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
 
 
 def _rate_note(entrants: Sequence[Entrant]) -> str:
-    """Return how the models got their learning rates, and which models have the first or last rate of the list."""
+    """Return how the models got their learning rates, and which models have the first or last of `RATES`."""
     at_end = [entrant.column for entrant in entrants if entrant.rate in (RATES[0], RATES[-1])]
     rates = ", ".join(f"{rate:g}" for rate in RATES)
     note = (

@@ -59,7 +59,7 @@ def random_languages(scale: Scale = "small") -> Experiment:
             "{cells[*][*][proved]}."
         ),
         about=(
-            "The languages are drawn at random, so the page estimates the result on other regular languages of this "
+            "The languages are drawn at random, so the numbers estimate the result on other random languages of this "
             "size.\n"
             f"The nets are trained with preset `machine` of `block-linear-rnn`, with {BLOCK} states, one net for each "
             f"of {count} languages. Final weights are measured, and no language, seed, step or setting is selected."
