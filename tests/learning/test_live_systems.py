@@ -226,7 +226,7 @@ def test_the_command_learns_from_a_program(device: str, tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["x.csv", "--system", "cat"], "--system: expected no FILE next to it, got x.csv; leave out one of them"),
+        (["x.csv", "--system", "cat"], "--system: expected no FILE together with --system, got x.csv; leave out one"),
         (["--system", "cat", "--exact"], "--exact: not allowed with --system, got True; leave it out"),
         (["x.csv", "--max-states", "3"], "--max-states: not allowed without --system, got 3; leave it out"),
         (["--system", "cat", "--max-states", "3"], "--symbols: expected a value with --system, got none; give one"),
