@@ -149,7 +149,7 @@ def innermost_frame(error: BaseException, files: Iterable[Path]) -> traceback.Fr
 
 
 def file_of(member: object) -> str | None:
-    """Return the file that defines a class or function, or None if there is no file, as in a notebook."""
+    """Return the file that defines a class or function, or None without a file, as in a notebook."""
     file: str | None = getattr(sys.modules.get(str(member.__module__)), "__file__", None)
     return file
 

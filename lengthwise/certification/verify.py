@@ -34,7 +34,7 @@ SHORTEST_CLAIM = "the model answers every shorter string correctly"
 """The claim that is taken on trust if the file states that no shorter string is a counterexample."""
 
 NOT_COPIED = frozenset({"method", "max_length", "num_cells"})
-"""The fields of evidence that are no copied numbers: the claim contains the length, and a check counts the cells."""
+"""Fields of evidence that are not listed as copied: the claim contains the length, and a check counts the cells."""
 
 
 class Checked(NamedTuple):

@@ -127,7 +127,7 @@ class _Request(NamedTuple):
         return self.benchmark.make(entrants or self.benchmark.entrants, self.scale).select(self.rows, self.columns)
 
     def records(self) -> "tuple[Path, list[RunResult]]":
-        """Return the file of the benchmark's records, and its results, or an empty list if there is no file."""
+        """Return the file of the benchmark's records, and its results, or an empty list without a file."""
         from lengthwise.report.pages.results import file_stem
         from lengthwise.runs.records import read_records, records_file
 

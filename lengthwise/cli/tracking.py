@@ -42,7 +42,7 @@ def track(
 
 @contextmanager
 def tracked(tracker: str | None, root: Path) -> "Iterator[Listener | None]":
-    """Yield a listener that sends runs below a folder to a tracker during training, or None if there is no tracker."""
+    """Yield a listener that sends runs below a folder to a tracker during training, or None without a tracker."""
     if tracker is None:
         yield None
         return

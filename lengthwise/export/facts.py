@@ -24,7 +24,7 @@ class CertificateFacts(NamedTuple):
 
 
 def certificate_of(source: str) -> tuple[CertificateFacts, Certificate] | None:
-    """Return the facts and the content of a certificate, or None if there is no certificate.
+    """Return the facts and the content of a certificate, or None without a certificate.
 
     The source is the path of a certificate, or the path of the folder or TOML file of a model.
 

@@ -105,7 +105,7 @@ def _batches(strings: list[Word], max_length: int) -> Iterator[list[Word]]:
 
 
 def _filled(strings: list[Word]) -> tuple[Int64[Tensor, "B T"], None, Int64[Tensor, " B"]]:
-    """Return the fields of a batch: strings padded with symbol 0, None (there are no tails), and unpadded lengths."""
+    """Return the fields of a batch: strings padded with symbol 0, None in place of tails, and unpadded lengths."""
     lengths = torch.tensor([len(string) for string in strings])
     longest = int(lengths.max())
     return torch.tensor([string + (0,) * (longest - len(string)) for string in strings]), None, lengths

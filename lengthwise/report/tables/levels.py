@@ -51,7 +51,7 @@ def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 
 def independently_checked(certificates: Iterable[Certificate]) -> str:
-    """Return how many proofs the separate checker accepted and skipped, or an empty text if there are no proofs.
+    """Return how many proofs the separate checker accepted and skipped, or "" without proofs.
 
     Certificates of an earlier format were made before `certify` ran the checker.
     """
