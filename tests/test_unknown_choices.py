@@ -10,9 +10,12 @@ import torch
 from lengthwise.constructions.memorization.closed_form import permutation
 from lengthwise.constructions.memorization.words import parse_word
 from lengthwise.layers.block_linear import BlockLinearLayer
+from lengthwise.layers.linear_cde import LinearCDELayer
 from lengthwise.layers.mamba import Mamba2Layer, MambaLayer
 from lengthwise.layers.positions.alibi import ALiBi, alibi_slopes
 from lengthwise.layers.positions.base import PositionSizes
+from lengthwise.layers.state_space import S4DLayer
+from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.ops.selective_scan import selective_scan
 from lengthwise.training.muon import Muon
 
@@ -23,6 +26,9 @@ MATRICES = [torch.nn.Parameter(torch.ones(2, 2))]
 
 block_linear = partial(BlockLinearLayer, d_model=4, block_dim=2, columns="clamped", p=1.2, hidden=3)
 mamba = partial(MambaLayer, d_model=4, d_state=2)
+transformer = partial(TransformerLayer, d_model=4, num_heads=2, kind="rms")
+diagonal = partial(S4DLayer, d_model=4, d_state=2)
+linear_cde = partial(LinearCDELayer, d_model=4, block_dim=2, rank=1)
 mamba2 = partial(Mamba2Layer, d_model=4, d_state=2, num_heads=2)
 scan = partial(selective_scan, ONES, -torch.ones(1, 1), ONES, ONES, ONES, torch.zeros(1, 1, 1))
 
@@ -35,6 +41,10 @@ scan = partial(selective_scan, ONES, -torch.ones(1, 1), ONES, ONES, ONES, torch.
         (block_linear, "input_map", "foo", "'two-layer' or 'linear'"),
         (block_linear, "first_state", "foo", "'learned' or 'zero'"),
         (block_linear, "first_state", 3, "'learned' or 'zero'"),
+        (transformer, "kind", "rmss", "'scaled' or 'rms' or 'gpt2'"),
+        (transformer, "activation", "relu", "'silu' or 'gelu' or 'gelu-tanh'"),
+        (diagonal, "start", "legz", "'legs' or 'lin' or 'inv'"),
+        (linear_cde, "structure", "x", "'block' or 'low-rank' or 'low-rank-product'"),
         (mamba, "eigenvalues", "foo", "'positive' or 'signed'"),
         (mamba2, "eigenvalues", "foo", "'positive' or 'signed'"),
         (scan, "eigenvalues", "foo", "'positive' or 'signed'"),

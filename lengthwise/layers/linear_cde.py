@@ -1,6 +1,6 @@
 """A layer of the recurrence h_t = c_t (I + A(u_t)) h_{t-1}, where A(u) is a structured matrix that is linear in u."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float, Int64
@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.recurrent_layer import TabledLayer
 from lengthwise.ops.in_range import states_in_range, steps_by_position, steps_by_symbol
+from lengthwise.validation import check_choice, check_divisor
 
 Structure = Literal["block", "low-rank", "low-rank-product"]
 
@@ -45,6 +46,9 @@ class LinearCDELayer(TabledLayer):
     """
 
     def __init__(self, *, d_model: int, structure: Structure, block_dim: int, rank: int) -> None:
+        check_choice("structure", structure, get_args(Structure))
+        if structure == "block":
+            check_divisor("block_dim", block_dim, d_model)
         super().__init__()
         self.state_size = d_model
         self.structure = structure

@@ -11,7 +11,7 @@ parts of -1/2.
 
 import math
 from abc import abstractmethod
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float
@@ -22,6 +22,7 @@ from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed
 from lengthwise.ops.causal_convolution import causal_convolution
 from lengthwise.ops.complex_pairs import times_pairs
 from lengthwise.ops.matrix_powers import powers_times
+from lengthwise.validation import check_choice
 
 Eigenvalues = Literal["legs", "lin", "inv"]
 
@@ -122,6 +123,7 @@ class S4DLayer(_Channels):
     """
 
     def __init__(self, *, d_model: int, d_state: int, start: Eigenvalues) -> None:
+        check_choice("start", start, get_args(Eigenvalues))
         super().__init__(d_model=d_model, d_state=d_state)
         self.start = start
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import CAUSAL, CausalAttention
-from lengthwise.validation import check_divisor
+from lengthwise.validation import check_choice, check_divisor
 
 LayerKind = Literal["scaled", "rms", "gpt2"]
 """The kind of a layer, which sets the norm and the default activation. `scaled` layers have RMSNorm without a gain, and
@@ -73,6 +73,9 @@ class TransformerLayer(nn.Module):
     ) -> None:
         super().__init__()
         check_divisor("num_heads", num_heads, d_model)
+        check_choice("kind", kind, get_args(LayerKind))
+        if activation is not None:
+            check_choice("activation", activation, get_args(Activation))
         self.num_heads = num_heads
         self.activations = activations
         self.activation = _ACTIVATIONS[activation or ("silu" if kind == "scaled" else "gelu-tanh")]
