@@ -15,7 +15,7 @@ from lengthwise.layers.recurrent_layer import RecurrentLayer, TabledLayer, at_ro
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.outer_products import outer_products
 from lengthwise.ops.selective_scan import Eigenvalues, decays_of, selective_scan
-from lengthwise.validation import check_choice
+from lengthwise.validation import check_choice, check_divisor
 
 
 class SelectiveLayer(RecurrentLayer):
@@ -215,6 +215,7 @@ class Mamba2Layer(SelectiveLayer):
         eigenvalues: Eigenvalues = "positive",
         learned_start: bool = False,
     ) -> None:
+        check_divisor("num_heads", num_heads, 2 * d_model, "2 d_model")
         super().__init__(
             d_model=d_model,
             d_state=d_state,
