@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.ops.column_norm import clamped_columns, reflections, rescaled_blocks, stochastic_columns, unit_columns
-from lengthwise.validation import check_choice
+from lengthwise.validation import check_choice, check_divisor
 
 Columns = Literal["stochastic", "reflected", "clamped", "rescaled", "unit"]
 """The kind of constraint on the columns of transition matrices (see `BlockLinearLayer`)."""
@@ -86,8 +86,7 @@ class BlockLinearLayer(nn.Module):
             ("first_state", first_state, FirstState),
         ):
             check_choice(argument, value, get_args(kind))
-        if block_dim < 1 or d_model % block_dim:
-            raise ValueError(f"block_dim: expected a divisor of d_model={d_model}, got {block_dim}; choose a divisor")
+        check_divisor("block_dim", block_dim, d_model)
         self.blocks = (d_model // block_dim, block_dim)
         self.columns, self.p = columns, p
         self.transition_map = nn.Sequential()

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from lengthwise.registry import Registry
+from lengthwise.validation import check_divisor
 
 
 class PositionSizes(NamedTuple):
@@ -78,10 +79,7 @@ class PositionEncoding(nn.Module, ABC):
 
     def __init__(self, sizes: PositionSizes) -> None:
         super().__init__()
-        if sizes.num_heads < 1 or sizes.d_model % sizes.num_heads:
-            raise ValueError(
-                f"num_heads: expected a divisor of d_model={sizes.d_model}, got {sizes.num_heads}; choose a divisor"
-            )
+        check_divisor("num_heads", sizes.num_heads, sizes.d_model)
         self.sizes = sizes
 
     @property
