@@ -59,6 +59,20 @@ def _similarity(name: str, known: str) -> tuple[float, float]:
     return max(ratio, MIN_SIMILARITY * (begins_part or is_longer or is_swapped)), ratio
 
 
+def check_known(argument: str, name: object, known: Iterable[str]) -> None:
+    """Raise a ValueError that names the argument, and the nearest known name if it is similar, for an unknown name.
+
+    Example:
+        >>> check_known("goal", "proven", ("bounded", "proved"))
+        Traceback (most recent call last):
+        ValueError: goal: expected one of bounded, proved, got 'proven'; did you mean 'proved'?
+    """
+    names = tuple(known)
+    if name not in names:
+        way_out = nearest(name, names) or "; choose one of these"
+        raise ValueError(f"{argument}: expected one of {', '.join(names)}, got {name!r}{way_out}")
+
+
 def discover(package: str) -> None:
     """Import a package and every module below it, so that each module registers its members.
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from lengthwise.registry import UnknownName, nearest
+from lengthwise.registry import UnknownName, check_known, nearest
 
 INDEX = Path(__file__).with_name("members.json")
 """The stored descriptions, which ``python -m lengthwise.cli.members`` writes."""
@@ -78,9 +78,7 @@ def listed_families(index: FamilyIndex, family: str | None) -> FamilyIndex:
     families = {name: members for name, members in index.items() if name != SETTINGS}
     if family is None:
         return families
-    if family not in families:
-        way_out = nearest(family, families) or "; choose one of these"
-        raise ValueError(f"family: expected one of {', '.join(families)}, got {family!r}{way_out}")
+    check_known("family", family, families)
     return {family: families[family]}
 
 

@@ -13,7 +13,7 @@ from lengthwise.cli.outputs import AsJSON, write_object
 from lengthwise.cli.streams import say
 from lengthwise.display import counted
 from lengthwise.printing import write_lines
-from lengthwise.registry import nearest
+from lengthwise.registry import check_known
 
 if TYPE_CHECKING:
     from lengthwise.automata.dfa import DFA
@@ -384,10 +384,7 @@ def _with_answers(machines: "list[Given]", accept: str | None, rename: Sequence[
 
 def _check_has(machines: "Sequence[Given]", answer: str, option: str) -> None:
     """Raise a ValueError if no machine has an answer."""
-    known = list(dict.fromkeys(name for one in machines for name in one.labeled.classes))
-    if answer not in known:
-        way_out = nearest(answer, known) or "; choose one of these"
-        raise ValueError(f"{option}: expected one of {', '.join(known)}, got {answer!r}{way_out}")
+    check_known(option, answer, dict.fromkeys(name for one in machines for name in one.labeled.classes))
 
 
 COMMANDS = {"describe": describe, "diff": diff, "convert": convert, "combine": combine}

@@ -19,7 +19,7 @@ from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model
 from lengthwise.models.consistency import check_consistent, check_sizes
 from lengthwise.ops.answers import answers_of
 from lengthwise.randomness import generator_for, whole_seed
-from lengthwise.registry import is_of_package, nearest
+from lengthwise.registry import check_known, is_of_package
 from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask, Task, check_is_task
 from lengthwise.tasks.consistency import check_task_consistent
@@ -50,10 +50,7 @@ Memory does not limit this number, because a recurrent model reads a few positio
 
 def parse_protocol(name: str) -> Protocol:
     """Return the protocol of this name; raise a ValueError with the nearest known name if there is none."""
-    known = [protocol for protocol in get_args(Protocol) if protocol != "labeled"]
-    if name not in known:
-        way_out = nearest(name, known) or "; choose one of these"
-        raise ValueError(f"protocol: expected one of {', '.join(known)}, got {name!r}{way_out}")
+    check_known("protocol", name, [protocol for protocol in get_args(Protocol) if protocol != "labeled"])
     return cast(Protocol, name)
 
 

@@ -10,7 +10,7 @@ from lengthwise.certification.methods.base import highest_level
 from lengthwise.certification.parts import CLAIMS, Level, reaches
 from lengthwise.display import counted
 from lengthwise.models.base import SequenceModel
-from lengthwise.registry import nearest
+from lengthwise.registry import check_known
 from lengthwise.tasks.base import MachineTask, Task
 from lengthwise.training.batches import training_lengths
 from lengthwise.training.final_loss import final_loss
@@ -92,10 +92,7 @@ class Goal(FrozenRecord, allow_inf_nan=False):
 
 def parse_goal_level(name: str) -> GoalLevel:
     """Return the level of this name; an unknown name raises a ValueError."""
-    goals = get_args(GoalLevel)
-    if name not in goals:
-        way_out = nearest(name, goals) or "; choose one of these"
-        raise ValueError(f"goal: expected one of {', '.join(goals)}, got {name!r}{way_out}")
+    check_known("goal", name, get_args(GoalLevel))
     return cast(GoalLevel, name)
 
 

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from lengthwise.devices import find_device
 from lengthwise.models.base import SequenceModel
-from lengthwise.registry import nearest
+from lengthwise.registry import check_known
 from lengthwise.training.losses import StepLoss, step_loss
 from lengthwise.training.ranks import ALONE, Parallel, Ranks
 from lengthwise.training.state_supervision import StateHead
@@ -70,14 +70,12 @@ def parse_parallel(name: str | None) -> Parallel:
     Raises:
         ValueError: the name is unknown, or is given although only one process runs.
     """
-    known = get_args(Parallel)
-    if name is not None and name not in known:
-        way_out = nearest(name, known) or "; choose one of these"
-        raise ValueError(f"parallel: expected one of {', '.join(known)}, got {name!r}{way_out}")
-    if name is not None and not is_started_by_torchrun():
-        raise ValueError(
-            f"parallel: expected no value with one process, got {name!r}; start several processes with torchrun"
-        )
+    if name is not None:
+        check_known("parallel", name, get_args(Parallel))
+        if not is_started_by_torchrun():
+            raise ValueError(
+                f"parallel: expected no value with one process, got {name!r}; start several processes with torchrun"
+            )
     return cast(Parallel, name or "ddp")
 
 
