@@ -71,6 +71,16 @@ def check_divisor(argument: str, value: object, width: int, name: str = "d_model
         raise ValueError(f"{argument}: expected a divisor of {name}={width}, got {value!r}; choose a divisor")
 
 
+def with_article(noun: str) -> str:
+    """Return a noun after its indefinite article.
+
+    Example:
+        >>> with_article("experiment"), with_article("list")
+        ('an experiment', 'a list')
+    """
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
 def texts_of(argument: str, value: object) -> tuple[str, ...]:
     """Return several texts as a tuple, or the letters of a single text; raise a ValueError for any other value."""
     texts = tuple(value) if isinstance(value, Iterable) else (value,)

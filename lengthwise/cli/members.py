@@ -29,7 +29,7 @@ from lengthwise.runs.spec import flat
 from lengthwise.tasks.base import TASKS, SymbolTask, Task
 from lengthwise.tasks.base_rates import ShallowTask
 from lengthwise.training.recipe import Recipe
-from lengthwise.validation import Description
+from lengthwise.validation import Description, with_article
 
 FAMILIES: Mapping[str, Registry[Any]] = {
     "tasks": TASKS,
@@ -100,7 +100,8 @@ def own_index() -> FamilyIndex:
 
 def _paragraphs(family: str, name: str, member: Any) -> list[Paragraph]:
     location = member.__module__ if is_of_package(member) else file_of(member)
-    heading = [Line(f"{name}: {_article(family)}"), Line(f"{member.__qualname__} in {location}", 0)]
+    kind = with_article(family.removesuffix("s"))
+    heading = [Line(f"{name}: {kind}"), Line(f"{member.__qualname__} in {location}", 0)]
     details: dict[str, Any] = {
         "tasks": _task_details,
         "models": _model_details,
@@ -110,11 +111,6 @@ def _paragraphs(family: str, name: str, member: Any) -> list[Paragraph]:
     }
     paragraphs = [heading, *_docstring(member), *details[family](name, member)]
     return [paragraph for paragraph in paragraphs if paragraph]
-
-
-def _article(family: str) -> str:
-    kind = family.removesuffix("s")
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
 def _first_line(member: object) -> str:

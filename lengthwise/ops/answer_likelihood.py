@@ -33,7 +33,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.conventions import IGNORE
 from lengthwise.devices import in_full_precision
-from lengthwise.ops.shapes import check_axes, check_tensors
+from lengthwise.ops.shapes import check_axes, check_shape, check_tensors
 from lengthwise.ops.symbol_recurrence import SymbolStep, Tokens, check_symbols, sums_by_symbol
 
 MIN_PROBABILITY = 1e-30
@@ -96,14 +96,11 @@ def _check_shapes(transitions: Tensor, emissions: Tensor, num_strings: int, init
     check_axes("transitions", transitions, "V, S, S")
     check_axes("emissions", emissions, "Y, S")
     width = transitions.shape[2]
-    expected = {
-        "transitions": (transitions, (len(transitions), width, width), "give one square matrix for each symbol"),
-        "emissions": (emissions, (len(emissions), width), "give one number for each answer and state of transitions"),
-        "initial": (initial, (num_strings, width), "give one distribution over states for each string of tokens"),
-    }
-    for name, (tensor, shape, way_out) in expected.items():
-        if tuple(tensor.shape) != shape:
-            raise ValueError(f"{name}: expected shape {list(shape)}, got {list(tensor.shape)}; {way_out}")
+    square = (len(transitions), width, width)
+    check_shape("transitions", transitions, square, "give one square matrix for each symbol")
+    a_number = "give one number for each answer and state of transitions"
+    check_shape("emissions", emissions, (len(emissions), width), a_number)
+    check_shape("initial", initial, (num_strings, width), "give one distribution over states for each string of tokens")
 
 
 def _check_targets(targets: Tensor, tokens: Tensor, num_answers: int) -> None:

@@ -1,12 +1,14 @@
 """A check that the shapes of tensors fit together. Otherwise, some kernels would read memory outside of the tensors."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from typing import Any, NamedTuple, ParamSpec, TypeVar, get_args
 
 import torch
 from torch import Tensor
+
+from lengthwise.validation import with_article
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -71,7 +73,7 @@ def check_tensors(**given: object) -> None:
     """
     for name, value in given.items():
         if not isinstance(value, Tensor):
-            raise ValueError(f"{name}: expected a tensor, got {_kind_of(value)}; {TO_TENSOR}")
+            raise ValueError(f"{name}: expected a tensor, got {with_article(type(value).__name__)}; {TO_TENSOR}")
 
 
 def check_optional_tensors(**given: object) -> None:
@@ -86,6 +88,12 @@ def check_axes(name: str, tensor: Tensor, axes: str) -> None:
         raise ValueError(f"{name}: expected shape [{axes}], got {list(tensor.shape)}; reshape it to {count} axes")
 
 
+def check_shape(name: str, tensor: Tensor, shape: Sequence[int], way_out: str) -> None:
+    """Raise a ValueError that names the argument and the way out unless the tensor has this shape."""
+    if tuple(tensor.shape) != tuple(shape):
+        raise ValueError(f"{name}: expected shape {list(shape)}, got {list(tensor.shape)}; {way_out}")
+
+
 def check_whole(name: str, tensor: Tensor) -> None:
     """Raise a ValueError that names the argument unless the tensor's dtype can serve as an index."""
     if tensor.dtype not in (torch.int64, torch.int32):
@@ -97,17 +105,12 @@ def check_whole(name: str, tensor: Tensor) -> None:
 def check_tensor_list(name: str, value: object) -> None:
     """Raise a ValueError unless an argument consists of several tensors, as in a list or tuple."""
     if isinstance(value, Tensor) or not isinstance(value, Iterable):
-        got = "one tensor" if isinstance(value, Tensor) else _kind_of(value)
+        got = "one tensor" if isinstance(value, Tensor) else with_article(type(value).__name__)
         raise ValueError(f"{name}: expected a list or tuple of tensors, got {got}; put the tensors into a list")
     for index, each in enumerate(value):
         if not isinstance(each, Tensor):
-            got = _kind_of(each)
+            got = with_article(type(each).__name__)
             raise ValueError(f"{name}: expected tensors, got {got} at index {index}; {TO_TENSOR}")
-
-
-def _kind_of(value: object) -> str:
-    name = type(value).__name__
-    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
 def _axes(hint: Any) -> list[Axis]:
@@ -126,7 +129,8 @@ def _check(expected: Mapping[str, list[Axis]], given: Mapping[str, Any], sizes: 
             continue
         if not isinstance(tensor, Tensor):
             letters = ", ".join(axis.letter for axis in axes)
-            raise ValueError(f"{name}: expected a tensor of shape [{letters}], got {_kind_of(tensor)}; {TO_TENSOR}")
+            got = with_article(type(tensor).__name__)
+            raise ValueError(f"{name}: expected a tensor of shape [{letters}], got {got}; {TO_TENSOR}")
         shape = tensor.shape
         if len(shape) != len(axes):
             raise ValueError(_sentence(name, expected, sizes, tensor))

@@ -35,7 +35,7 @@ from lengthwise.ops.block_recurrence import MAX_STEP_PRODUCTS, MIN_CHUNKED_STEPS
 from lengthwise.ops.column_norm import hard_columns
 from lengthwise.ops.complex_pairs import times_pairs
 from lengthwise.ops.scan import Elements, scan
-from lengthwise.ops.shapes import check_axes, check_optional_tensors, check_tensors, check_whole
+from lengthwise.ops.shapes import check_axes, check_optional_tensors, check_shape, check_tensors, check_whole
 from lengthwise.validation import check_choice
 
 Form = Literal["scatter", "gather"]
@@ -336,12 +336,9 @@ def _check(
         raise ValueError("rows: expected at least 1 step, got 0; a string must not be empty")
     width, parts = dictionary.shape[-1], initial.shape[-1]
     a_row = "give one for each row of mixtures, or None"
-    expected = {
-        "dictionary": (dictionary, (mixtures.shape[1], width, width), "give one square matrix for each mixture weight"),
-        "factors": (factors, (len(mixtures), width, parts), a_row),
-        "values": (values, (len(mixtures), width, parts), a_row),
-        "initial": (initial, (len(rows), width, min(parts, 2)), "give one state for each string, as in rows"),
-    }
-    for name, (tensor, shape, way_out) in expected.items():
-        if tensor is not None and tuple(tensor.shape) != shape:
-            raise ValueError(f"{name}: expected shape {list(shape)}, got {list(tensor.shape)}; {way_out}")
+    a_matrix = "give one square matrix for each mixture weight"
+    check_shape("dictionary", dictionary, (mixtures.shape[1], width, width), a_matrix)
+    for name, tensor in (("factors", factors), ("values", values)):
+        if tensor is not None:
+            check_shape(name, tensor, (len(mixtures), width, parts), a_row)
+    check_shape("initial", initial, (len(rows), width, min(parts, 2)), "give one state for each string, as in rows")

@@ -32,7 +32,7 @@ from lengthwise.ops.block_recurrence import (
     chunk_starts,
     recurrence_by_definition,
 )
-from lengthwise.ops.shapes import check_axes, check_tensors, check_whole
+from lengthwise.ops.shapes import check_axes, check_shape, check_tensors, check_whole
 
 Table = Float[Tensor, "V N S S"]
 Values = Float[Tensor, "V N S"]
@@ -296,13 +296,9 @@ def _check(transitions: Table, values: Values, tokens: Tokens, initial: State) -
     check_tensors(transitions=transitions, values=values, tokens=tokens, initial=initial)
     check_axes("transitions", transitions, "V, N, S, S")
     check_symbols(tokens, len(transitions))
-    expected = {
-        "values": (values, transitions.shape[:3], "give one vector for each matrix of transitions"),
-        "initial": (initial, (len(tokens), *transitions.shape[1:3]), "give one state for each string of tokens"),
-    }
-    for name, (tensor, shape, way_out) in expected.items():
-        if tuple(tensor.shape) != tuple(shape):
-            raise ValueError(f"{name}: expected shape {list(shape)}, got {list(tensor.shape)}; {way_out}")
+    check_shape("values", values, transitions.shape[:3], "give one vector for each matrix of transitions")
+    states_shape = (len(tokens), *transitions.shape[1:3])
+    check_shape("initial", initial, states_shape, "give one state for each string of tokens")
     if transitions.shape[2] != transitions.shape[3]:
         raise ValueError(
             f"transitions: expected square matrices, got shape {list(transitions.shape)}; make the last two sizes equal"
