@@ -30,8 +30,7 @@ def claims(
         str | None, Parameter(help="chi2023, fan2024, memorization or xu2024; all papers if not given.")
     ] = None,
     docs: Annotated[
-        Path | None,
-        Parameter(help="The folder docs of a checkout; by default ./docs if it has records, else the package's."),
+        Path | None, Parameter(help="The folder docs of a checkout; the folder of this package if not given.")
     ] = None,
     write: Annotated[
         Path | None, Parameter(help="Write all claims as a page to this file, instead of listing them.")
@@ -46,7 +45,7 @@ def claims(
     from lengthwise.files import check_suffix, write_by_rename
     from lengthwise.report.pages.terminal import print_table
     from lengthwise.report.tables.files import SUFFIXES, write_tables
-    from lengthwise.runs.records import has_records, shipped_docs
+    from lengthwise.runs.records import shipped_docs
     from lengthwise.studies.claims.claim import CLAIMS
     from lengthwise.studies.claims.ledger import ledger_lines
     from lengthwise.studies.claims.page import claims_page, claims_table, verdict_sentence
@@ -58,9 +57,7 @@ def claims(
     if out is not None:
         check_suffix("out", out, SUFFIXES)
     console = Output(is_error=as_json)
-    if docs is None:
-        docs = own if has_records(own := Path("docs")) else shipped_docs()
-    evaluations = ledger_lines(docs, REPRODUCE, CLAIMS if paper is None else [paper])
+    evaluations = ledger_lines(docs or shipped_docs(), REPRODUCE, CLAIMS if paper is None else [paper])
     if write is not None:
         write_by_rename(write, claims_page(evaluations, WRITE_CLAIMS).encode())
         console.print_line(f"wrote {write}")

@@ -311,6 +311,14 @@ def test_the_command_prints_one_paper_and_writes_all(docs: Path, monkeypatch: py
     assert (docs / "claims.md").read_text() == (DOCS / "claims.md").read_text()
 
 
+def test_own_results_below_the_current_folder_do_not_stop_the_command(tmp_path: Path, monkeypatch, capsys) -> None:
+    # `reproduce` makes this folder for the page of one experiment.
+    (tmp_path / "docs/results/records").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert exit_code("claims", "--paper", "memorization") == 0
+    assert "memorization: " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
