@@ -97,17 +97,18 @@ def _run(arguments: Sequence[str] | None) -> int:
         return say(refusal(error), 2)
     except BrokenPipeError:
         return 0
-    return _guarded(command, lambda: command(*bound.args, **bound.kwargs))
+    words = sys.argv[1:] if arguments is None else arguments
+    return _guarded(command, lambda: command(*bound.args, **bound.kwargs), words)
 
 
-def _guarded(command: Callable[..., Any], call: Callable[[], Any]) -> int:
+def _guarded(command: Callable[..., Any], call: Callable[[], Any], words: Sequence[str]) -> int:
     """Call a command and return its exit code. If the command fails, write one sentence."""
     try:
         code = call()
     except BrokenPipeError:  # the reader of the output, such as `head`, has ended: that is not a failure
         return 0
     except ValueError as error:
-        return say(line_in_extension(error) + with_flag(str(error), command), 2)
+        return say(line_in_extension(error) + with_flag(str(error), command, words), 2)
     # Parsers of JSON, TOML and expressions recurse, so deeply nested input ends here.
     except RecursionError:
         return say("expected input with few levels of nesting, got input that is nested too deeply; flatten it", 2)

@@ -3,7 +3,7 @@
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from inspect import Parameter
@@ -44,8 +44,10 @@ SETTINGS = {"task.files": "text", "task.alphabet": "alphabet"}
 _MISSING = r'^Command "(.+)" parameter (\S+) requires an argument\.$'
 
 
-def with_flag(message: str, command: Callable[..., Any]) -> str:
+def with_flag(message: str, command: Callable[..., Any], words: Iterable[str] = ()) -> str:
     """Replace the argument at the beginning of a library's message by the flag that sets this argument.
+
+    A message can also begin with the path of a file, so the words of the command line stay as they are.
 
     Example:
         >>> def evaluate(*, strings): ...
@@ -53,6 +55,9 @@ def with_flag(message: str, command: Callable[..., Any]) -> str:
         '--strings: expected 1 or more, got 0; raise it'
     """
     argument, colon, rest = message.partition(":")
+    # A folder called "runs" is not the option --runs. Paths lose their "./" on the way into a message.
+    if argument in {str(Path(part)) for word in words for part in word.split("=")}:
+        return message
     names = [
         option
         for parameter in inspect.signature(command).parameters.values()

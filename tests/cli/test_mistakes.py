@@ -206,6 +206,10 @@ def test_mistakes_in_what_to_compile(arguments: list[str], sentence: str, tmp_pa
             ["export", "a*", "--to", "jff", "--out", "m.jff"],
             "--to: 'jff' is written by `lengthwise convert a* FILE.jff`",
         ),
+        # A path that is spelled like an option of the command stays a path.
+        (["learn", "out", "--out", "machine"], "lengthwise: out: "),
+        (["train", "parity", "gru", "--config", "./runs"], "lengthwise: runs: "),
+        (["train", "parity", "gru", "--config=runs"], "lengthwise: runs: "),
     ],
 )
 def test_mistakes_get_one_sentence_and_code_2(arguments, sentence, capsys, tmp_path, monkeypatch) -> None:
