@@ -177,15 +177,16 @@ def _evaluate_labeled(
     from lengthwise.evaluation.labeled import labeled_curve
     from lengthwise.report.pages.terminal import print_curve
     from lengthwise.tasks.base import SymbolTask
-    from lengthwise.tasks.given.reading import read_examples
+    from lengthwise.tasks.given.reading import has_columns, read_examples
     from lengthwise.text.language import LanguageTask
 
     if not isinstance(stored.task, SymbolTask) or isinstance(stored.task, LanguageTask):
         raise ValueError(
             f"labeled: expected a model that reads symbols, got a model of {stored.task.name}; leave it out"
         )
+    separator = columns.separator or (stored.task.separator if has_columns(file) else "")
     with named_by_file(file):
-        examples = read_examples(file, **vars(columns), min_classes=1)
+        examples = read_examples(file, separator=separator, string=columns.string, label=columns.label, min_classes=1)
         curve = labeled_curve(stored.model, stored.task, examples)
     print_curve(console, curve, trained_to=stored.trained_to)
     right, count = (sum(getattr(p, field) for p in curve.points) for field in ("num_correct", "num_strings"))

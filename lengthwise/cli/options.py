@@ -132,7 +132,11 @@ class Columns:
     """The columns of a file of labeled strings, and the text between symbols."""
 
     separator: Annotated[
-        str, Parameter(help="The text between the symbols of labeled strings; without it, each character is a symbol.")
+        str,
+        Parameter(
+            help="The text between the symbols of labeled strings. Without it, each character is a symbol, unless a "
+            "given model reads words."
+        ),
     ] = ""
     string: Annotated[
         str | None,

@@ -84,3 +84,15 @@ def test_the_command_measures_a_net_by_a_file(tmp_path: Path, monkeypatch, capsy
     assert "not allowed without --labeled" in capsys.readouterr().err
     assert exit_code("evaluate", "net", "--labeled", "none.csv") == 2
     assert "none.csv: expected a file of examples, found no such file" in capsys.readouterr().err
+
+
+def test_words_are_read_as_the_model_reads_them(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    save_compiled(construct("rnn", make_task("regex", pattern="(SEND ACK)*", tokens="words")), "net")
+    Path("logs.csv").write_text("string,label\nSEND ACK,yes\nSEND SEND,no\nACK,yes\n")
+    assert exit_code("evaluate", "net", "--labeled", "logs.csv") == 0
+    assert "net: 2 of 3 labels of logs.csv" in capsys.readouterr().out
+    Path("logs.csv").write_text("string,label\nSEND;ACK,yes\nSEND;SEND,no\n")
+    assert exit_code("evaluate", "net", "--labeled", "logs.csv") == 2
+    assert "got 'SEND;ACK'; leave the row out, or, if symbols are words, give the separator" in capsys.readouterr().err
+    assert exit_code("evaluate", "net", "--labeled", "logs.csv", "--separator", ";") == 0

@@ -147,6 +147,11 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
         yield parts
 
 
+def has_columns(path: Path) -> bool:
+    """Return whether examples in a file are in columns, so that a separator can be given."""
+    return not path.is_dir() and path.suffix.lower() not in UNNAMED
+
+
 def _split(value: Any, separator: str) -> Sequence[str]:
     if _is_list(value):
         if others := [item for item in value if isinstance(item, Mapping) or _is_list(item)]:
@@ -196,7 +201,7 @@ def _rows_of_file(path: Path, columns: Columns, separator: str, *, checks_first:
             f"{path}: expected a file of examples, found no such file; give its path relative to the current folder"
         )
     kind = path.suffix.lower()
-    if path.is_dir() or kind in UNNAMED:
+    if not has_columns(path):
         _reject_arguments(path, separator=separator or None, string=columns.string, label=columns.label)
     if path.is_dir():
         yield from rows_of_flare(path)
