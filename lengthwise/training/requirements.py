@@ -128,7 +128,7 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
         known = model.name if model.name in MODELS else "gru"  # a wrapped net has no preset recipe of its own
         raise ValueError(
             f"train.augmentation: {model.name} accepts no pads; set padding, leading_padding and late_consistency to "
-            f"0, as in make_spec(task, {known!r}).recipe"
+            f"0, as in make_spec('parity', {known!r}).recipe"
         )
     if recipe.late_consistency and not issubclass(model, AcceptsPads):
         raise ValueError(

@@ -120,7 +120,7 @@ def test_a_cache_of_fixed_size_is_a_state(kind: str) -> None:
 def test_a_recurrent_model_is_trained_on_whole_strings() -> None:
     model = wrap_hugging_face(made("mamba"), nn.Linear(16, 2), tokens=[1, 2])
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    with pytest.raises(ValueError, match=r"accepts no pads; .*, as in make_spec\(task, 'gru'\)\.recipe"):
+    with pytest.raises(ValueError, match=r"accepts no pads; .*, as in make_spec\('parity', 'gru'\)\.recipe"):
         train(model, make_task("parity"), Recipe(), seed=0)
     settings = {"steps": 2, "batch_size": 4, "min_length": 4, "max_length": 6}
     train(model, make_task("parity"), make_spec("parity", "gru", {"train": settings}).recipe, seed=0)
