@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.files import digest_of
-from lengthwise.runs.machine_sources import is_certificate
+from lengthwise.runs.machine_sources import doubt_about, is_certificate
 from lengthwise.runs.stored import StoredModel, check_subject
 from lengthwise.tasks.base import SymbolTask
 from lengthwise.version import __version__
@@ -67,4 +67,6 @@ def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:
         # A graph must not claim a level that was proved for other weights.
         check_subject(source, certified[1], stored)
         facts |= {"certificate_level": certified[0].level, "certificate_digest": certified[0].digest}
+    if (doubt := doubt_about(Path(source))) is not None:
+        facts["not_confirmed"] = doubt
     return facts

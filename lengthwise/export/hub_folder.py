@@ -9,6 +9,7 @@ from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import certificate_of, graph_facts
 from lengthwise.files import is_empty, write_by_rename
 from lengthwise.runs.hub import CONFIG, is_of_library, save_hub
+from lengthwise.runs.machine_sources import doubt_about
 from lengthwise.runs.result import RunResult
 from lengthwise.runs.stored import StoredModel, load_stored
 
@@ -47,14 +48,17 @@ class HubFolder(Export):
         else:
             # A certificate of an earlier export would look like a certificate of these weights.
             (out / CERTIFICATE).unlink(missing_ok=True)
-        write_by_rename(out / "README.md", model_card(stored, certificate).encode())
+        write_by_rename(out / "README.md", model_card(stored, certificate, doubt_about(Path(source))).encode())
         files = f"{CONFIG}, model.safetensors, README.md{'' if certificate is None else f', {CERTIFICATE}'}"
         level = "none" if certified is None else str(certified[0])
         return [("certificate", level), ("wrote", f"{out}: {files}")]
 
 
-def model_card(stored: StoredModel, certificate: Certificate | None) -> str:
-    """Return the page about a model: task, protocol, seed, accuracy, certificate, and commands to use it."""
+def model_card(stored: StoredModel, certificate: Certificate | None, doubt: str | None = None) -> str:
+    """Return the page about a model: task, protocol, seed, accuracy, certificate, and commands to use it.
+
+    `doubt` says why held-out labels do not confirm a machine that was learned from examples.
+    """
     settings, run = stored.settings, stored.run
     name, task = settings["model"]["name"], settings["task"]["name"]
     lines = ["---", "library_name: lengthwise", "tags:", "- length-generalization", f"- {task}", f"- {name}", "---", ""]
@@ -66,6 +70,8 @@ def model_card(stored: StoredModel, certificate: Certificate | None) -> str:
         lines += [f"| seed | {run.spec.seed} |", f"| trained | {run.steps_text}, up to length {stored.trained_to} |"]
     if certificate is not None:
         lines.append(f"| certificate | **{certificate.level}** |")
+    if doubt is not None:
+        lines.append(f"| held-out labels | NOT CONFIRMED: {_escaped(doubt)} |")
     lines += ["", "## Certificate", ""]
     proved = [] if certificate is None else [literal(certificate.claim), "", literal(certificate.reason)]
     lines += proved or ["None: nothing is proved."]

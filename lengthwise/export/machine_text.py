@@ -32,7 +32,7 @@ class MachineText(Export):
         options.check_given(cls.name, cls.takes)
         if out.suffix.lower() not in cls.kind.suffixes:
             suffixes = " or ".join(cls.kind.suffixes)
-            raise ValueError(f"{out}: expected a file that ends in {suffixes}, got {out.suffix!r}; choose one of these")
+            raise ValueError(f"{out}: expected a file that ends in {suffixes}, got {out.suffix!r}; change the name")
         (given,) = given_machines([source])
         machine = given.labeled
         if cls.takes:
@@ -43,6 +43,8 @@ class MachineText(Export):
         certificate = "none" if certified is None else str(certified[0])
         about = [f"written by lengthwise {__version__}", f"certificate: {certificate}"]
         about += [] if given.answers_empty else [NO_EMPTY_ANSWER]
+        # Without this note, the level of the certificate would look like a proof that the machine is the right one.
+        about += [f"NOT CONFIRMED: {given.doubt}"] if given.doubt else []
         content = cls.kind.write_annotated(machine, notes_on(machine, out.stem, about))
         write_by_rename(out, content.encode())
         size = f"{counted(machine.machine.num_states, 'state')}, {counted(len(machine.symbols), 'symbol')}"
@@ -51,6 +53,7 @@ class MachineText(Export):
             *read,
             ("machine", f"{size}, answers {', '.join(machine.classes)}"),
             ("certificate", certificate),
+            *([("NOT CONFIRMED", given.doubt)] if given.doubt else []),
             ("wrote", str(out)),
         ]
 

@@ -45,8 +45,9 @@ def save_learned(
     for kind in ("json", *(["svg"] if labeled.machine.num_states <= MAX_DRAWN else [])):
         write_machine(labeled, folder / f"machine.{kind}")
     dot = folder / "machine.dot"
-    if mealy or numbers["answers_empty"]:
+    about = [] if numbers["answers_empty"] else [NO_EMPTY_ANSWER]
+    about += [f"NOT CONFIRMED: {doubt}"] if (doubt := numbers.get("doubt")) else []
+    if mealy or not about:
         write_machine(labeled, dot, mealy=mealy)
     else:
-        notes = Notes("machine", (NO_EMPTY_ANSWER,), ())
-        write_by_rename(dot, DOT.write_annotated(labeled, notes).encode())
+        write_by_rename(dot, DOT.write_annotated(labeled, Notes("machine", tuple(about), ())).encode())

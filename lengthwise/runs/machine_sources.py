@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lengthwise.automata.labeled import LabeledMachine, labeled_dfa
 from lengthwise.automata.regex import dfa_from_regex, named_symbols
@@ -41,13 +41,15 @@ class Expression(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A machine, and whether it answers the empty string.
+    """A machine, whether it answers the empty string, and why held-out labels do not confirm it (`doubt`).
 
-    Nets do not answer the empty string, and neither do machines that were learned from examples without it.
+    Nets do not answer the empty string, and neither do machines that were learned from examples without it. Only
+    machines that were learned from examples can have a doubt.
     """
 
     labeled: LabeledMachine
     answers_empty: bool
+    doubt: str | None = None
 
     @property
     def compared(self) -> LabeledMachine:
@@ -146,7 +148,8 @@ def _is_path(source: str) -> bool:
 
 def _folder_machine(folder: Path) -> Given:
     if (folder / LEARNED).exists():
-        return Given(read_machine(folder / LEARNED), _learned_the_empty_string(folder))
+        learned = _statistics(folder)
+        return Given(read_machine(folder / LEARNED), bool(learned.get("answers_empty")), learned.get("doubt"))
     if certificate_file(folder).exists():
         return _certified_net_machine(folder)
     # This import loads torch, which files of machines do not need, so it comes only here.
@@ -161,12 +164,15 @@ def _folder_machine(folder: Path) -> Given:
     )
 
 
-def _learned_the_empty_string(folder: Path) -> bool:
-    """Return whether the empty string had a label in the examples, as recorded in a folder that `learn` wrote."""
-    try:
-        return bool(read_json(folder / "learned.json", "learn it again").get("answers_empty"))
-    except (ValueError, FileNotFoundError):
-        return False
+def doubt_about(folder: Path) -> str | None:
+    """Return why held-out labels do not confirm a learned machine; None if they do, or if nothing was learned there."""
+    return _statistics(folder).get("doubt")
+
+
+def _statistics(folder: Path) -> dict[str, Any]:
+    """Return the statistics in a folder that `learn` wrote, or nothing for another path."""
+    path = folder / "learned.json"
+    return read_json(path, "learn it again") if path.is_file() else {}
 
 
 def _certified_net_machine(path: Path) -> Given:

@@ -306,7 +306,7 @@ def test_texts_say_the_certificate_and_are_read_back(name: str, certified: Path,
             ("net", "--to", "regex", "--out", "m.regex", "--answer", "five"),
             "--answer: expected one of 0, 1, 2, 3, 4, got",
         ),
-        (("net", "--to", "c", "--out", "m.c"), "m.c: expected a file that ends in .h, got '.c'; choose one of these"),
+        (("net", "--to", "c", "--out", "m.c"), "m.c: expected a file that ends in .h, got '.c'; change the name"),
         (("net", "--to", "c", "--out", "m.h", "--form", "step"), "--form: expected no value for format c, got step"),
         (("net", "--to", "cc", "--out", "m.h"), "unknown export format 'cc'; did you mean 'c'?"),
         (

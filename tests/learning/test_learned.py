@@ -132,7 +132,8 @@ def test_wrong_labels_are_contradicted(tmp_path: Path, monkeypatch) -> None:
         assert CLASSES[right(examples)[len(one.string) - 1]] == one.answer != one.label
     assert result.notes == (
         "no other attempt found this machine: give a larger budget, or more examples",
-        f"the machine contradicts {result.search.attempts[0].num_errors} labels of the training examples",
+        f"the machine contradicts {result.search.attempts[0].num_errors} labels of the training examples; set exact "
+        "if they are right",
     )
     longest = result.accuracies["longest"]
     assert longest["machine"].num_correct > longest["RPNI"].num_correct
@@ -180,7 +181,7 @@ def test_labels_without_a_rule_are_named(monkeypatch) -> None:
         return result._replace(best=attempt, attempts=(attempt,))
 
     monkeypatch.setattr(learned_module, "search", as_if_searched_with_bits)
-    assert learn(rows).notes[0].startswith("nothing was learned: the most frequent answer describes the labels")
+    assert learn(rows).notes[0].startswith("the labels are too few to support this machine: the most frequent answer")
     machine = Transducer(Semiautomaton(machine.semiautomaton.table, ("a", " ")), machine.start, machine.outputs)
     spaced = [(string.replace("b", " "), label) for string, label in rows]
     with pytest.warns(UserWarning, match="separator: expected a separator"):
@@ -347,6 +348,16 @@ def test_a_machine_that_is_no_better_than_the_last_symbols_is_not_confirmed(monk
     assert exit_code("learn", str(path), "--out", str(tmp_path / "out")) == 0
     assert capsys.readouterr().out.startswith("NOT CONFIRMED: on ")
     assert "NOT CONFIRMED" in (tmp_path / "out" / "report.html").read_text()
+    assert "NOT CONFIRMED: on " in (tmp_path / "out" / "machine.dot").read_text()
+    # An exported file contains the level of the net's certificate, and must not look like a proof about the world.
+    for kind, name in (("c", "m.h"), ("js", "m.js"), ("hub-folder", "hub"), ("torch", "m.pt2")):
+        assert exit_code("export", str(tmp_path / "out"), "--to", kind, "--out", str(tmp_path / name)) == 0
+    for file in ("m.h", "m.js", "hub/README.md"):
+        assert "NOT CONFIRMED: on " in (tmp_path / file).read_text()
+    assert b"not_confirmed" in (tmp_path / "m.pt2").read_bytes()
+    (tmp_path / "out" / "learned.json").write_text("{}x")
+    assert exit_code("export", str(tmp_path / "out"), "--to", "c", "--out", str(tmp_path / "m.h")) == 2
+    assert "learned.json: damaged file" in capsys.readouterr().err
 
 
 def test_a_machine_that_is_right_on_all_held_out_labels_is_confirmed_and_printed_in_sentences(monkeypatch) -> None:
