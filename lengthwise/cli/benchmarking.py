@@ -2,21 +2,22 @@
 
 import os
 import shlex
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from cyclopts import Parameter
 
+from lengthwise.cli.budget import Budget, BudgetedSweep, RunOptions
 from lengthwise.cli.devices import check_alone, workers_on
 from lengthwise.cli.experimenting import Page, print_outcomes
-from lengthwise.cli.options import Device, Root, Workers, folder, whole_number
-from lengthwise.cli.outputs import check_writable
+from lengthwise.cli.options import folder
+from lengthwise.cli.outputs import AsJSON, check_writable, write_object
 from lengthwise.cli.streams import Output
 from lengthwise.display import counted
 from lengthwise.files import check_suffix
+from lengthwise.printing import write_lines
 from lengthwise.registry import EXTENSIONS, file_of, load_extensions
 
 if TYPE_CHECKING:
@@ -24,32 +25,13 @@ if TYPE_CHECKING:
     from lengthwise.report.pages.benchmark import BenchmarkReport
     from lengthwise.report.tables.benchmark import Measured
     from lengthwise.runs.pools.outcome import Outcome
-    from lengthwise.runs.progress import Listener, Progress
     from lengthwise.runs.result import RunResult
     from lengthwise.studies.benchmarks.benchmark import Benchmark
     from lengthwise.studies.leaderboard.experiments.leaderboard import Entrant
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class RunOptions:
-    """Options for executing the runs of a benchmark: folder, workers, pool, device and budget."""
-
-    runs: Root = Path("runs")
-    workers: Annotated[Workers | None, Parameter(help="Runs at a time, one core each; 2 if not given.")] = None
-    pool: Annotated[str, Parameter(help="Pool of runs: local, shared (by several commands), dask or ray.")] = "local"
-    device: Device = "cpu"
-    budget: Annotated[
-        int | None,
-        Parameter(
-            converter=whole_number,
-            help="Stop when training has taken this many CPU seconds, counted at checkpoints and ends of runs. "
-            "Measurements and their certificates do not count. The same command, run again, continues.",
-        ),
-    ] = None
-
-
 DEFAULT_OPTIONS = RunOptions()
+RUNS, PAGES = DEFAULT_OPTIONS.runs, Path("docs/results")
 
 
 def bench(
@@ -78,8 +60,9 @@ def bench(
         Parameter(
             converter=folder, help="Folder for the page. If it has no recorded results, the package's results are used."
         ),
-    ] = Path("docs/results"),
+    ] = PAGES,
     options: RunOptions = DEFAULT_OPTIONS,
+    as_json: AsJSON = False,
 ) -> int:
     """Measure a model by the protocol of a benchmark, next to recorded and published numbers.
 
@@ -92,10 +75,13 @@ def bench(
     from lengthwise.report.pages.benchmark import WRITERS, write_benchmark
     from lengthwise.studies.benchmarks.benchmark import BENCHMARKS
 
-    console = Output()
+    console = Output(is_error=as_json)
     if name is None:
-        for key, make in BENCHMARKS.items():
-            console.print_line(f"{key}: {(make.__doc__ or '').strip().splitlines()[0]}")
+        about = {key: (make.__doc__ or "").strip().splitlines()[0] for key, make in BENCHMARKS.items()}
+        if as_json:
+            write_object({"benchmarks": about})
+        else:
+            write_lines(f"{key}: {sentence}" for key, sentence in about.items())
         return 0
     check_alone("name", "lengthwise train")
     size, benchmark = parse_scale(scale), BENCHMARKS[name]()
@@ -103,13 +89,25 @@ def bench(
         check_suffix("out", file, WRITERS)
         check_writable(file)
     entrants = [] if model is None else _entrants(_models_of(model), benchmark)
-    command = shlex.join(["lengthwise", "bench", name, *(["--model", model] if model else [])])
+    given = {"--model": model, "--runs": _unless(options.runs, RUNS), "--pages": _unless(pages, PAGES)}
+    command = shlex.join(["lengthwise", "bench", name, *_words(given)])
     request = _Request(benchmark, size, rows, columns, pages, command)
-    report, code = _measure(request, entrants, _Sweep(options, _Budget(options.budget, options.runs)), console)
+    report, code = _measure(request, entrants, BudgetedSweep(options, Budget(options.budget, options.runs)), console)
     for file in out:
         write_benchmark(report, file)
         console.print_line(f"wrote {file}")
+    if as_json:
+        write_object(report.to_json())
     return code
+
+
+def _words(options: Mapping[str, str | None]) -> list[str]:
+    """Return the words of a command line for the options that have a value."""
+    return [word for option, value in options.items() if value for word in (option, value)]
+
+
+def _unless(given: Path, default: Path) -> str | None:
+    return None if given == default else str(given)
 
 
 class _Request(NamedTuple):
@@ -136,7 +134,7 @@ class _Request(NamedTuple):
 
 
 def _measure(
-    request: _Request, entrants: "list[Entrant]", sweep: "_Sweep", console: Output
+    request: _Request, entrants: "list[Entrant]", sweep: BudgetedSweep, console: Output
 ) -> "tuple[BenchmarkReport, int]":
     """Run the models, write the page and print the table; return the report and the exit code."""
     from lengthwise.report.tables.benchmark import Measured
@@ -165,80 +163,7 @@ def _measure(
     return report, _print(report, own, outcomes, console)
 
 
-class _Budget:
-    """The CPU seconds of all runs during this command, including diverged and failed runs, and the limit."""
-
-    def __init__(self, limit: int | None, runs: Path) -> None:
-        self._limit, self._runs = limit, runs
-        self._before: dict[str, float] = {}
-        self._ended: dict[str, float] = {}
-        self._begun: set[str] = set()
-
-    def ignore(self, run_ids: Iterable[str]) -> None:
-        """Do not count the seconds that these runs took before this command."""
-        for run_id in run_ids:
-            # A run that is in two sweeps keeps its first number, because this command may have trained it in the first
-            # sweep.
-            self._before.setdefault(run_id, self._recorded(run_id))
-
-    def count(self, progress: "Progress") -> None:
-        """Count a run from now on."""
-        self._begun.add(progress.run_id)
-        if progress.phase == "done":
-            self._ended[progress.run_id] = self._recorded(progress.run_id)
-
-    def is_spent(self) -> bool:
-        """Return whether no further run may begin."""
-        if self._limit is None:
-            return False
-        # Another thread may add runs at the same time, so the set is copied. Diverged and failed runs never report that
-        # they are done.
-        now = {run_id: self._ended.get(run_id) or self._recorded(run_id) for run_id in list(self._begun)}
-        taken = sum(max(0.0, seconds - self._before.get(run_id, 0.0)) for run_id, seconds in now.items())
-        return taken >= self._limit
-
-    def _recorded(self, run_id: str) -> float:
-        from lengthwise.runs.folder import RunFolder
-
-        try:
-            return RunFolder(self._runs / run_id).read_status().cpu_seconds
-        except ValueError:  # a damaged file, which executing the run replaces
-            return 0.0
-
-
-class _Sweep(NamedTuple):
-    """The execution of runs within a budget."""
-
-    options: RunOptions
-    budget: _Budget
-
-    def run(self, experiment: "Experiment", console: Output, also: "Listener | None" = None) -> "list[Outcome]":
-        """Run an experiment until it ends or the budget is spent, and return the outcomes of all its runs."""
-        from lengthwise.cli.progress import run_all
-        from lengthwise.runs.pools.base import PoolOptions
-        from lengthwise.runs.pools.outcome import finished
-        from lengthwise.runs.signals import Interrupted
-
-        specs, plans = experiment.specs, experiment.plans
-        pool_options = PoolOptions(self.options.workers)
-        self.budget.ignore(spec.id for spec in specs)
-
-        def listener(progress: "Progress") -> None:
-            self.budget.count(progress)
-            if also is not None:
-                also(progress)
-
-        try:
-            options, is_enough = self.options, self.budget.is_spent
-            return run_all(specs, plans, options.runs, pool_options, options.pool, listener, is_enough)
-        except Interrupted as error:
-            if error.signal_number is not None or not self.budget.is_spent():
-                raise
-            console.print_line("the budget is spent; the same command continues")
-            return finished(specs, self.options.runs, plans)
-
-
-def _run(own: "Experiment", page: Page, sweep: _Sweep, console: Output) -> "list[Outcome]":
+def _run(own: "Experiment", page: Page, sweep: BudgetedSweep, console: Output) -> "list[Outcome]":
     """Run the cells of `own`, write the page, even if the runs are stopped, and return the outcomes."""
     from lengthwise.cli.progress import page_updates
     from lengthwise.runs.signals import Interrupted
@@ -283,13 +208,13 @@ def _report(request: _Request, measured: "Sequence[Measured]") -> "BenchmarkRepo
 
     benchmark = request.benchmark
     score = max if benchmark.score == "best" else fmean
-    options = {"--rows": request.rows, "--columns": request.columns, "--scale": request.scale}
+    given = {"--rows": request.rows, "--columns": request.columns, "--scale": request.scale}
     tables, notes = benchmark_tables(measured, benchmark.published, score, benchmark.published_part)
     return BenchmarkReport(
         title=benchmark.title,
         source=benchmark.source,
         scale=request.scale,
-        command=f"{request.command} {shlex.join(word for option in options.items() if option[1] for word in option)}",
+        command=f"{request.command} {shlex.join(_words(given))}",
         tables=tables,
         notes=notes,
         protocol=benchmark.protocol,
@@ -367,7 +292,7 @@ def _models_of(text: str) -> list[str]:
     return names
 
 
-def _with_rate(entrant: "Entrant", search: "Experiment", sweep: _Sweep, console: Output) -> "Entrant":
+def _with_rate(entrant: "Entrant", search: "Experiment", sweep: BudgetedSweep, console: Output) -> "Entrant":
     """Return the model with the learning rate of the run that has the lowest training loss in a search."""
     from lengthwise.report.tables.benchmark import older_lines
     from lengthwise.report.tables.cells import best_by_loss

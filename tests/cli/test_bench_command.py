@@ -15,7 +15,8 @@ import pytest
 from command import exit_code
 
 from lengthwise.cli import progress
-from lengthwise.cli.benchmarking import _announce, _Budget, _entrants
+from lengthwise.cli.benchmarking import _announce, _entrants
+from lengthwise.cli.budget import Budget
 from lengthwise.cli.streams import Output
 from lengthwise.models.base import MODELS
 from lengthwise.registry import EXTENSIONS, load_extensions
@@ -69,7 +70,7 @@ def test_a_model_of_ones_own_joins_those_on_record(mine: Path, tmp_path: Path, m
     assert "2 of 4 runs are finished" in page
     assert "not run yet: RNN (2)" in page
     assert f"These models are not from this package, and come last in all tables: {name}." in page
-    assert f"lengthwise bench leaderboard --model {mine} --scale smoke" in page
+    assert f"lengthwise bench leaderboard --model {mine} {' '.join(folders)} --scale smoke" in page
     assert (tmp_path / "pages/leaderboard-smoke.svg").read_bytes().startswith(b"<svg")
     results = read_records(tmp_path / "pages/records/leaderboard-smoke.jsonl.gz")
     assert [result.spec["model"]["name"] for result in results] == [name] * 2
@@ -166,7 +167,7 @@ def test_the_origin_of_other_results_is_named_if_there_are_any(recorded: list[st
 
 def test_a_budget_counts_recorded_seconds_of_this_command_even_in_diverged_runs(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    folder, budget = RunFolder(tmp_path / "run"), _Budget(5, tmp_path)
+    folder, budget = RunFolder(tmp_path / "run"), Budget(5, tmp_path)
     folder.write_status(RunStatus(cpu_seconds=3.0))
     budget.ignore(["run"])
     budget.count(Progress("run", "training", 1, 9))
@@ -258,8 +259,8 @@ def test_the_model_of_the_page_is_measured_within_a_budget_and_written(tmp_path:
     monkeypatch.setattr(leaderboard, "RATES", (1e-2,))
     table, papers, text = (tmp_path / each for each in ("table.csv", "papers.bib", "table.md"))
     own = ("bench", "pd-ssm", "--model", str(file), "--rows", "parity", "--scale", "smoke", "--workers", "1")
-    own = (*own, "--columns", name)
-    own = (*own, "--runs", str(tmp_path / "runs"), "--pages", str(tmp_path / "pages"))
+    folders = ("--runs", str(tmp_path / "runs"), "--pages", str(tmp_path / "pages"))
+    own = (*own, "--columns", name, *folders)
     try:
         assert exit_code(*own, "--budget", "0") == 1
         printed = capsys.readouterr()
@@ -270,12 +271,11 @@ def test_the_model_of_the_page_is_measured_within_a_budget_and_written(tmp_path:
         assert [(line["model"], line["Parity"]) for line in lines if line["from"] == "[1]"][-1] == ("PD-SSM", "99.9")
         assert (lines[-1]["model"], lines[-1]["runs"], lines[-1]["from"]) == (name, "1", "scale smoke")
         assert papers.read_text().startswith("@inproceedings{terzic2025structured,")
-        assert (
-            f"lengthwise bench pd-ssm --model {file} --rows parity --columns {name} --scale smoke\n" in text.read_text()
-        )
+        command = f"bench pd-ssm --model {file} {' '.join(folders)} --rows parity --columns {name} --scale smoke"
+        assert f"lengthwise {command}\n" in text.read_text()
         (result,) = read_records(tmp_path / "pages/records/bench-pd-ssm-smoke.jsonl.gz")
-        assert _Budget(1, tmp_path / "runs")._recorded(result.run_id) == result.training.cpu_seconds > 0
-        assert not _Budget(None, tmp_path).is_spent()
+        assert Budget(1, tmp_path / "runs")._recorded(result.run_id) == result.training.cpu_seconds > 0
+        assert not Budget(None, tmp_path).is_spent()
         capsys.readouterr()
         file.write_text(file.read_text() + "# another version\n")
         assert exit_code(*own, "--out", str(table)) == 0

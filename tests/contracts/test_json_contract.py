@@ -36,9 +36,10 @@ EXAMPLES = {
     "diff": ["diff", "(a|b)*b", "(a|b)*bb"],
     "compare": ["compare", "{run}", "{other}", "--out", "compared.tex"],
     "reproduce": ["reproduce", "recurrent/bounded", "--scale", "smoke", "--page-only", "--out", "tables.csv"],
+    "bench": ["bench", "flare", "--scale", "smoke", "--rows", "parity", "--columns", "lstm", "--budget", "0"],
     "claims": ["claims", "--paper", "memorization", "--docs", "{docs}", "--out", "claims.md"],
 }
-CODES = {"attack": 1, "diff": 1, "reproduce": 1}
+CODES = {"attack": 1, "bench": 1, "diff": 1, "reproduce": 1}
 """The exit codes of examples that do not exit with 0."""
 
 

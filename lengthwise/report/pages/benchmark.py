@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lengthwise.display import csv_text, literal
 from lengthwise.files import check_suffix, write_by_rename
@@ -34,6 +34,15 @@ class BenchmarkReport(NamedTuple):
     bibtex: str
     citations: Mapping[str, str]
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain data; each line of a table is an object, in which empty cells are left out."""
+        lines = [
+            {"part": part} | {name: cell for name, cell in zip(table.header, line, strict=True) if cell != NOTHING}
+            for part, table in self.tables.items()
+            for line in table.lines
+        ]
+        return {**self._asdict(), "tables": lines}
+
 
 def _markdown(report: BenchmarkReport) -> str:
     parts = [f"# {report.title}", f"{literal(report.source)}. Scale `{report.scale}`."]
@@ -56,12 +65,7 @@ def _csv(report: BenchmarkReport) -> str:
 
 
 def _json(report: BenchmarkReport) -> str:
-    lines = [
-        {"part": part} | {name: cell for name, cell in zip(table.header, line, strict=True) if cell != NOTHING}
-        for part, table in report.tables.items()
-        for line in table.lines
-    ]
-    return json.dumps({**report._asdict(), "tables": lines}, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(report.to_json(), indent=1, ensure_ascii=False) + "\n"
 
 
 def _latex(report: BenchmarkReport) -> str:
