@@ -29,6 +29,7 @@ from lengthwise.certification.parts import (
     TraceAgreement,
     TransducerFields,
     TreeMachineFields,
+    describe_tested,
     reaches,
 )
 from lengthwise.conventions import IGNORE
@@ -315,11 +316,6 @@ def parse_level(name: str) -> Level:
     return cast(Level, name)
 
 
-def describe_lead(logit_margin: float | None) -> str:
-    """Return a logit margin in words."""
-    return "there is only one answer" if logit_margin is None else f"the right logit leads by {logit_margin:.2g}"
-
-
 def check_lead(logit_margin: float | None, certificate: Certificate) -> None:
     """Raise a ValueError unless the margin is above 0, or is None because there is only one answer."""
     if not (len(certificate.classes) == 1 if logit_margin is None else logit_margin > 0):
@@ -350,7 +346,7 @@ def certificate_card(certificate: Certificate) -> str:
         size, size_of_task = certificate.num_classes
         pairs.append(("machine", f"{counted(size, 'class')}; the task's machine has {size_of_task}"))
     if certificate.tested:
-        pairs.append(("answered correctly", ", ".join(tested.describe() for tested in certificate.tested)))
+        pairs.append(("answered correctly", describe_tested(certificate.tested)))
     if certificate.evidence is not None:
         pairs.append((certificate.evidence.method, certificate.evidence.describe()))
         pairs.append(("independently checked", checked_in_words(certificate)))

@@ -1,6 +1,6 @@
 """The parts of a certificate: levels, measurements and fields of machines. This module never imports torch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, final
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
@@ -103,11 +103,28 @@ class Tested(Part):
 
         Example:
             >>> Tested(length=40, num_strings=1000, num_graded=1000, num_correct=1000).describe()
-            '1,000 of 1,000 at 40 (from 99.61 %)'
+            '1,000 of 1,000 at 40 (at least 99.61 %)'
         """
         is_bound = self.num_correct == self.num_graded > 0
-        bound = f" (from {percent(self.interval[0])})" if is_bound else ""
+        bound = f" (at least {percent(self.interval[0])})" if is_bound else ""
         return f"{self.num_correct:,} of {self.num_graded:,} at {self.length:,}{bound}"
+
+
+def describe_tested(tested: Sequence[Tested]) -> str:
+    """Return the counts of right answers at all lengths, in words, with the kinds of strings that were counted.
+
+    Example:
+        >>> describe_tested([Tested(length=40, num_strings=1000, num_graded=1000, num_correct=990)])
+        '990 of 1,000 at 40; at most two fifths of the strings are structured'
+    """
+    counts = [each.describe() for each in tested]
+    confidence = "; at 95 % confidence" if any("at least" in count for count in counts) else ""
+    return f"{', '.join(counts)}{confidence}; at most two fifths of the strings are structured"
+
+
+def describe_lead(logit_margin: float | None) -> str:
+    """Return a logit margin in words."""
+    return "there is only one answer" if logit_margin is None else f"the right logit leads by {logit_margin:.2g}"
 
 
 class TraceAgreement(Part):

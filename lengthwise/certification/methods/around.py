@@ -1,7 +1,7 @@
 """Evidence of sets around prototypes, which several methods of proof share."""
 
-from lengthwise.certification.certificate import Certificate, Evidence, check_lead, describe_lead
-from lengthwise.certification.parts import Distance, PositiveCount
+from lengthwise.certification.certificate import Certificate, Evidence, check_lead
+from lengthwise.certification.parts import Distance, PositiveCount, describe_lead
 from lengthwise.display import counted
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lengthwise.certification.certificate import Certificate, checked_in_words
+from lengthwise.certification.parts import describe_tested
 from lengthwise.certification.verify import Checked
 from lengthwise.display import counted, spelled
 
@@ -32,7 +33,7 @@ def certificate_lines(certificate: Certificate) -> Iterator[tuple[str, str]]:
         yield "counterexample", f"{quoted}: the model {answer}; the right answer is {counterexample.expected} ({how})"
     yield from _machine(certificate)
     if certificate.tested:
-        yield "answered correctly", ", ".join(tested.describe() for tested in certificate.tested)
+        yield "answered correctly", describe_tested(certificate.tested)
     if certificate.trace_agreement:
         nodes = ", ".join(f"{seen.num_nodes:,} at length {seen.length:,}" for seen in certificate.trace_agreement)
         missed = sum(seen.num_disagreements for seen in certificate.trace_agreement)

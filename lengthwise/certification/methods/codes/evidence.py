@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement, check_lead, describe_lead
-from lengthwise.certification.parts import PositiveCount
+from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement, check_lead
+from lengthwise.certification.parts import PositiveCount, describe_lead
 
 
 @EVIDENCE.register("codes")

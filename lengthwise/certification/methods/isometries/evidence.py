@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from lengthwise.certification.certificate import EVIDENCE, Certificate, Requirement, describe_lead
+from lengthwise.certification.certificate import EVIDENCE, Certificate, Requirement
 from lengthwise.certification.methods.around import AroundPrototypes
-from lengthwise.certification.parts import Distance, PositiveCount
+from lengthwise.certification.parts import Distance, PositiveCount, describe_lead
 
 
 @EVIDENCE.register("isometries")
