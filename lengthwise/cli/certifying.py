@@ -1,6 +1,7 @@
 """The commands certify and extract."""
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -9,7 +10,7 @@ from cyclopts import Parameter
 from lengthwise.cli.machines import Source
 from lengthwise.cli.options import StoredPath, StringSeed
 from lengthwise.cli.outputs import AsJSON, check_writable, write_object
-from lengthwise.cli.streams import say
+from lengthwise.cli.streams import Output, say
 from lengthwise.display import counted
 from lengthwise.pictures import SUFFIXES
 from lengthwise.printing import write_lines
@@ -74,7 +75,7 @@ def certify(
     if outcome.certificate.reaches(minimum):
         return 0
     if min_level is None:
-        return say("refuted; `--min-level refuted` exits with code 0 at every level", 1)
+        return say("the exit code is 1, because the net is refuted; with --min-level refuted it is 0", 1)
     return say(f"--min-level: expected {minimum} or higher, got {outcome.certificate.level}", 1)
 
 
@@ -159,13 +160,15 @@ def _certify(run: Path, out: Path | None, proof: bool) -> _Outcome:
     from lengthwise.report.tables.certificate import certificate_lines
     from lengthwise.runs.certified import certify_folder, write_proof_of
 
-    certificate, path = certify_folder(run, out)
+    with _waiting():
+        certificate, path = certify_folder(run, out)
     lines = [*certificate_lines(certificate), ("wrote", str(path))]
     facts: dict[str, Any] = {"file": str(path), "proof": None, "verified": [], "taken_on_trust": []}
     if not proof:
         return _Outcome(certificate, lines, facts)
     try:
-        summary = write_proof_of(certificate, run, proof_path(path))
+        with _waiting():
+            summary = write_proof_of(certificate, run, proof_path(path))
     except ValueError as error:  # the request was right, but the net cannot be proved
         return _Outcome(certificate, lines, facts, str(error))
     lines.append(("wrote", f"{proof_path(path)}: {summary}"))
@@ -176,10 +179,17 @@ def _certify_by(machine: str, run: Path, out: Path | None) -> _Outcome:
     from lengthwise.report.tables.certificate import certificate_lines
     from lengthwise.runs.certified import certify_against
 
-    certificate = certify_against(run, machine, out)
+    with _waiting():
+        certificate = certify_against(run, machine, out)
     facts: dict[str, Any] = {"file": out and str(out), "proof": None, "verified": [], "taken_on_trust": []}
     lines = [*certificate_lines(certificate), *([("wrote", str(out))] if out is not None else [])]
     return _Outcome(certificate, lines, facts)
+
+
+def _waiting() -> AbstractContextManager[None]:
+    from lengthwise.report.pages.terminal import waiting_display
+
+    return waiting_display(Output(is_error=True), "certifying, which can take a minute")
 
 
 def _draw(certificate: "Certificate", path: Path) -> list[tuple[str, str]]:

@@ -5,7 +5,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress import Progress as Bars
 
 from lengthwise.display import counted, printable
@@ -60,6 +68,15 @@ def measuring_display(console: Console) -> Iterator[Callable[[float], None]]:
     with Bars(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         line = bars.add_task("", total=1.0)
         yield lambda fraction: bars.update(line, completed=fraction)
+
+
+@contextmanager
+def waiting_display(console: Console, work: str) -> Iterator[None]:
+    """Show the name of some work and its seconds in a terminal; the line disappears at the end."""
+    columns = (TextColumn(work), TimeElapsedColumn())
+    with Bars(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        bars.add_task("", total=None)
+        yield
 
 
 MAX_BARS = 20
@@ -198,7 +215,7 @@ def print_curve(console: Console, curve: LengthCurve, *, trained_to: int | None)
     summary = f"mean {percent(balanced.mean())}, lowest {percent(balanced.min())}"
     scope = f"over {counted(len(balanced.points), 'point')}"
     scope += " at which every class can occur" * (curve.protocol != "structured")
-    others = f" ({left_out} others left out)" * bool(left_out)
+    others = f" ({counted(left_out, 'other point')} left out)" * bool(left_out)
     print_line(console, f"{summary}, {scope}{others}")
 
 
