@@ -14,6 +14,10 @@ from rich.text import Text
 
 from lengthwise.display import printable
 
+UNBROKEN = "\N{NO-BREAK SPACE}%"
+"""A percent sign that no line break separates from its number. Printed text never contains it, because `printable`
+escapes such spaces."""
+
 
 def print_line(console: Console, text: str) -> None:
     """Print a sentence without colors or markup, wrapped for a terminal, and with control characters escaped."""
@@ -43,21 +47,23 @@ def line_width(console: Console) -> int | None:
 def folded(line: str, width: int | None) -> str:
     """Return a line with line breaks between words, so that each part has at most `width` characters.
 
-    Words and lines of Python are never split, so paths without blanks can be copied. Further parts are indented by two
-    more spaces.
+    Words, percentages and lines of Python are never split, so paths without blanks can be copied. Further parts are
+    indented by two more spaces.
 
     Example:
-        >>> print(folded("level: refuted, see runs/parity-lstm", 16))
+        >>> print(folded("level: refuted, see runs/parity-lstm, 100 % right", 17))
         level: refuted,
           see
-          runs/parity-lstm
+          runs/parity-lstm,
+          100 % right
     """
     is_code = line.lstrip().startswith((">>> ", "... "))
     if width is None or len(line) <= width or is_code:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 2)
-    lines = textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(lines)
+    text = line.replace(" %", UNBROKEN)
+    lines = textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace(UNBROKEN, " %")
 
 
 def write_row(cells: Iterable[str]) -> None:
