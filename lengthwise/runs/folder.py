@@ -236,12 +236,19 @@ class RunFolder(NamedTuple):
                 problem = f"but there is no {name} in it"
             else:
                 problem = "got a file" if self.path.exists() else "but there is no such folder"
-            raise ValueError(
-                f"{self.path}: expected a run folder, {problem}; `lengthwise train` makes run folders below runs/"
-            ) from None
+            raise ValueError(f"{self.path}: expected a run folder, {problem}; {run_hint(self.path)}") from None
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
         write_json(self.path / name, content)
+
+
+def run_hint(path: Path) -> str:
+    """Return a hint on where a run is, for a path that is not the folder of a run."""
+    # A frequent mistake is to name the folder of all runs instead of one of them.
+    inside = sorted(child.parent for child in path.glob("*/run.json"))
+    return (
+        f"name a run in it, for example {inside[0]}" if inside else "`lengthwise train` makes run folders below runs/"
+    )
 
 
 class Run(NamedTuple):

@@ -11,7 +11,7 @@ from lengthwise.formats.files import suffixes
 from lengthwise.models.base import SequenceModel
 from lengthwise.runs.compiled import DESCRIPTION, load_compiled
 from lengthwise.runs.described import check_not_pickled, load_described
-from lengthwise.runs.folder import Run, load_run
+from lengthwise.runs.folder import Run, load_run, run_hint
 from lengthwise.runs.hub import is_hub_folder, read_hub
 from lengthwise.tasks.base import Task
 from lengthwise.validation import dump_named
@@ -92,14 +92,9 @@ def _load(path: Path) -> StoredModel:
         model, task, config = read_hub(path)
         return StoredModel(model, task, "hub folder", " ".join(config.source), longest=config.trained_to)
     if not (path / "run.json").exists():
-        # A frequent mistake is to name the folder of all runs instead of one of them.
-        inside = sorted(child.parent for child in path.glob("*/run.json"))
-        way_out = (
-            f"name a run in it, for example {inside[0]}" if inside else "`lengthwise train` makes the folder of a run"
-        )
         raise ValueError(
             f"{path}: expected the folder of a run, or of a compiled or learned model, got a folder without run.json; "
-            f"{way_out}"
+            f"{run_hint(path)}"
         )
     run = load_run(path)
     return StoredModel(run.model, run.spec.task, "run", run.spec.id, run)
