@@ -21,7 +21,7 @@ from lengthwise.models.containers import first_line
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask, make_task
 from lengthwise.tasks.regular.machine import machine_task
-from lengthwise.validation import texts_of
+from lengthwise.validation import texts_of, type_in_words
 
 NUM_STRINGS, LENGTH = 1_000, 40
 """The number and the length of the strings whose states set the radii of classes."""
@@ -85,16 +85,17 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
     check_is_model(model)
     if not isinstance(model, RecurrentModel):
         raise ValueError(
-            f"model: expected a model that reads symbol by symbol, got a {type(model).__name__}; certify it for a "
+            f"model: expected a model that reads symbol by symbol, got {type_in_words(model)}; certify it for a "
             "machine that it may compute"
         )
     names = texts_of("symbols", symbols), texts_of("classes", classes)
     # If there were fewer names than symbols, "every string" would not mean every string that the net reads.
-    num_symbols, _ = sizes_of("model", model)
-    if num_symbols not in (None, len(names[0])):
-        raise ValueError(
-            f"symbols: expected {num_symbols:,} names, one for each symbol, got {len(names[0]):,}; name all symbols"
-        )
+    arguments = {"symbols": "symbol", "classes": "answer"}
+    for (argument, noun), size, given in zip(arguments.items(), sizes_of("model", model), names, strict=True):
+        if size not in (None, len(given)):
+            raise ValueError(
+                f"{argument}: expected {size:,} names, one for each {noun}, got {len(given):,}; name all {argument}"
+            )
     with checked_subject(model, placeholder_task(*names)):
         reader = reader_of(model, names[0])
         assert reader is not None  # a reader supports all recurrent models

@@ -99,6 +99,11 @@ def test_other_models_and_names_are_refused(model: str, symbols: str, message: s
         extract(make_model(model, make_task("parity")), symbols, ("even", "odd"))
 
 
+def test_every_answer_needs_a_name() -> None:
+    with pytest.raises(ValueError, match=r"^classes: expected 2 names, one for each answer, got 1; name all classes$"):
+        extract(make_model("gru", make_task("parity")), "ab", ("even",))
+
+
 def test_the_command_writes_the_machine(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     save_compiled(construct("rnn", make_task("regex", pattern="(a|b)*abb")), "net")
