@@ -75,10 +75,22 @@ def with_article(noun: str) -> str:
     """Return a noun after its indefinite article.
 
     Example:
-        >>> with_article("experiment"), with_article("list")
-        ('an experiment', 'a list')
+        >>> with_article("experiment"), with_article("list"), with_article("LSTM")
+        ('an experiment', 'a list', 'an LSTM')
     """
-    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+    # The names of some letters, such as "el", begin with a vowel.
+    vowels = "AEFHILMNORSX" if noun.isupper() else "aeiouAEIOU"
+    return f"an {noun}" if noun[0] in vowels else f"a {noun}"
+
+
+def type_in_words(value: object) -> str:
+    """Return the name of a value's type, with its indefinite article.
+
+    Example:
+        >>> type_in_words([]), type_in_words(1)
+        ('a list', 'an int')
+    """
+    return with_article(type(value).__name__)
 
 
 def texts_of(argument: str, value: object) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ from lengthwise.ops.answers import answers_of
 from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import RegularTask
 from lengthwise.tasks.regular.machine import machine_task
+from lengthwise.validation import type_in_words
 
 NUM_STRINGS, LENGTH = 1_000, 40
 """The number and the length of the random strings on which a machine must agree with a net before it is certified."""
@@ -86,7 +87,7 @@ def common_machine(
     tables = [_table_of(net, names.symbols) for net in nets]
     for net, table, position in zip(nets, tables, ("first", "second"), strict=True):
         if highest_level(net) == "tested" and table is None:
-            return Claim(reason=f"no reader or prover supports the {position} net, a {type(net).__name__}"), None
+            return Claim(reason=f"no reader or prover supports the {position} net, {type_in_words(net)}"), None
     try:
         return _compared_tables(*tables) or _compared(nets, tables, names, seed, budget or StepBudget())
     except (ValueError, BudgetSpent) as problem:  # a machine is too large, or the budget too small

@@ -15,6 +15,7 @@ from lengthwise.devices import denormals_kept, one_thread
 from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask
+from lengthwise.validation import type_in_words
 
 
 @one_thread()
@@ -107,7 +108,7 @@ def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extra
     reader = reader_of(model, task.symbols)
     if reader is None:
         raise ValueError(
-            f"certificate: expected a model from which a machine can be extracted, got a {type(model).__name__}; the "
+            f"certificate: expected a model from which a machine can be extracted, got {type_in_words(model)}; the "
             "certificate was edited, so certify again"
         )
     try:

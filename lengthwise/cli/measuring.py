@@ -299,7 +299,7 @@ def predict(
             raise ValueError(f"{option}: not allowed without --sample, got {value}; leave it out or add --sample 200")
     if bool(texts) == bool(sample):
         raise ValueError(
-            "texts: expected strings to answer or --sample, one of the two, got "
+            "predict: expected strings to answer or --sample, one of the two, got "
             f"{'both; leave one of them out' if sample else 'neither; give one of them'}"
         )
     stored = load_stored(model, device)
@@ -342,7 +342,7 @@ def _predict_all(stored: "StoredModel", texts: tuple[str, ...], *, is_learned: b
     return (
         code
         if number
-        else say("texts: expected strings, one per line, got a blank input; write at least one string", 2)
+        else say("predict: expected strings, one per line, got a blank input; write at least one string", 2)
     )
 
 

@@ -14,6 +14,7 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.extraction.prototypes import Prototypes, nearest_prototypes
 from lengthwise.models.base import SequenceModel
 from lengthwise.registry import Registry
+from lengthwise.validation import type_in_words
 
 RELATIVE_RADII = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
 """The radii of classes that a reader tries, the largest first, as fractions of the mean norm of a state."""
@@ -192,7 +193,7 @@ def reader_of(model: SequenceModel, symbols: tuple[str, ...]) -> Reader[Any] | N
     if not derived_from_all:
         names = ", ".join(reader.name for reader in fitting)
         raise ValueError(
-            f"model: expected one reader for a {type(model).__name__}, got {names}; derive one of them from the others"
+            f"model: expected one reader for {type_in_words(model)}, got {names}; derive one of them from the others"
         )
     return derived_from_all[0](model, symbols)
 

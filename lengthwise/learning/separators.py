@@ -29,9 +29,8 @@ def warn_of_likely_separator(examples: Examples) -> None:
     if likely := likely_separator(examples):
         mark, text = likely
         warnings.warn(
-            f"separator: expected a separator, because strings look like words with {mark!r} between them "
-            f"({text[:60]!r}), got none, so each character is a symbol; pass {mark!r} as the separator if symbols are "
-            "words",
+            f"strings look like words with {mark!r} between them ({text[:60]!r}), but each character is read as a "
+            f"symbol, because no separator is given; if symbols are words, give {mark!r} as the separator",
             stacklevel=4,  # past `learn` and the wrapper of `one_thread`, so that the caller's line is named
         )
 

@@ -13,6 +13,7 @@ from lengthwise.conventions import PAD
 from lengthwise.devices import SYNCHRONOUS_DEVICES, on_device_assert
 from lengthwise.layers.codebook import Codebook
 from lengthwise.ops.intervals import Intervals
+from lengthwise.validation import type_in_words
 
 Perturbation = Callable[[Tensor], Tensor]
 """A function by which training changes hidden states, for example by adding noise; it keeps their shape."""
@@ -87,7 +88,7 @@ class AcceptsVectors:
         """Raise a ValueError unless the inputs are sequences of vectors of `input_dim` finite numbers."""
         if not isinstance(inputs, Tensor):
             raise ValueError(
-                f"inputs: expected a tensor of vectors [B, T, {input_dim}], got a {type(inputs).__name__}; "
+                f"inputs: expected a tensor of vectors [B, T, {input_dim}], got {type_in_words(inputs)}; "
                 "torch.as_tensor(vectors) makes one"
             )
         if inputs.ndim != 3 or inputs.shape[2] != input_dim or not inputs.shape[0] * inputs.shape[1]:
@@ -252,7 +253,7 @@ def check_ids(inputs: object) -> None:
         return
     if not isinstance(inputs, Tensor):
         raise ValueError(
-            f"inputs: expected a tensor of ids of symbols [B, T], got a {type(inputs).__name__}; "
+            f"inputs: expected a tensor of ids of symbols [B, T], got {type_in_words(inputs)}; "
             "torch.as_tensor(ids) makes one"
         )
     if inputs.ndim != 2 or inputs.dtype != torch.int64:

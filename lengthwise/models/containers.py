@@ -3,6 +3,8 @@
 from torch import nn
 from torch.nn.utils import parametrize
 
+from lengthwise.validation import type_in_words
+
 INNER = ("_orig_mod", "module")
 """The attributes that contain the inner module: the first in results of `torch.compile`, the second in parallel or
 averaged modules."""
@@ -26,7 +28,7 @@ def check_bare(name: str, part: object) -> None:
     """Raise a ValueError for a module around another module, because a certificate identifies a net by its parts."""
     way_out = unwrap_hint(name, part)
     if way_out.startswith("give"):
-        raise ValueError(f"{name}: expected the plain module, got a {type(part).__name__} around it; {way_out}")
+        raise ValueError(f"{name}: expected the plain module, got {type_in_words(part)} around it; {way_out}")
 
 
 def first_line(problem: BaseException) -> str:

@@ -18,7 +18,7 @@ from lengthwise.models.containers import check_bare, first_line
 from lengthwise.models.fixed_cache import FixedCache, cache_of
 from lengthwise.models.set_answers import SetAnswers, set_answers_in
 from lengthwise.models.token_ids import MAX_STATED_LENGTH, TokenIds, check_tokens
-from lengthwise.validation import whole_number
+from lengthwise.validation import type_in_words, whole_number
 
 TOLERANCE = 1e-3
 """The largest difference, relative to the logits, between logits of a string read at once and read token by token."""
@@ -86,8 +86,8 @@ def _backbone_of(model: nn.Module) -> nn.Module:
     check_bare("model", model)
     if not isinstance(model, nn.Module) or not hasattr(model, "config"):
         raise ValueError(
-            "model: expected a model from the package transformers, which has a config, got a "
-            f"{type(model).__name__}; for a net of torch's own modules, call `wrap` or `wrap_module`"
+            "model: expected a model from the package transformers, which has a config, got "
+            f"{type_in_words(model)}; for a net of torch's own modules, call `wrap` or `wrap_module`"
         )
     backbone: nn.Module = getattr(model, "base_model", model)
     for part in (model, backbone):
@@ -113,7 +113,7 @@ def _head_of(
         head = _output_embeddings(model)
         _check_language_head(model, backbone, head)
     if not isinstance(head, nn.Module):
-        raise ValueError(f"head: expected a module, got a {type(head).__name__}; nn.Linear is one")
+        raise ValueError(f"head: expected a module, got {type_in_words(head)}; nn.Linear is one")
     check_bare("head", head)
     return head if sets is None else nn.Sequential(head, sets.to(device_of(backbone)))
 
@@ -165,7 +165,7 @@ def _check_language_head(model: nn.Module, backbone: nn.Module, head: nn.Module)
             own = head(backbone(tokens, use_cache=False).last_hidden_state)
         except Exception as problem:  # models of the library, or of its users, may raise anything
             raise ValueError(
-                f"model: expected a causal language model that returns logits, got a {type(model).__name__} "
+                f"model: expected a causal language model that returns logits, got {type_in_words(model)} "
                 f"({first_line(problem)}); pass a head that computes logits from hidden states"
             ) from None
     # A cap hardly changes the small logits of two tokens, so the settings are also checked.
@@ -182,7 +182,7 @@ def _num_tokens(model: nn.Module) -> int:
     count = getattr(model.config, "vocab_size", None)
     if not isinstance(count, int):
         raise ValueError(
-            f"model: expected a model that reads tokens, with config.vocab_size, got a {type(model).__name__}; wrap "
+            f"model: expected a model that reads tokens, with config.vocab_size, got {type_in_words(model)}; wrap "
             "its language model, if it has one"
         )
     return count
@@ -245,7 +245,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
         fault = find_fault(self._hidden_and_logits, self, self.num_symbols, self.max_length)
         if fault is not None:
             raise ValueError(
-                f"model: expected a causal model, got a {type(self.backbone).__name__}, whose answer to a prefix "
+                f"model: expected a causal model, got {type_in_words(self.backbone)}, whose answer to a prefix "
                 f"{fault}; wrap a causal model (some need is_decoder=True) that draws nothing at random"
             )
 
@@ -335,7 +335,7 @@ def _hidden_of(backbone: nn.Module, token: int) -> Float[Tensor, "1 1 D"]:
     except Exception as problem:  # models of the library, or of its users, may raise anything
         raise ValueError(
             "model: expected a model from the package transformers that returns last_hidden_state [B, T, D] for tokens "
-            f"alone, got a {type(backbone).__name__} ({first_line(problem)}); wrap a language model such as MambaModel "
+            f"alone, got {type_in_words(backbone)} ({first_line(problem)}); wrap a language model such as MambaModel "
             "or GPT2Model"
         ) from None
     return hidden
@@ -391,7 +391,7 @@ def _output_embeddings(model: nn.Module) -> nn.Module:
     embeddings = get() if callable(get) else None
     if not isinstance(embeddings, nn.Module):
         raise ValueError(
-            f"answers: expected a model with output embeddings, got a {type(model).__name__}; pass a head that "
+            f"answers: expected a model with output embeddings, got {type_in_words(model)}; pass a head that "
             "computes logits from hidden states"
         )
     return embeddings

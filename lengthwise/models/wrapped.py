@@ -15,7 +15,7 @@ from lengthwise.models.base import ModelConfig, RecurrentModel, eval_mode
 from lengthwise.models.capabilities import BoundsSteps, HoldsParts
 from lengthwise.models.containers import check_bare, first_line, unwrap_hint
 from lengthwise.ops.intervals import Intervals
-from lengthwise.validation import whole_number
+from lengthwise.validation import type_in_words, whole_number
 
 MAX_SYMBOLS = 10_000_000
 """The largest accepted number of symbols. A larger number is probably a mistake."""
@@ -285,7 +285,7 @@ def _is_as_in_torch(part: nn.Module) -> bool:
 def _check_core(core: nn.Module) -> None:
     if type(core) not in CORES:
         raise ValueError(
-            f"core: expected an nn.RNN, nn.GRU, nn.LSTM or one of their cells, got a {type(core).__name__}; "
+            f"core: expected an nn.RNN, nn.GRU, nn.LSTM or one of their cells, got {type_in_words(core)}; "
             + (
                 unwrap_hint("core", core)
                 or "for a net of another kind, write a class that inherits lengthwise.RecurrentModel (see "

@@ -15,7 +15,7 @@ from lengthwise.models.consistency import find_fault
 from lengthwise.models.containers import check_bare, first_line
 from lengthwise.models.set_answers import SetAnswers
 from lengthwise.models.token_ids import MAX_STATED_LENGTH, MAX_TOKEN, TokenIds, check_tokens
-from lengthwise.validation import truncate, whole_number
+from lengthwise.validation import truncate, type_in_words, whole_number
 
 MAX_CLASSES = 1_000_000
 """The largest accepted number of classes or symbols. A larger number is probably a mistake."""
@@ -108,7 +108,7 @@ def _check_module(module: object) -> None:
     owner = getattr(module, "__self__", None)
     if isinstance(owner, nn.Module):  # a certificate would not name its weights
         raise ValueError(
-            f"module: expected a torch module, got a method of a {type(owner).__name__}; give the module itself"
+            f"module: expected a torch module, got a method of {type_in_words(owner)}; give the module itself"
         )
     check_bare("module", module)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, get_args
 import torch
 from torch import Tensor
 
-from lengthwise.validation import with_article
+from lengthwise.validation import type_in_words
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -73,7 +73,7 @@ def check_tensors(**given: object) -> None:
     """
     for name, value in given.items():
         if not isinstance(value, Tensor):
-            raise ValueError(f"{name}: expected a tensor, got {with_article(type(value).__name__)}; {TO_TENSOR}")
+            raise ValueError(f"{name}: expected a tensor, got {type_in_words(value)}; {TO_TENSOR}")
 
 
 def check_optional_tensors(**given: object) -> None:
@@ -105,11 +105,11 @@ def check_whole(name: str, tensor: Tensor) -> None:
 def check_tensor_list(name: str, value: object) -> None:
     """Raise a ValueError unless an argument consists of several tensors, as in a list or tuple."""
     if isinstance(value, Tensor) or not isinstance(value, Iterable):
-        got = "one tensor" if isinstance(value, Tensor) else with_article(type(value).__name__)
+        got = "one tensor" if isinstance(value, Tensor) else type_in_words(value)
         raise ValueError(f"{name}: expected a list or tuple of tensors, got {got}; put the tensors into a list")
     for index, each in enumerate(value):
         if not isinstance(each, Tensor):
-            got = with_article(type(each).__name__)
+            got = type_in_words(each)
             raise ValueError(f"{name}: expected tensors, got {got} at index {index}; {TO_TENSOR}")
 
 
@@ -129,7 +129,7 @@ def _check(expected: Mapping[str, list[Axis]], given: Mapping[str, Any], sizes: 
             continue
         if not isinstance(tensor, Tensor):
             letters = ", ".join(axis.letter for axis in axes)
-            got = with_article(type(tensor).__name__)
+            got = type_in_words(tensor)
             raise ValueError(f"{name}: expected a tensor of shape [{letters}], got {got}; {TO_TENSOR}")
         shape = tensor.shape
         if len(shape) != len(axes):

@@ -13,7 +13,7 @@ from lengthwise.models.containers import first_line
 from lengthwise.models.hugging_face import wrap_hugging_face
 from lengthwise.models.set_answers import SetAnswers
 from lengthwise.tasks.base import Task
-from lengthwise.validation import FrozenRecord, validated
+from lengthwise.validation import FrozenRecord, type_in_words, validated
 
 KEY = "hugging_face"
 """The key that distinguishes the TOML file of a language model from the files of other nets."""
@@ -109,7 +109,7 @@ def _pretrained(folder: Path, path: Path) -> nn.Module:
     for what in ("missing_keys", "unexpected_keys", "mismatched_keys"):
         if names := sorted(map(str, report.get(what) or ())):
             raise ValueError(
-                f"{path}: {KEY}: expected exactly the weights of a {type(model).__name__} in {folder}, but "
+                f"{path}: {KEY}: expected exactly the weights of {type_in_words(model)} in {folder}, but "
                 f"{names[0]} is {what.replace('_keys', '')}; save the whole model by model.save_pretrained(folder)"
             )
     net: nn.Module = model.eval()

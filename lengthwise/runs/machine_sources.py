@@ -23,6 +23,9 @@ LEARNED = "machine.json"
 EXPRESSION, WORDS = "regex:", "words:"
 """The prefix of a regular expression that could be taken for a path, and the prefix of an expression over words."""
 
+WEIGHTS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
+"""Suffixes of files that contain weights, but not the structure of a net."""
+
 OPERATORS, SHORT = frozenset("|*+?()[]{}\\"), 3
 """A text of more than `SHORT` characters that contains none of `OPERATORS` is taken for a mistyped name. As an
 expression, it would match few strings.
@@ -78,6 +81,12 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
         >>> second.labeled.symbols
         ('a', 'b')
     """
+    # A problem of another source must not hide this mistake.
+    if weights := [source for source in sources if Path(source).suffix in WEIGHTS and _is_path(source)]:
+        raise ValueError(
+            f"{weights[0]}: expected a machine, a folder, or a TOML file about a net, got weights alone; name the TOML "
+            "file that describes their net"
+        )
     loaded = [machine_or_expression(source) for source in sources]
     known = [*symbols, *(symbol for one in loaded if isinstance(one, Given) for symbol in one.labeled.symbols)]
     expressions = [one for one in loaded if isinstance(one, Expression)]

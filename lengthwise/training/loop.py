@@ -34,7 +34,7 @@ from lengthwise.training.requirements import (
     check_trainable,
 )
 from lengthwise.training.state_supervision import make_state_head
-from lengthwise.validation import check_function
+from lengthwise.validation import check_function, type_in_words
 
 GROWTH_LOSS = 0.3
 """`length_sampling="growing"` adds the next length if the running loss at the longest length is below this number."""
@@ -194,7 +194,7 @@ def train(
     check_is_task(task)
     if not isinstance(recipe, Recipe):
         raise ValueError(
-            f"recipe: expected a Recipe, got a {type(recipe).__name__}; write for example Recipe(steps=1_000)"
+            f"recipe: expected a Recipe, got {type_in_words(recipe)}; write for example Recipe(steps=1_000)"
         )
     check_function("on_step", on_step)
     seed = whole_seed(seed)

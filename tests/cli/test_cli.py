@@ -77,7 +77,8 @@ def test_train_evaluate_predict_report(tmp_path: Path, trained: Path, capsys, mo
     monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
     assert exit_code("predict", str(trained), "-") == 2
     assert (
-        "texts: expected strings, one per line, got a blank input; write at least one string" in capsys.readouterr().err
+        "predict: expected strings, one per line, got a blank input; write at least one string"
+        in capsys.readouterr().err
     )
     assert exit_code("report", str(trained), "--out", str(tmp_path / "page.html")) == 0
     assert (tmp_path / "page.html").stat().st_size > 100_000

@@ -184,7 +184,7 @@ def test_labels_without_a_rule_are_named(monkeypatch) -> None:
     assert learn(rows).notes[0].startswith("the labels are too few to support this machine: the most frequent answer")
     machine = Transducer(Semiautomaton(machine.semiautomaton.table, ("a", " ")), machine.start, machine.outputs)
     spaced = [(string.replace("b", " "), label) for string, label in rows]
-    with pytest.warns(UserWarning, match="separator: expected a separator"):
+    with pytest.warns(UserWarning, match="strings look like words with"):
         notes = learn(spaced).notes
     assert "symbols are characters, including spaces; if they are words, give a separator" in notes
 

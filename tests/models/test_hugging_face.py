@@ -223,7 +223,7 @@ class WithoutTheCache(transformers.MambaModel):
         (
             lambda: nn.LSTM(2, 2),
             {"head": nn.Linear(16, 2)},
-            "model: expected a model from the package transformers, which has a config, got a LSTM; for a net of",
+            "model: expected a model from the package transformers, which has a config, got an LSTM; for a net of",
         ),
     ],
 )

@@ -18,6 +18,7 @@ from lengthwise.models.stacked_rnn import BoundedStackedRNN
 from lengthwise.models.wrapped import WrappedRNN, chain_of
 from lengthwise.ops.intervals import LARGEST, SMALLEST, UNIT, Intervals
 from lengthwise.registry import Registry
+from lengthwise.validation import type_in_words
 
 
 class Steps(ABC):
@@ -98,7 +99,7 @@ def steps_of(model: RecurrentModel) -> Steps:
     # Types are compared exactly, because a subclass with the same name may compute another step.
     if name not in STEPS or type(model) is not STEPS[name].kind:
         raise ValueError(
-            f"model: expected one of the models with bounded steps ({', '.join(STEPS)}), got a {type(model).__name__}; "
+            f"model: expected one of the models with bounded steps ({', '.join(STEPS)}), got {type_in_words(model)}; "
             "certify one of these"
         )
     return STEPS[name](model)
@@ -237,7 +238,7 @@ class WrappedSteps(Steps):
         topmost, head = model.readout
         if not isinstance(topmost, Topmost):  # a user may have replaced it
             raise ValueError(
-                f"model: expected a head that reads the last layer, got a {type(topmost).__name__} before the head; "
+                f"model: expected a head that reads the last layer, got {type_in_words(topmost)} before the head; "
                 "wrap the net again"
             )
         self.width = topmost.width

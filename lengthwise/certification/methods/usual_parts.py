@@ -4,6 +4,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import _global_forward_hooks, _global_forward_pre_hooks
 
 from lengthwise.models.capabilities import AcceptsNoise, ShowsNodes
+from lengthwise.validation import type_in_words
 
 
 def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
@@ -99,6 +100,6 @@ def _check_tensors(modules: list[nn.Module]) -> None:
         if unnamed | module._non_persistent_buffers_set:
             name = min(unnamed | module._non_persistent_buffers_set)
             raise ValueError(
-                f"model: expected only tensors in its state dict, got tensor {name} of a {type(module).__name__}; make "
+                f"model: expected only tensors in its state dict, got tensor {name} of {type_in_words(module)}; make "
                 "this tensor a parameter or a persistent buffer"
             )

@@ -41,7 +41,7 @@ def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
     if not learned.doubt:
         yield "held-out labels", learned.tested
     if learned.contradictions:
-        named = ", ".join(
+        named = "; ".join(
             f"{one.string!r} is labeled {one.label}, the machine answers {one.answer}"
             for one in learned.contradictions[:MAX_NAMED]
         )

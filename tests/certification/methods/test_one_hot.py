@@ -246,7 +246,7 @@ def test_what_is_not_known_is_refused() -> None:
         with pytest.raises(ValueError, match=sentence):
             outcome(model, extraction)
 
-    refused(make_model("rnn", SUM), "expected a BlockLinearRNN, got a RNN")
+    refused(make_model("rnn", SUM), "expected a BlockLinearRNN, got an RNN")
     refused(finished(0, columns="clamped"), "columns='stochastic', got num_layers=1 and columns='clamped'")
     refused(finished(0, num_layers=2), "columns='stochastic', got num_layers=2 and columns='stochastic'")
     patched, foreign = finished(0), finished(0)

@@ -16,6 +16,7 @@ from lengthwise.layers.read_in import SymbolReadIn
 from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.models.transformer import Transformer
 from lengthwise.ops.intervals import SMALLEST, UNIT, Intervals
+from lengthwise.validation import type_in_words
 
 MIN_KEYS_PER_CHUNK = 64
 """The smallest number of keys between two rescalings of a kernel's sums. Torch's kernel takes 512 keys at a time."""
@@ -102,7 +103,7 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     assert isinstance(read_in, SymbolReadIn)
     if type(read_in.norm) not in (nn.LayerNorm, nn.Identity):
         raise ValueError(
-            f"model: expected a LayerNorm or nothing after the embedding, got a {type(read_in.norm).__name__}; build "
+            f"model: expected a LayerNorm or nothing after the embedding, got {type_in_words(read_in.norm)}; build "
             "the model again from its settings"
         )
     sizes = PositionSizes(config.d_model, config.num_heads, config.num_layers, read_in.positions.sizes.max_positions)

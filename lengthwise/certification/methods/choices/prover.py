@@ -15,6 +15,7 @@ from lengthwise.layers.sparse_linear import PDSSMLayer
 from lengthwise.models.base import RecurrentModel
 from lengthwise.models.pd_ssm import PDSSM
 from lengthwise.ops.intervals import ULPS, Intervals
+from lengthwise.validation import type_in_words
 
 MAX_PAIRS = 200_000
 """The largest number of enumerated pairs of a state of the model and a state of the machine."""
@@ -160,7 +161,7 @@ def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
     if type(model) is not PDSSM or not _has_one_hot_states(model):
         raise ValueError(
             "model: expected a PDSSM of one layer with diagonal 'none', form 'scatter' and no input, "
-            f"got {'other settings' if type(model) is PDSSM else f'a {type(model).__name__}'}; certify such a PDSSM"
+            f"got {'other settings' if type(model) is PDSSM else type_in_words(model)}; certify such a PDSSM"
         )
     kinds: set[type[nn.Module]] = {PDSSMLayer, nn.ModuleList, nn.Sequential, nn.Embedding}
     check_usual(model, kinds | set(READOUT))

@@ -16,6 +16,7 @@ from lengthwise.layers.codebook import Codebook, QuantizingLayer
 from lengthwise.layers.tree_layers import MergeLayer
 from lengthwise.models.base import TreeModel
 from lengthwise.models.codebook_gpt import CodebookGPT
+from lengthwise.validation import type_in_words
 
 MAX_ENUMERATED = 5_000
 """The largest number of merges that are enumerated."""
@@ -38,7 +39,7 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
     # Types are compared exactly, because a subclass may compute another formula.
     quantizes = isinstance(layer, QuantizingLayer) and type(layer.layer) is MergeLayer
     if type(model) is not CodebookGPT or not quantizes:
-        names = f"{type(model).__name__} with a {type(layer).__name__}"
+        names = f"{type(model).__name__} with {type_in_words(layer)}"
         raise ValueError(f"model: expected a CodebookGPT that has codes, got a {names}; certify such a CodebookGPT")
     assert isinstance(layer, QuantizingLayer)
     assert isinstance(layer.layer, MergeLayer)

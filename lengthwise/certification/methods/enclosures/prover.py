@@ -20,6 +20,7 @@ from lengthwise.models.base import TreeModel
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.tree_attention import merge_windows
+from lengthwise.validation import type_in_words
 
 MAX_WINDOWS_PER_CHUNK = 24
 """The largest number of windows whose merges are bounded at once."""
@@ -145,13 +146,13 @@ def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
     layer, readout = model.tree.layers[0], model.readout
     # Types are compared exactly, because a subclass may compute another formula.
     if type(model) not in (RegularGPT, CodebookGPT) or type(layer) is not MergeLayer:
-        names = f"{type(model).__name__} with a {type(layer).__name__}"
+        names = f"{type(model).__name__} with {type_in_words(layer)}"
         raise ValueError(f"model: expected a RegularGPT of variant merge, got a {names}; certify such a RegularGPT")
     assert isinstance(layer, MergeLayer)
     assert isinstance(model, nn.Module)
     if type(readout) is not nn.Sequential:
         raise ValueError(
-            f"model: expected an nn.Sequential as read-out, got a {type(readout).__name__}; build the model again from "
+            f"model: expected an nn.Sequential as read-out, got {type_in_words(readout)}; build the model again from "
             "its settings"
         )
     check_parts(model, layer)

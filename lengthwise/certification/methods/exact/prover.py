@@ -17,6 +17,7 @@ from lengthwise.layers.tree_layers import BareLayer, FeedForward
 from lengthwise.models.base import TreeModel
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.intervals import LARGEST, Intervals, binary_digits, is_size_exact
+from lengthwise.validation import type_in_words
 
 MAX_NUMBERS = 1 << 20
 """The largest number of hidden activations in a chunk of merges. They take 8 MB, and fit in a processor's cache."""
@@ -117,7 +118,7 @@ class ExactProver(Prover):
         layer, readout = model.tree.layers[0], getattr(model, "readout", None)
         # Types are compared exactly, because a subclass may compute another formula.
         if type(model) is not RegularGPT or type(layer) is not BareLayer or len(model.tree.layers) > 1:
-            names = f"{type(model).__name__} with a {type(layer).__name__}"
+            names = f"{type(model).__name__} with {type_in_words(layer)}"
             raise ValueError(
                 f"model: expected a RegularGPT of variant bare with one layer, got a {names}; certify such a RegularGPT"
             )

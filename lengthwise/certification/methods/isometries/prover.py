@@ -22,6 +22,7 @@ from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.models.base import RecurrentModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.ops.intervals import LARGEST, SMALLEST, ULPS, UNIT, Intervals
+from lengthwise.validation import type_in_words
 
 MAX_LENGTH = 1 << 40
 """The largest length of a proof, in symbols."""
@@ -185,7 +186,7 @@ class Balls:
     def __init__(self, readout: nn.Module, points: Float64[Tensor, "K D"], outputs: Int64[Tensor, " K"]) -> None:
         if not isinstance(readout, nn.Sequential):
             raise ValueError(
-                f"model: expected an nn.Sequential as read-out, got a {type(readout).__name__}; build the model again "
+                f"model: expected an nn.Sequential as read-out, got {type_in_words(readout)}; build the model again "
                 "from its settings"
             )
         self.readout = readout

@@ -21,6 +21,7 @@ from lengthwise.models.base import RecurrentModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.ops.answer_likelihood import MIN_PROBABILITY
 from lengthwise.ops.intervals import ULPS
+from lengthwise.validation import type_in_words
 
 NEVER_SEEN = {torch.float32: 110.0, torch.float64: 760.0}
 """A logit that is this far below the largest logit has a softmax of exactly 0.
@@ -163,7 +164,7 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     # Types are compared exactly, because a subclass may compute another formula.
     if type(model) is not BlockLinearRNN:
         raise ValueError(
-            f"model: expected a BlockLinearRNN, got a {type(model).__name__}; certify a model of exactly this class"
+            f"model: expected a BlockLinearRNN, got {type_in_words(model)}; certify a model of exactly this class"
         )
     if model.config.columns != "stochastic" or model.config.num_layers != 1:
         raise ValueError(
@@ -192,7 +193,7 @@ def _answers(readout: nn.Module, states: Affine) -> Affine:
         return _through(readout, states)
     if not isinstance(readout, MixtureReadout):
         raise ValueError(
-            f"model: expected a MixtureReadout or an nn.Sequential as read-out, got a {type(readout).__name__}; build "
+            f"model: expected a MixtureReadout or an nn.Sequential as read-out, got {type_in_words(readout)}; build "
             "the model again from its settings"
         )
     # A one-hot state selects one row of the read-out. So each probability of the mixture is a probability of this row,

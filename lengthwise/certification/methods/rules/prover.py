@@ -25,6 +25,7 @@ from lengthwise.extraction.base import Extraction
 from lengthwise.extraction.readers.grid import grid_machine, kept_classes
 from lengthwise.layers.grid_cells import CategoricalCell, NumberReadout
 from lengthwise.models.grid_recurrence import GridRecurrence
+from lengthwise.validation import type_in_words
 
 
 @PROVERS.register("rules")
@@ -63,7 +64,7 @@ def _checked_cell(model: Any) -> CategoricalCell:
     """Return the cell of a model with exactly the known parts: a subclass may compute another formula."""
     if type(model) is not GridRecurrence or type(model.cell) is not CategoricalCell:
         raise ValueError(
-            f"model: expected a GridRecurrence with categorical messages, got a {type(model).__name__}; train one with "
+            f"model: expected a GridRecurrence with categorical messages, got {type_in_words(model)}; train one with "
             "messages='categorical'"
         )
     if type(model.readout) is not NumberReadout or set(map(type, model.children())) != {CategoricalCell, NumberReadout}:
