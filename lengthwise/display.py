@@ -150,6 +150,16 @@ def _repetitions(string: Sequence[str], start: int, period: int) -> int:
     return count
 
 
+def capitalized(text: str) -> str:
+    """Return a text with a capital first letter; unlike `str.capitalize`, leave all other letters as they are.
+
+    Example:
+        >>> capitalized("strings of TestSR")
+        'Strings of TestSR'
+    """
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def counted(count: int, what: str) -> str:
     """Return a number and a noun in the singular or the plural.
 

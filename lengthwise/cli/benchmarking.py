@@ -77,12 +77,7 @@ def bench(
 
     console = Output(is_error=as_json)
     if name is None:
-        about = {key: (make.__doc__ or "").strip().splitlines()[0] for key, make in BENCHMARKS.items()}
-        if as_json:
-            write_object({"benchmarks": about})
-        else:
-            write_lines(f"{key}: {sentence}" for key, sentence in about.items())
-        return 0
+        return _list(as_json)
     check_alone("name", "lengthwise train")
     size, benchmark = parse_scale(scale), BENCHMARKS[name]()
     for file in out:
@@ -99,6 +94,17 @@ def bench(
     if as_json:
         write_object(report.to_json())
     return code
+
+
+def _list(as_json: bool) -> int:
+    from lengthwise.studies.benchmarks.benchmark import BENCHMARKS
+
+    about = {key: (make.__doc__ or "").strip().splitlines()[0] for key, make in BENCHMARKS.items()}
+    if as_json:
+        write_object({"benchmarks": about})
+    else:
+        write_lines(f"{key}: {sentence}" for key, sentence in about.items())
+    return 0
 
 
 def _words(options: Mapping[str, str | None]) -> list[str]:
@@ -143,6 +149,8 @@ def _measure(
     benchmark, scale = request.benchmark, request.scale
     # A wrong row or setting ends the command here, before the first run trains.
     planned = request.experiment(entrants)
+    if planned.requires.lacks:
+        raise ValueError(planned.requires.lacks)
     entrants = [each for each in entrants if each.column in {cell.column for cell in planned.cells}]
     records, before = request.records()
     with workers_on(sweep.options.device):

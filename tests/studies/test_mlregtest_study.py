@@ -4,11 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command import exit_code
 
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.experiment import EXPERIMENTS
+from lengthwise.studies.benchmarks.benchmark import entrants_of
 from lengthwise.studies.benchmarks.experiments import mlregtest
 from lengthwise.studies.benchmarks.experiments.mlregtest import FOLDER, learned_languages
+from lengthwise.studies.benchmarks.experiments.mlregtest_nets import nets_experiment
 from lengthwise.tasks.given.mlregtest_sampler import Group
 
 
@@ -36,8 +39,30 @@ def test_languages_of_the_users_folder_are_learned(tmp_path: Path, monkeypatch: 
     assert result.is_right == all(np.array(result.accuracies) == 1)
 
 
-def test_the_folder_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_must_be_named(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.delenv(FOLDER, raising=False)
     lacks = "LENGTHWISE_MLREGTEST: expected the folder of MLRegTest's automata (.att), got none; set this environment"
-    assert EXPERIMENTS["bench/mlregtest"]("small").requires.lacks.startswith(lacks)
-    assert not EXPERIMENTS["bench/mlregtest"]("smoke").requires.lacks
+    for name in ("bench/mlregtest", "bench/mlregtest-nets"):
+        assert EXPERIMENTS[name]("small").requires.lacks.startswith(lacks)
+        assert not EXPERIMENTS[name]("smoke").requires.lacks
+    assert exit_code("bench", "mlregtest", "--columns", "lstm") == 2
+    assert capsys.readouterr().err.startswith(f"lengthwise: {lacks}")
+
+
+def test_nets_are_trained_on_the_languages_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "04.04.SL.2.1.0.att").write_text("0 1 a a\n0 0 b b\n1 0 b b\n0\n1\n")
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    experiment = nets_experiment(entrants_of(), "small")
+    assert not experiment.requires.lacks
+    assert {cell.row for cell in experiment.cells} == {"04.04.SL.2.1.0", "04.04.coSL.2.1.0"}
+    assert len({spec.id for spec in experiment.specs}) == 2 * len(entrants_of())
+    parts = {cell.part: (cell.window, cell.task and cell.task.strings) for cell in experiment.cells}
+    assert sorted(parts.values(), key=str) == [
+        ((20, 29), "pairs"),
+        ((20, 29), None),
+        ((31, 50), "pairs"),
+        ((31, 50), None),
+    ]
+    for spec in experiment.specs:
+        assert (spec.recipe.min_length, spec.recipe.max_length, spec.recipe.num_examples) == (20, 29, 1_000)
+        assert [task.strings for task in (spec.task, *spec.other_tasks)] == ["random", "pairs"]

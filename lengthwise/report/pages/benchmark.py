@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from lengthwise.display import csv_text, literal
+from lengthwise.display import capitalized, csv_text, literal
 from lengthwise.files import check_suffix, write_by_rename
 from lengthwise.report.tables.benchmark import COLUMNS
 from lengthwise.report.tables.latex import latex_table
@@ -47,7 +47,7 @@ class BenchmarkReport(NamedTuple):
 def _markdown(report: BenchmarkReport) -> str:
     parts = [f"# {report.title}", f"{literal(report.source)}. Scale `{report.scale}`."]
     for part, table in report.tables.items():
-        parts += [*([f"## {part.capitalize()}"] if part else []), *table_paragraphs(table)]
+        parts += [*([f"## {capitalized(part)}"] if part else []), *table_paragraphs(table)]
     header = next(iter(report.tables.values())).header
     lines = [f"- {literal(line)}" for line in (*report.notes, *report.protocol)]
     meanings = definitions((name, meaning) for name, meaning in COLUMNS.items() if name in header)

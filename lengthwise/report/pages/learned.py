@@ -4,7 +4,7 @@ from html import escape
 from pathlib import Path
 
 from lengthwise.automata.drawing import drawing_obstacle
-from lengthwise.display import counted
+from lengthwise.display import capitalized, counted
 from lengthwise.files import check_suffix, write_by_rename
 from lengthwise.learning.folder import CONTRADICTED
 from lengthwise.learning.learned import Learned
@@ -50,7 +50,7 @@ def write_learned_page(learned: Learned, page: Path) -> None:
     sections["Certificate"] = html_definitions(certificate_lines(learned.certificate))
     sections["Search"] = html_table(attempt_table(learned)) + html_note(
         f"{learned.search.num_alike or 'None'} of these attempts found the machine. Rows "
-        f"{escape(left_out(learned))}. " + " ".join(escape(f"{note[0].upper()}{note[1:]}.") for note in learned.notes)
+        f"{escape(left_out(learned))}. " + " ".join(escape(f"{capitalized(note)}.") for note in learned.notes)
     )
     page.parent.mkdir(parents=True, exist_ok=True)
     write_by_rename(page, html_page("A machine from examples", summary, sections, {}).encode())

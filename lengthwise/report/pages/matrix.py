@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from lengthwise.display import capitalized
 from lengthwise.experiment import Experiment
 from lengthwise.report.charts.heat_map import has_marks, heat_map
 from lengthwise.report.pages.study import StudyPage
@@ -98,7 +99,7 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         *(
             paragraph
             for part, table in column_tables(experiment, entries).items()
-            for paragraph in (*([f"### {part.capitalize()}"] if part else []), *table_paragraphs(table.without_empty()))
+            for paragraph in (*([f"### {capitalized(part)}"] if part else []), *table_paragraphs(table.without_empty()))
         ),
         definitions(_about_scores(experiment, entries)),
         (

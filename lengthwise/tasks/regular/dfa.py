@@ -78,6 +78,9 @@ class DFALanguage(RecognitionTask):
     title: str = NO_TEXT
     note: str = NO_TEXT
 
+    kept: ClassVar[frozenset[str]] = frozenset()
+    """The fields of a derived task that may be given together with a file."""
+
     titled: ClassVar[tuple[str, ...]] = ("alphabet", "transitions", "accepting", "start", "note")
 
     @model_validator(mode="before")
@@ -86,7 +89,9 @@ class DFALanguage(RecognitionTask):
         accept = fields.get("accept")
         if accept is not None and "file" not in fields:
             raise ValueError(f"accept: expected only together with a file, got {accept!r} alone; leave it out")
-        fields = fields_of_file(fields, lambda labeled: _entries(labeled, accept))
+        kept = {name: value for name, value in fields.items() if name in cls.kept}
+        others = {name: value for name, value in fields.items() if name not in cls.kept}
+        fields = {**fields_of_file(others, lambda labeled: _entries(labeled, accept)), **kept}
         missing = [name for name in _MACHINE if name not in fields]
         if 0 < len(missing) < len(_MACHINE):
             raise ValueError(

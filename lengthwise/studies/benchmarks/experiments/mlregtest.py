@@ -25,8 +25,18 @@ TESTS = ("TestSR", "TestSA", "TestLR", "TestLA")
 
 LANGUAGES, SIZES = 60, (1_000, 10_000)
 
-_SMOKE = ("04.04.SL.2.1.0", dfa_from_regex("(b?(a|c|d))*b?"))
+OWN = ("04.04.SL.2.1.0", dfa_from_regex("(b?(a|c|d))*b?"))
 """A language of our own for scale `smoke`: no bb occurs."""
+
+
+def missing_folder() -> str:
+    """Return a sentence if the environment names no folder of automata, or an empty text if it does."""
+    if os.environ.get(FOLDER):
+        return ""
+    return (
+        f"{FOLDER}: expected the folder of MLRegTest's automata (.att), got none; set this environment variable, or "
+        "use scale smoke"
+    )
 
 
 class LearnedLanguage(NamedTuple):
@@ -115,14 +125,10 @@ def bench_mlregtest(scale: Scale = "small") -> Experiment:
     """Learn 60 languages of MLRegTest from 1,000 and 10,000 strings alone, and test the proved machines."""
     check_is_not_paper(scale)
     is_smoke = scale == "smoke"
-    lacks = (
-        f"{FOLDER}: expected the folder of MLRegTest's automata (.att), got none; set this environment variable, or "
-        "use scale smoke"
-    )
 
     def study(root: Path) -> LearnedLanguages:
         if is_smoke:
-            return LearnedLanguages([learned_language(*_SMOKE, 40, budget=0.0)], 0.0)
+            return LearnedLanguages([learned_language(*OWN, 40, budget=0.0)], 0.0)
         return LearnedLanguages(learned_languages(root, LANGUAGES, SIZES, 10.0), 10.0)
 
     return Experiment(
@@ -132,5 +138,5 @@ def bench_mlregtest(scale: Scale = "small") -> Experiment:
             "machine is tested on the four test sets. Chance is 50 %, because half of the strings are in the language."
         ),
         study=study,
-        requires=Requirements(lacks="" if is_smoke or os.environ.get(FOLDER) else lacks),
+        requires=Requirements(lacks="" if is_smoke else missing_folder()),
     )
