@@ -89,13 +89,7 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
             "machine that it may compute"
         )
     names = texts_of("symbols", symbols), texts_of("classes", classes)
-    # If there were fewer names than symbols, "every string" would not mean every string that the net reads.
-    arguments = {"symbols": "symbol", "classes": "answer"}
-    for (argument, noun), size, given in zip(arguments.items(), sizes_of("model", model), names, strict=True):
-        if size not in (None, len(given)):
-            raise ValueError(
-                f"{argument}: expected {size:,} names, one for each {noun}, got {len(given):,}; name all {argument}"
-            )
+    _check_names(model, *names)
     with checked_subject(model, placeholder_task(*names)):
         reader = reader_of(model, names[0])
         assert reader is not None  # a reader supports all recurrent models
@@ -110,6 +104,20 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
         f"model: this net is not a finite machine, as far as its states show ({reasons[-1]}); train it further, or "
         "certify it for a machine that it may compute"
     )
+
+
+def _check_names(model: RecurrentModel, symbols: tuple[str, ...], classes: tuple[str, ...]) -> None:
+    """Raise a ValueError unless each symbol and each answer of the net has a name."""
+    # If there were fewer names than symbols, "every string" would not mean every string that the net reads.
+    num_symbols, num_answers = sizes_of("model", model)
+    for argument, noun, size, given in (
+        ("symbols", "symbol", num_symbols, symbols),
+        ("classes", "answer", num_answers, classes),
+    ):
+        if size not in (None, len(given)):
+            raise ValueError(
+                f"{argument}: expected {size:,} names, one for each {noun}, got {len(given):,}; name all {argument}"
+            )
 
 
 def _certified(model: RecurrentModel, machine: object, classes: tuple[str, ...], seed: int) -> Extracted:
