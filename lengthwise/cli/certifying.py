@@ -238,7 +238,7 @@ def extract(
     try:
         extracted = extract_machine(stored.model, stored.task.symbols, stored.task.classes, seed=seed)
     except NotFinite as problem:  # the request was right, but the net overflows or has too many states
-        raise RuntimeError(f"{model}: {problem}") from None
+        raise RuntimeError(f"{model}: {str(problem).removeprefix('model: ')}") from None
     write_machine(extracted.machine, out)
     machine, certificate = extracted.machine.machine, extracted.certificate
     sentence = (
