@@ -5,8 +5,10 @@ import numpy as np
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.constructions import construct
+from lengthwise.learning.learned import Learned
 from lengthwise.learning.search import Attempt, SearchResult, count_errors
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
+from lengthwise.studies.ours.experiments.learning import Pairs, Size, examples_of, same_machine
 from lengthwise.tasks.given.examples import Examples
 
 
@@ -23,3 +25,13 @@ def last_digit(*others: str) -> Transducer:
     """Return the machine whose answer is the last digit, 0 or 1; other symbols leave its state as it is."""
     table = [[0, 1, *(state for _ in others)] for state in (0, 1)]
     return Transducer(Semiautomaton(np.array(table), ("0", "1", *others)), 0, np.array([0, 1]))
+
+
+def pairs_of(machine: Transducer, count: int, longest: int, seed: int = 0, share_wrong: float = 0.0) -> Pairs:
+    """Return labeled strings of a machine, of up to `longest` symbols."""
+    return examples_of(machine, Size(examples=count, longest=longest), seed, share_wrong)
+
+
+def same(learned: Learned, machine: Transducer) -> bool:
+    """Return whether both give the same answers to all nonempty strings; classes are in alphabetical order in both."""
+    return same_machine(learned.machine, machine)

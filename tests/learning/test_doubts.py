@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from command import exit_code
-from searched import as_if_searched, last_digit
+from searched import as_if_searched, last_digit, pairs_of
 
 from lengthwise import learn
 from lengthwise.learning import learned as learned_module
 from lengthwise.learning.baselines import Accuracy
-from lengthwise.studies.ours.experiments.learning import CLASSES, Size, examples_of, random_machine
+from lengthwise.studies.ours.experiments.learning import CLASSES, random_machine
 
 pytestmark = pytest.mark.usefixtures("fewer_strings")
 
@@ -16,10 +16,7 @@ pytestmark = pytest.mark.usefixtures("fewer_strings")
 def test_a_machine_that_is_no_better_than_the_last_symbols_is_not_confirmed(monkeypatch, tmp_path, capsys) -> None:
     machine = random_machine(9, 0).minimize_nonempty()
     chance = np.random.default_rng(0)
-    rows = [
-        (string, CLASSES[int(chance.integers(2))])
-        for string, _ in examples_of(machine, Size(examples=400, longest=20), 0, 0.0)
-    ]
+    rows = [(string, CLASSES[int(chance.integers(2))]) for string, _ in pairs_of(machine, 400, 20)]
     monkeypatch.setattr(learned_module, "search", lambda examples, **_: as_if_searched(machine, examples))
     learned = learn(rows)
     assert learned.certificate.level == "proved"

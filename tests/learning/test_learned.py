@@ -8,7 +8,7 @@ import torch
 from automaton_strategies import all_strings, checked_strategies, transducers
 from command import exit_code
 from hypothesis import given
-from searched import as_if_searched, last_digit
+from searched import as_if_searched, last_digit, pairs_of, same
 
 from lengthwise import learn, load_compiled
 from lengthwise.automata import library
@@ -35,27 +35,14 @@ from lengthwise.learning.separators import likely_separator
 from lengthwise.runs.machine_sources import given_machines
 from lengthwise.studies.ours.experiments.learning import (
     CLASSES,
-    Pairs,
     Recovery,
-    Size,
-    examples_of,
     random_machine,
-    same_machine,
 )
 from lengthwise.studies.ours.pages.learning import recovery_chart
 from lengthwise.tasks.given.examples import Examples
 from lengthwise.tasks.given.reading import read_examples
 
 pytestmark = [checked_strategies, pytest.mark.usefixtures("fewer_strings")]
-
-
-def pairs_of(machine: Transducer, count: int, longest: int, seed: int = 0, share_wrong: float = 0.0) -> Pairs:
-    return examples_of(machine, Size(examples=count, longest=longest), seed, share_wrong)
-
-
-def same(learned, machine: Transducer) -> bool:
-    """Whether they answer all strings that are not empty alike; the classes are in alphabetical order in both."""
-    return same_machine(learned.machine, machine)
 
 
 # It trains two nets for a thousand steps; the tests below learn machines and traces in fewer steps.

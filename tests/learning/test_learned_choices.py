@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from automaton_strategies import all_strings, checked_strategies
-from searched import as_if_searched
+from searched import as_if_searched, pairs_of, same
 
 from lengthwise import construct, learn
 from lengthwise.automata.labeled import difference, labeled_dfa
@@ -18,17 +18,12 @@ from lengthwise.certification.verify import check
 from lengthwise.formats.files import read_machine
 from lengthwise.learning import learned as learned_module
 from lengthwise.learning import search as search_module
-from lengthwise.learning.baselines import (
-    are_longest,
-)
+from lengthwise.learning.baselines import are_longest
 from lengthwise.learning.description_length import description_length
 from lengthwise.learning.search import SearchResult, search
 from lengthwise.runs.machine_sources import given_machines
 from lengthwise.studies.ours.experiments.learning import (
     CLASSES,
-    Pairs,
-    Size,
-    examples_of,
     random_machine,
     same_machine,
 )
@@ -36,15 +31,6 @@ from lengthwise.tasks.given.examples import Examples
 from lengthwise.tasks.given.reading import read_examples
 
 pytestmark = [checked_strategies, pytest.mark.usefixtures("fewer_strings")]
-
-
-def pairs_of(machine: Transducer, count: int, longest: int, seed: int = 0, share_wrong: float = 0.0) -> Pairs:
-    return examples_of(machine, Size(examples=count, longest=longest), seed, share_wrong)
-
-
-def same(learned, machine: Transducer) -> bool:
-    """Whether they answer all strings that are not empty alike; the classes are in alphabetical order in both."""
-    return same_machine(learned.machine, machine)
 
 
 @pytest.mark.parametrize(
