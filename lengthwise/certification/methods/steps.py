@@ -115,7 +115,10 @@ def check_core(core: nn.RNNBase, **expected: object) -> None:
         if (got := getattr(core, setting)) != value:
             raise ValueError(f"model: expected a cell with {setting}={value}, got {got}; build such a cell")
     parts = ("weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if core.bias else []))
-    parameters = [core.get_parameter(f"{part}_l{layer}") for layer in range(core.num_layers) for part in parts]
+    names = [f"{part}_l{layer}" for layer in range(core.num_layers) for part in parts]
+    if missing := [name for name in names if not isinstance(core._parameters.get(name), nn.Parameter)]:
+        raise ValueError(f"model: expected a cell with the parameter {missing[0]}, got none; build the cell again")
+    parameters = [core.get_parameter(name) for name in names]
     if core.bias:  # each layer has two matrices, and then their two biases
         for first in range(0, len(parameters), 4):
             check_bias(parameters[first], parameters[first + 2])
