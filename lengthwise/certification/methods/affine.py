@@ -1,5 +1,8 @@
 """Affine arithmetic: sets of values with a linear term and a bounded remainder, sound for float32 computations.
 
+A set of this kind is called an affine form. Its linear term depends on inputs: unknown numbers in [-1, 1], which
+several forms may share.
+
 Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004).
 Differs from the source: an affine form has one remainder for each value, which covers float32 rounding in any order of
     summation.
@@ -21,7 +24,7 @@ ROUNDING = 0.501 * UNIT
 
 
 class Inputs:
-    """A counter of the inputs that the affine forms of one computation share, so that each new input is distinct.
+    """A counter of all inputs of one computation; a new input gets the next index, so no two inputs are confused.
 
     The source calls inputs noise symbols.
     """
@@ -36,14 +39,15 @@ class Affine:
 
     Slopes are float32, which halves the computing time; centers and remainders are float64. Each operation returns a
     set that contains two results for each member: the result in real numbers, and the float32 result in any order of
-    summation. The remainder covers the rounding of the net and the rounding of the slopes. It is infinite for numbers
-    whose squares may overflow in float32.
+    summation. The remainder covers the rounding of the net and the rounding of the slopes. The remainder is infinite
+    for numbers whose squares may overflow in float32.
 
     A smooth function adds Lagrange's remainder: half the largest second derivative, times the squared radius. If the
     function is convex or concave on its interval, a shifted center halves this remainder. A product adds the product of
-    the radii to its remainder. Later matrices multiply a remainder by their absolute values. `with_remainder_as_inputs`
-    makes each number of the remainder an input, so that it can cancel in later matrices. Slopes for different numbers
-    of inputs are padded with zeros, because an input that a form lacks does not change the form.
+    the radii to its remainder. A later matrix multiplies the remainder by the absolute values of its entries, so
+    remainders never cancel. `with_remainder_as_inputs` turns each number of the remainder into an input. Terms of the
+    same input can cancel in later matrices. If two forms have different numbers of inputs, the shorter slope is padded
+    with zeros: a form does not depend on an input that it lacks.
 
     Example:
         >>> x = Affine(torch.zeros(1).double(), torch.ones(1, 1), torch.zeros(1).double())  # all numbers in [-1, 1]
@@ -57,7 +61,7 @@ class Affine:
 
     @cached_property
     def reach(self) -> Float64[Tensor, "*N D"]:
-        """The largest absolute value of ``slope @ d``; forms with the same slope share this sum."""
+        """The largest absolute value of ``slope @ d``, a sum over inputs, which operations set if they know it."""
         reach: Tensor = self.slope.abs().sum(-1).double()
         # The float32 sum of P numbers may be too small by P roundings, or lose denormal numbers. So twice as many
         # roundings and SMALLEST are added.
@@ -115,15 +119,15 @@ class Affine:
         factor, other_factor = (form.center.float().unsqueeze(-1) for form in (self, other))
         slope = torch.addcmul(factor * other_slope, other_factor, own_slope)
         size, other_size = self.center.abs(), other.center.abs()
-        # (c + v)(c' + v') = c c' + c v' + c' v + v v'. The slope has the linear terms without their remainders, and |v
-        # v'| is at most the product of the radii.
+        # (c + v)(c' + v') = c c' + c v' + c' v + v v'. The new slope contains the linear terms of c v' and c' v. The
+        # new remainder contains their remainders, and the product of the radii, which bounds |v v'|.
         remainder = size * other.remainder + other_size * self.remainder + self.radius * other.radius
         slope_size = 3 * (size * other.reach + other_size * self.reach)  # three roundings a term: factor, product, sum
         return Affine(center, slope, remainder).rounded((size + self.radius) * (other_size + other.radius) + slope_size)
 
     def scaled(self, factor: Tensor) -> "Affine":
         """Return each number times a factor that is known exactly."""
-        # The slope is rounded twice: the factor is rounded to float32, and then the product. So two roundings of its
+        # The slope is rounded twice: the factor is rounded to float32, and then the product. So two roundings of the
         # reach are added.
         slope = self.slope * factor.float().unsqueeze(-1)
         scaled = Affine(self.center * factor, slope, self.remainder * factor.abs())
@@ -176,8 +180,8 @@ class Affine:
         slope = 2 * (self.center.float().unsqueeze(-2) @ self.slope)
         remainder = 2 * (self.center.abs() * self.remainder).sum(-1, keepdim=True) + half
         size = (self.center.abs() + self.radius).square().sum(-1, keepdim=True)
-        # Variance kernels use other orders than sums, so the count of roundings is doubled. This costs little: other
-        # steps widen bounds far more.
+        # A kernel for the variance may round more often than a sum, so the count of roundings is doubled. This costs
+        # little: other steps widen bounds far more.
         return Affine(center, slope, remainder).rounded(size, 2 * self.center.shape[-1] + 4)
 
     def smooth(
@@ -187,10 +191,10 @@ class Affine:
         max_curvature: Callable[[Tensor, Tensor], Tensor],
         bend: Callable[[Tensor, Tensor], Tensor | float],
     ) -> "Affine":
-        """Return bounds on an elementwise function f, given its derivative and two functions of [low, high].
+        """Return bounds on an elementwise function f, given its derivative f' and two facts about f''.
 
-        `max_curvature` returns a bound on |f''| over [low, high]. `bend` returns 1 if f'' is nowhere negative there, -1
-        if it is nowhere positive, and otherwise 0.
+        `max_curvature` returns a bound on |f''| over the interval [low, high]. `bend` returns 1 if f'' is nowhere
+        negative in this interval, -1 if f'' is nowhere positive in it, and otherwise 0.
         """
         radius = self.radius
         slope_here = derivative(self.center)
@@ -204,7 +208,7 @@ class Affine:
         # The new slope is f'(c) times the slope. The old remainder is not part of the slope, so |f'(c)| multiplies it.
         image = Affine(f(self.center) + side, slope_here.float().unsqueeze(-1) * self.slope, remainder)
         vars(image)["reach"] = slope_here.abs() * self.reach * (1 + 4 * ROUNDING)
-        # A unit is two roundings, so `ULPS` units are 2 `ULPS` roundings. The slope rounds twice: the derivative is
+        # Torch's f may err by `ULPS` units, which are 2 `ULPS` roundings. The slope rounds twice: the derivative is
         # rounded to float32, and then the product.
         return image.rounded(image.center.abs() + image.radius, 2 * ULPS + 2)
 
@@ -264,8 +268,11 @@ class Affine:
         return image.rounded(self.center.abs() + self.radius, 2 * ULPS)
 
     def relu(self) -> "Affine":
-        """Return max(0, x), which float32 computes without error; the slope moves into the remainder."""
-        # Both ends of the range are mapped, because max(0, x) never falls. Its values are exact copies or 0.
+        """Return max(0, x) as a form without slope, whose remainder covers the whole range.
+
+        Float32 computes max(0, x) without error, because each value is a copy of x or 0.
+        """
+        # Both ends of the range are mapped, because max(0, x) never falls.
         low, high = ((self.center + sign * self.radius).clamp(min=0) for sign in (-1, 1))
         return Affine((low + high) / 2, torch.zeros_like(self.slope), (high - low) / 2)
 
@@ -292,7 +299,7 @@ class Affine:
         return self.smooth(f, torch.sigmoid, max_curvature, lambda low, high: 1.0)
 
     def power(self, exponent: float) -> "Affine":
-        """Return x^p for a negative p; the bound is infinite unless all x are positive."""
+        """Return x^p for a negative exponent p; the bound is infinite unless all x are positive."""
 
         def max_curvature(low: Tensor, _: Tensor) -> Tensor:
             # |f''| = |p (p - 1)| x^(p - 2) falls with x, so it is largest at the low end.

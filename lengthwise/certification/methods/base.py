@@ -20,7 +20,7 @@ from lengthwise.registry import Registry
 
 
 class Unproved(ValueError):
-    """The reason why a proof failed for one set of classes of states; another set of classes may give a proof."""
+    """An error that tells why a proof failed for one extraction; an extraction with other classes may give a proof."""
 
 
 class Prover(ABC):
@@ -51,7 +51,7 @@ class Prover(ABC):
 
     @classmethod
     def applies_to(cls, model: Any) -> bool:
-        """Return whether the method covers a model that the method's reader supports."""
+        """Return whether the method covers a model. If the method has a reader, the reader supports this model."""
         return True
 
     @classmethod
@@ -74,8 +74,8 @@ class Prover(ABC):
 
         Raises:
             Unproved: the extraction's classes give no proof, but finer classes (`candidates`) may give one.
-            ValueError: the method has no bounds for a part of the model, or the extraction is too large for the
-                method.
+            ValueError: the method has no bounds for a part of the model, or the extraction is too large for the method
+                or belongs to another model.
         """
 
 
@@ -114,7 +114,10 @@ def highest_level(model: SequenceModel) -> Level:
 def finer_extractions(
     reader: Reader[Any], extraction: Extraction, radius: float, max_halvings: int
 ) -> Iterator[tuple[Extraction, float]]:
-    """Yield the extraction, then new extractions at 1/2, 1/4, ... of the radius, each with its radius."""
+    """Yield the extraction, then new extractions at 1/2, 1/4, ... of the radius, each with its radius.
+
+    A radius is skipped if the states do not close into classes, or if the prototypes stay the same.
+    """
     yield extraction, radius
     for smaller in (radius / 2**halvings for halvings in range(1, max_halvings + 1)):
         try:

@@ -30,7 +30,7 @@ def check_parts(model: nn.Module, layer: MergeLayer) -> None:
 
 
 def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
-    """Return bounds on the layer's result for a window of states (its parts), which come oldest first.
+    """Return bounds on the state that the layer computes from `parts`: the states that one merge reads, oldest first.
 
     The formula follows the layer step by step, and each `Affine` operation adds the rounding of its step.
     """
@@ -68,8 +68,9 @@ def _mixed(scores: Sequence[Affine], values: Sequence[Affine]) -> Affine:
     log(e^s + e^t). Inputs that a and b share cancel in the difference a - b.
     """
     score, mean = scores[0], values[0]
-    # The net rounds each weight separately, so the error does not vanish if a = b: it is relative to |a| + |b|. A
-    # weight has the error of an exponential. Its denominator and the sum of products add half a unit for each position.
+    # The net rounds each weight separately, so the error does not vanish if a = b: it is relative to |a| + |b|. Each
+    # weight has the error of an exponential. The denominator of the weights adds half a unit for each position, and so
+    # does the sum of products.
     units = 2 * ULPS + 2 * len(scores)
     for next_score, value in zip(scores[1:], values[1:], strict=True):
         lead = score - next_score

@@ -24,8 +24,8 @@ from lengthwise.validation import type_in_words
 class Steps(ABC):
     """Bounds on the steps of one kind of recurrent model, registered under the model's name.
 
-    `kind` is the model's class. Its subclasses have no bounds, because they may compute something else. `parts`
-    contains the kinds of modules that have bounds. A model with a part of another kind is rejected.
+    `kind` is the model's class. Models of a subclass are rejected, because they may compute something else. `parts`
+    contains the classes of modules that have bounds. A model with a part of another class is rejected.
     """
 
     name: ClassVar[str]
@@ -51,16 +51,16 @@ class Steps(ABC):
         """The last linear map of the read-out."""
 
     def margin(self, states: Intervals, outputs: Int64[Tensor, " K"]) -> float:
-        """Return a lower bound on the logit margin over all states (`margin`)."""
+        """Return a lower bound on the logit margin over all states, as the function `margin` defines it."""
         return margin(self.logits, self.features(states), outputs)
 
 
 def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"]) -> float:
     """Return a lower bound on the logit margin, however float32 rounds; infinite if there is only one answer.
 
-    The margin is the smallest lead of an expected logit over every other logit, for all features in the intervals. If
-    float32 may overflow, the result is minus infinity or NaN, even for one answer. Neither is above 0, so callers test
-    `margin > 0`.
+    The margin is the smallest lead of an expected logit over every other logit, for all features in the intervals. The
+    expected logit has the index in `outputs`. If float32 may overflow, the result is minus infinity or NaN, even for
+    one answer. Neither is above 0, so callers test `margin > 0`.
 
     Example:
         >>> linear = nn.Linear(1, 2, bias=False).requires_grad_(False)
@@ -79,7 +79,7 @@ def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"])
     # decides at which end.
     ahead = ahead - (lead.abs() @ features.radius[..., None])[..., 0]
     # A float32 logit is a sum of n products and a bias. In any order of summation, its error is at most (n + 2) units
-    # of the sum of absolute values. The errors of the two logits may have opposite signs.
+    # of the sum of absolute values. The errors of two logits may have opposite signs, so both are subtracted.
     size = features.size @ weight.abs().T + bias.abs()
     slack = torch.where(size < LARGEST, (weight.shape[1] + 2) * UNIT * (size + SMALLEST), torch.inf)
     margins = ahead - slack - slack.gather(1, outputs[:, None])

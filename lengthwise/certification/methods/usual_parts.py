@@ -14,9 +14,9 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
         ValueError: the exact class of a part is not in `kinds`; subclasses of these classes are rejected. A LayerNorm
             normalizes several axes, or lacks weight or bias. The weight of a linear map is not a matrix, or its bias
             does not have one number for each row. An ``nn.ModuleList`` does not contain its parts in the order 0, 1, 2,
-            ... A hook, a compiled call, a perturbation, an observer, a replaced method or an attribute with the name of
-            a part may change a result. A weight has a tensor type that is not torch's own, or is missing from the state
-            dict, by which a certificate identifies its model.
+            ... A hook, a compiled call, a perturbation or an observer may change a result. A replaced method, or an
+            attribute that hides a part of the same name, may also change a result. A weight has a tensor type that is
+            not torch's own, or is missing from the state dict, by which a certificate identifies its model.
     """
     modules = list(model.modules())
     # The check compares exact types, because `isinstance` also accepts subclasses. The `forward` of a subclass may
@@ -72,7 +72,7 @@ def has_global_hooks() -> bool:
 
 
 def check_bias(weight: Tensor, bias: Tensor | None) -> None:
-    """Reject a bias that torch would broadcast, and a weight that is not a matrix: the bounds do not cover them."""
+    """Reject a bias that torch would broadcast, and a weight that is not a matrix: the bounds cover neither."""
     if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
         raise ValueError(
             f"model: expected a weight matrix and a bias with one number for each row, got shapes {list(weight.shape)} "
@@ -81,7 +81,7 @@ def check_bias(weight: Tensor, bias: Tensor | None) -> None:
 
 
 def _registered(module: nn.Module) -> set[str]:
-    """Return the names of a module's registered parts. An attribute with such a name would hide the part."""
+    """Return the names of a module's parts, parameters and buffers, which a plain attribute of this name would hide."""
     return {*module._modules, *module._parameters, *module._buffers}
 
 

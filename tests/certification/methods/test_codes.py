@@ -138,14 +138,14 @@ def test_enclosures_are_not_looked_for_where_states_are_quantized() -> None:
 
 def test_the_extraction_of_another_model_is_refused() -> None:
     model = with_random_codes(0, 6)
-    with pytest.raises(ValueError, match="extraction: its prototypes are not the model's leaves and codes"):
+    with pytest.raises(ValueError, match="expected the model's leaves and codes as prototypes"):
         enumerate_merges(model, extracted(with_random_codes(1, 6)))
     leaves_alone, codes_alone = with_random_codes(0, 6), with_random_codes(0, 6)
     with torch.no_grad():
         codes_alone.embedding.weight += 1
     leaves_alone.codebook.fill(model.codebook.known + 1)
     for other in (leaves_alone, codes_alone):
-        with pytest.raises(ValueError, match="extraction: its prototypes are not"):
+        with pytest.raises(ValueError, match="expected the model's leaves and codes as prototypes"):
             enumerate_merges(other, extracted(model))
 
 
@@ -162,7 +162,7 @@ def test_codes_are_compared_in_all_numbers() -> None:
         assert _codes_of(extraction, leaves, model.codebook).tolist() == [-1] * len(leaves) + order
         merged[-1, 1] += 1
         extraction = extraction._replace(prototypes=torch.cat([leaves, merged]))
-        with pytest.raises(ValueError, match="extraction: its prototypes are not the model's leaves and codes"):
+        with pytest.raises(ValueError, match="expected the model's leaves and codes as prototypes"):
             _codes_of(extraction, leaves, model.codebook)
 
 

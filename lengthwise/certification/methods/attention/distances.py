@@ -2,6 +2,9 @@
 
 A score depends on the kinds of two positions and on their distance. In the first layer, the kind of a position is its
 symbol. In later layers, it is the symbol and the state of the task's machine.
+
+In shapes, K and N are numbers of kinds, and T is the number of distances. H is the number of heads, and E is a head's
+width. M and O are the numbers of small boxes (pieces) that enclose the queries or the keys of one kind.
 """
 
 from collections.abc import Callable
@@ -69,8 +72,8 @@ def scores_by_distance(
 ) -> Intervals:
     """Return the scores [K, K, H, T] of layer `index` for queries and keys [K, M, H, E] at distances 0 ... T - 1.
 
-    M small boxes (pieces) enclose the queries of one kind of position, and M pieces enclose its keys. Without an
-    encoding of positions, the last axis has length 1.
+    The first axis of scores is the kind of the query, and the second axis is the kind of the key. Without an encoding
+    of positions, the last axis has length 1.
     """
     return SCORES[type(positions)](positions, index, query, key, torch.arange(max_length))
 
@@ -102,8 +105,9 @@ def scores_of(query: Intervals, key: Intervals) -> Intervals:
     head_dim = query.low.shape[-1]
     # A kernel may scale queries and keys before the product, or scores after it, and may add the terms in any order.
     scores = _times(products_of(query, key, head_dim + 8), head_dim**-0.5)
-    # These bounds are sound. But the separate checker must also accept the bounds on attention masses. It allows
-    # rounding relative to the largest score of all pieces. Three more units make these bounds wider than the checker's.
+    # These bounds are sound. But the separate checker must also accept the bounds on attention masses. The checker
+    # allows rounding relative to the largest score of all pieces. Three more units make these bounds wider than the
+    # checker's bounds.
     return scores.rounded(scores.size, 3)
 
 
@@ -146,7 +150,7 @@ def _rotated(
 def _relative(
     positions: PositionEncoding, index: int, query: Intervals, key: Intervals, distance: Int64[Tensor, " T"]
 ) -> Intervals:
-    """Return ((q + u) . k + (q + v) . W R_n) / sqrt(E), with the sinusoids R_n of distance n."""
+    """Return ((q + u) . k + (q + v) . W R_n) / sqrt(E), with learned u, v, W and the sinusoids R_n of distance n."""
     assert isinstance(positions, TransformerXLPositions)
     linear = positions.maps[index]
     assert isinstance(linear, nn.Linear)
@@ -181,14 +185,14 @@ def _definition(positions: PositionEncoding, index: int, distance: Int64[Tensor,
 
 
 def _kerple_log(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
-    """Return the biases -p ln(1 + a n) of distances n."""
+    """Return the biases -p ln(1 + a n) of distances n, with the learned p and a of each head."""
     assert isinstance(positions, KerpleLog)
     p, a = _limited(positions.p), _limited(positions.a)
     return _times(p * (a * Intervals.around(distance.double())).monotone(torch.log1p), -1)
 
 
 def _kerple_power(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
-    """Return the biases -a n^p of distances n."""
+    """Return the biases -a n^p of distances n, with the learned p and a of each head."""
     assert isinstance(positions, KerplePower)
     p, a = _limited(positions.p, 2.0), _limited(positions.a)
     # n^p rises with p for n >= 1, and is 0 for n = 0.
@@ -209,9 +213,9 @@ def _limited(numbers: Float[Tensor, " H"], maximum: float | None = None) -> Inte
 
 
 def _fire(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
-    """Return the biases f(psi(n) / (psi(L) + 1e-6)) of a net f, with psi(x) = ln(1 + |c x|).
+    """Return the biases f(psi(n) / (psi(L) + 1e-6)) of distances n, with a net f and psi(x) = ln(1 + |c x|).
 
-    They hold for queries at positions up to L.
+    The letter c is a learned number, and L is FIRE's limit. The bounds hold for queries at positions up to L.
     """
     assert isinstance(positions, FIRE)
     layer = positions.layers[index]
@@ -237,7 +241,7 @@ def _fire(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]
 
 
 def _limit_of(layer: FIREBias) -> Float64[Tensor, ""]:
-    """Return FIRE's limit L. Float32 represents it exactly unless it overflows, as it is 512 times a float32 number."""
+    """Return FIRE's limit L, 512 times a float32 number. Float32 represents L exactly unless L overflows."""
     return (INITIAL_LIMIT * layer.limit.double()).abs()
 
 

@@ -16,9 +16,9 @@ class AttentionEvidence(Evidence):
     The mass of a kind of positions is the sum of a head's attention weights over these positions. In the first layer,
     the kind of a position is its symbol. In later layers, it is the symbol and the state of the task's machine.
 
-    `num_blocks` is the number of ranges of lengths, each with its own boxes. `num_pieces` is the number of pieces into
-    which all boxes of the last layer were halved. `logit_margin` is the smallest lead of the right answer over all
-    pieces; None if the task has only one answer. The method follows the task's own machine, so no machine is extracted.
+    `num_blocks` is the number of ranges of lengths, each with its own boxes. `num_pieces` is the number of pieces of
+    all boxes of the last layer, after halving. `logit_margin` is the smallest lead of the right answer over all pieces;
+    None if the task has only one answer. The method follows the task's own machine, so no machine is extracted.
     """
 
     requires = Requirement(None, {"transformer": {}})

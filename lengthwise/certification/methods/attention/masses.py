@@ -1,7 +1,7 @@
 """Bounds on the attention mass of each kind of position, over all strings that lead a machine to a state.
 
 The mass of a kind is the sum of a head's attention weights over all positions of this kind. The weight of a position is
-e^s divided by the sum of e^s over all positions, with the position's score s.
+e^s divided by the sum of e^s over all positions, with the position's score s. `Pairs` defines kinds.
 """
 
 from typing import NamedTuple

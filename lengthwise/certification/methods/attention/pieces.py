@@ -124,7 +124,7 @@ def narrowed(pieces: Pieces, ratios: tuple[Tensor, Tensor]) -> Pieces:
     """Cut away masses that no string can have, and drop pieces that become empty.
 
     The masses of a head add up to 1. The masses of two heads depend on each other. Let n_v be the sum of the first
-    head's e^s over the positions of kind v. Then this sum of another head is n_v r_v, with r_v within `ratio_bounds`.
+    head's e^s over the positions of kind v. Then the same sum for another head is n_v r_v, with r_v in `ratio_bounds`.
     If the first head has mass m_v, the other head has mass m_v r_v / (m_v r_v + sum of m_u r_u over all other u). This
     mass rises with m_v r_v, and falls with all other m_u r_u.
     """
@@ -222,8 +222,8 @@ def attended(head: Head, pieces: Pieces) -> Affine:
     # Errors of weights are relative to the values. The term 1e-12 covers sums in float64.
     size = values.size.amax(0)
     remainder = ((head.error + 1e-12) * size).flatten().expand(len(center), -1)
-    # A value of kind k is off by directions_k a with |a| <= 1. The mean of the values is off by at most the sum of
-    # high_k directions_k a.
+    # A value of kind k differs from its center by directions_k a, with |a_i| <= 1. So the mean of the values differs
+    # from the mean of the centers by at most the sum of high_k directions_k a.
     own = pieces.high[:, :, None, :, None] * values.directions.permute(1, 2, 0, 3)  # N H E K E
     if head.heads.states.low.shape[1] == 1:
         # These directions come from rounding alone, and need no inputs.

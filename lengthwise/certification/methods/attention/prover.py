@@ -37,7 +37,7 @@ reads all strings of up to 7 symbols.
 """
 
 NUM_BISECTIONS = 4
-"""The number of bisections of the first block of lengths without a proof."""
+"""The number of bisections of the first block (range) of lengths that has no proof."""
 
 MAX_PRODUCTS = 1 << 22
 """The largest number of products of one kind of queries with all keys, in layers after the first.
@@ -162,10 +162,10 @@ class Search:
         return Pieces(*map(torch.from_numpy, arrays))
 
     def sets(self) -> dict[str, torch.Tensor]:
-        """Return the last length of each block, and bounds for each block, last symbol, state, head and kind.
+        """Return the last length of each block, and bounds on masses for each block, last symbol, state, head and kind.
 
-        The names of bounds contain the layer's number, except in the last layer. A kind is a symbol in the
-        first layer, and a pair of a symbol and a state in later layers, even if no string ends in this pair.
+        The names of the bounds contain the layer's number, except in the last layer. A kind is a symbol in the first
+        layer, and a pair of a symbol and a state in later layers, even if no string ends in this pair.
         """
         sets = {"lengths": torch.tensor([last for _, last in self.blocks])}
         for index, (pairs, masses) in enumerate(zip(self.pairs, self.masses, strict=True)):

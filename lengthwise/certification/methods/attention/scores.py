@@ -22,7 +22,10 @@ MIN_KEYS_PER_CHUNK = 64
 """The smallest number of keys between two rescalings of a kernel's sums. Torch's kernel takes 512 keys at a time."""
 
 ATTENTION_ULPS = 32
-"""The largest relative error, in multiples of `UNIT`, of an exponential inside attention; `kernels` measures it."""
+"""The largest relative error, in multiples of `UNIT`, of an exponential inside attention.
+
+`certification.kernels` measures the error on this computer.
+"""
 
 MAX_RELATIVE_ERROR = 0.02
 """The largest relative error of a head, to first order.
@@ -64,9 +67,10 @@ class Heads(NamedTuple):
     def relative_error(self, length: int) -> float:
         """Return the largest relative error of an attention weight times a value, for strings up to a length.
 
-        A head computes sum_i e_i v_i / sum_i e_i. Kernels subtract the largest score so far from each score. When the
-        largest score grows, they multiply the sums so far by an exponential. Let r be the number of such rescalings.
-        Each chunk of keys causes at most one.
+        A head computes sum_i e_i v_i / sum_i e_i, with the exponential e_i of the score of position i and the value
+        v_i. Kernels subtract the largest score so far from each score. When the largest score grows, they multiply the
+        sums so far by an exponential. Let r be the number of such rescalings. Each chunk of keys causes at most one
+        rescaling.
 
         - The exponent of e_i is a sum of differences of scores, whose sizes add up to at most 2 S, with S the largest
           size of a score. Each difference rounds once, so the exponents of numerator and denominator are off by

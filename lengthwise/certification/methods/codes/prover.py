@@ -24,7 +24,7 @@ MAX_ENUMERATED = 5_000
 
 @torch.no_grad()
 def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence | None:
-    """Bound all merges of the table; return None if rounding may change a code or an answer.
+    """Bound all merges in the machine's table; return None if rounding may change a code or an answer.
 
     Each state is a leaf, or equals a code bit for bit. So there are finitely many merges, and the table contains all of
     them. Suppose that each merged state is closer to the code of its class than to any other code, by more than
@@ -32,8 +32,8 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
     string of every length.
 
     Raises:
-        ValueError: the model is not a `CodebookGPT` that has codes; or the model has parts without bounds; or the
-            prototypes are not the model's leaves and codes; or more than 5,000 merges occur in strings.
+        ValueError: the model is not a `CodebookGPT` that has codes, or has parts without bounds. The prototypes are not
+            the model's leaves and codes. More than `MAX_ENUMERATED` merges occur in strings.
     """
     layer = model.tree.layers[0]
     # Types are compared exactly, because a subclass may compute another formula.
@@ -94,10 +94,13 @@ class CodeProver(Prover):
 def _codes_of(extraction: Extraction, leaves: Tensor, codebook: Codebook) -> Int64[Tensor, " K"]:
     """Return the index of each prototype's code; it is -1 for leaves, which come first."""
     given, merged = extraction.prototypes.tensor_split([extraction.num_given])
-    # The net copies codes bit for bit, so a merged state has to equal one of them.
+    # The net copies codes bit for bit, so a merged state has to equal a code without any tolerance.
     same = (merged[:, None] == codebook.known).all(-1)
     if not torch.equal(given, leaves) or not bool(same.any(1).all()):
-        raise ValueError("extraction: its prototypes are not the model's leaves and codes; extract it from this model")
+        raise ValueError(
+            "extraction: expected the model's leaves and codes as prototypes, got other prototypes; extract the machine"
+            " from this model"
+        )
     return torch.cat([torch.full((len(leaves),), -1), same.int().argmax(1)])
 
 

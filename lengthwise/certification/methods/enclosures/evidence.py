@@ -8,7 +8,7 @@ from lengthwise.certification.methods.around import AroundPrototypes
 
 @EVIDENCE.register("enclosures")
 class EnclosureEvidence(AroundPrototypes):
-    """Enclosures around the prototypes, which merges map into one another, and the smallest logit margin in them.
+    """Enclosures around the prototypes, which merges map into one another, and the smallest logit margin inside.
 
     `radius` is the largest radius of an enclosure along one of its axes.
     """

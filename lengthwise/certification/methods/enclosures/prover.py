@@ -1,4 +1,8 @@
-"""Proof by zonotope enclosures around the prototypes: each merge maps enclosures into the enclosure of its class."""
+"""Proof by zonotope enclosures around the prototypes of a tree model's states.
+
+A merge computes one state from a window of states. The proof shows that each merge maps the enclosures of its window
+into the enclosure of the merged state's class.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -71,7 +75,7 @@ class Search(NamedTuple):
 
 
 class _Windows(NamedTuple):
-    """The windows of classes that occur in strings, the class of each merge, and a mask of all classes of merges.
+    """The windows that occur in strings, the class of each window's merged state, and a mask of these classes.
 
     A window lists the classes of the states that one merge reads.
     """
@@ -83,23 +87,24 @@ class _Windows(NamedTuple):
 
 @torch.no_grad()
 def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: int = MAX_BOUNDED) -> Search:
-    """Search for enclosures of the prototypes such that every merge maps enclosures into the enclosure of its class.
+    """Search for an enclosure of each class such that every merge maps enclosures into the enclosure of its class.
 
-    The search starts at the result of `first_order_enclosures`, which is cheap and proves nothing. Each round bounds
-    the merges of all windows in the table. If all bounds lie within the enclosures of their classes, the search ends.
-    Otherwise each class gets an enclosure that contains the bounds of all merges of this class.
+    The class of a merge is the class of its merged state. The search starts at the result of `first_order_enclosures`,
+    which is cheap and proves nothing. Each round bounds the merges of all windows in the machine's table. If all bounds
+    lie within the enclosures of their classes, the search ends. Otherwise each class gets an enclosure that contains
+    the bounds of all merges of this class.
 
-    The proof is by induction on the levels of the tree. Each state that the float32 model computes is in the enclosure
-    of its class, for every string of every length. If all logit margins are positive, the model gives the machine's
-    answers.
+    The proof is by induction on the levels of the tree. It shows that each state that the float32 model computes is in
+    the enclosure of its class, for every string of every length. If all logit margins are also positive, the model
+    gives the machine's answers.
 
-    The axes of an enclosure are the directions in which the states of its class differ. There are few of them, while
-    a box along the coordinates would be wide in all directions.
+    The states of a class differ in few directions, and its enclosure has its axes along these directions. A box along
+    the coordinates would be wide in all directions.
 
     Raises:
         ValueError: the model is neither a `RegularGPT` of variant merge nor a `CodebookGPT` without codes, or has parts
             without bounds. The extraction belongs to another model, or a merge leads to the class of a leaf. Two rounds
-            over the table have more than `max_merges` merges, or the bounds take more than `MAX_BYTES`.
+            over the table have more than `max_merges` merges, or the bounds take more than `MAX_BYTES` bytes.
 
     Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004), for the bounds; Girard,
         "Reachability of uncertain linear systems using zonotopes" (2005), for sets of this form.
@@ -177,8 +182,8 @@ def _check_memory(layer: MergeLayer, windows: _Windows) -> None:
     """Reject windows whose tangents or bounds would take too much memory."""
     if (size := max(num_bytes(layer, *windows.parts.shape))) > MAX_BYTES:
         raise ValueError(
-            f"extraction: expected merges whose bounds take no more than {MAX_BYTES:,} bytes, got {size:,}; a model "
-            "with a smaller d_model takes fewer"
+            f"extraction: expected merges whose bounds take no more than {MAX_BYTES:,} bytes, got {size:,}; train a "
+            "model with a smaller d_model"
         )
 
 
@@ -225,11 +230,12 @@ def _windows(extraction: Extraction) -> _Windows:
 def first_order_enclosures(
     layer: MergeLayer, extraction: Extraction, windows: _Windows
 ) -> tuple[_Enclosures | None, float]:
-    """Return the limit of the enclosures if each merge is replaced by its tangent, and their growth in the last round.
+    """Return the enclosures that result if each merge is replaced by its tangent, and their growth in the last round.
 
-    A merge f(p + d) is replaced by f(p) + J d, with the Jacobian J at the prototypes p. All Jacobians are computed
-    once, so a round costs only matrix products. The enclosures are None if they do not converge. They prove nothing: a
-    proof must also bound the difference between a merge and its tangent.
+    The growth is the factor by which a round enlarges the largest radius. A merge f(p + d) is replaced by f(p) + J d,
+    with the Jacobian J at the prototypes p. All Jacobians are computed once, so a round costs only matrix products. The
+    enclosures are None if they do not converge. They prove nothing: a proof must also bound the difference between a
+    merge and its tangent.
     """
     images, tangents = _tangents(layer, extraction.prototypes[windows.parts])
     if not bool(tangents.isfinite().all()):
@@ -302,7 +308,7 @@ def _extents(
 
 
 def _is_inside(enclosures: _Enclosures, classes: Int64[Tensor, " N"], bounds: Affine) -> bool:
-    """Return whether bounds are in the enclosures of their classes; bounds that are NaN never are."""
+    """Return whether bounds are in the enclosures of their classes; NaN bounds are never inside."""
     # The transpose of the axes serves as their inverse. The axes are orthonormal up to float64 rounding, about 1e-15,
     # which `FREE_FRACTION` covers.
     offset, radius = _extents(enclosures, classes, bounds)

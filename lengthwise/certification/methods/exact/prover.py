@@ -64,13 +64,13 @@ def _digits_of(numbers: Tensor) -> int:
 class ExactMerges:
     """The float32 merges of windows of given states, oldest first, for layers that merge without error.
 
-    If all keys are 0, the scores are the biases r[h, j] of positions. If one position leads by so much that all other
-    exponentials round to 0, its weight is 1 and the other weights are 0. Then the head copies the value at this
+    If all keys are 0, the score of head h for position j is the bias r[h, j]. If one position leads by so much that all
+    other exponentials round to 0, its weight is 1 and the other weights are 0. Then the head copies the value at this
     position. The rest of the layer consists of exact maps (`ExactMap`) and ReLU.
 
     Raises:
-        Unproved: a key is not 0, no position leads by that much, a query may overflow, or float32 may round a sum,
-            possibly in a later call.
+        Unproved: a key is not 0, or no position of a head leads by enough. A query may overflow, or float32 may round a
+            sum, possibly in a later call.
     """
 
     def __init__(self, layer: BareLayer, points: Float64[Tensor, "K D"]) -> None:

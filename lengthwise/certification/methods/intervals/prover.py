@@ -1,4 +1,4 @@
-"""Proof by intervals around the prototypes: each step of the model maps intervals into the intervals of a class."""
+"""Proof by intervals around the prototypes: each step maps a class's intervals into the intervals of the next class."""
 
 import math
 
@@ -24,9 +24,10 @@ MAX_NUMBERS = 1 << 22
 These intervals and the numbers computed from them take about 100 MB.
 """
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
-"""A new interval contains its bounds: its radius is their radius times this factor, plus this term.
+"""A new interval contains the bounds on all steps to its class.
 
-So the next bounds may fit into it.
+Its radius is the radius of these bounds times the factor, plus the term. So the bounds of the next round may fit into
+the interval.
 """
 NUM_GROWTH_ROUNDS = 24
 """The number of rounds of power iteration in `growth`."""
@@ -38,7 +39,7 @@ GROWTH_RADIUS = 1e-4
 def invariant_intervals(steps: Steps, table: Int64[Tensor, "K V"], points: Float64[Tensor, "K Z"]) -> Intervals | None:
     """Return intervals around the prototypes such that every step maps them into the intervals of the next class.
 
-    The search starts with the prototypes as points. Each round bounds all steps of the table. If all bounds lie within
+    The search starts with the prototypes as points. Each round bounds all steps in the table. If all bounds lie within
     the intervals of their classes, the search ends. Otherwise each class gets slightly wider intervals that contain all
     bounds on steps to this class. If the search succeeds, each state that the float32 model computes is in the
     intervals of its class, for every string, by induction on the length. If the search fails, the result is None.
@@ -68,7 +69,8 @@ def _is_inside(image: Intervals, enclosures: Intervals) -> bool:
 
 def _around(enclosures: Intervals, table: Int64[Tensor, "K V"], images: list[Intervals]) -> Intervals:
     """Return intervals that contain all bounds on steps to each class; classes without steps keep their intervals."""
-    # Each image widens the intervals of its target class. So these intervals contain the images of all steps to it.
+    # Each image widens the intervals of its target class. So the intervals of a class contain the images of all steps
+    # to this class.
     low = torch.full_like(enclosures.low, torch.inf)
     high = torch.full_like(enclosures.high, -torch.inf)
     for image, targets in zip(images, table.T, strict=True):

@@ -56,13 +56,14 @@ class Drift(NamedTuple):
     size: float
 
     def after(self, length: int) -> float:
-        """Return a bound on the distance of a state from its prototype: e (g^n - 1) / (g - 1) + s g^n ((1 + r)^n - 1).
+        """Return a bound on the distance of a state from its prototype after `length` steps.
 
-        The letters e, r, g and s are the four fields, and n is the length. The first term sums the errors of n steps,
-        each at most e, without rounding of products. The second term is the rounding of products. Suppose that every
-        product of m < n factors has an error of at most g^m ((1 + r)^(m-1) - 1). Then a product of n factors that is
-        computed from two such products also has this bound, with m = n. So the bound holds in any order of
-        multiplication, even if chunks of matrices are multiplied first.
+        The bound is e (g^n - 1) / (g - 1) + s g^n ((1 + r)^n - 1). The letters e, r, g and s are the four fields in
+        their order, and n is the length. The first term sums the errors of n steps, each at most e, without rounding of
+        products. The second term is the rounding of products. Suppose that every product of m < n factors has an error
+        of at most g^m ((1 + r)^(m-1) - 1). Then a product of n factors that is computed from two such products also has
+        this bound, with m = n. So the bound holds in any order of multiplication, even if chunks of matrices are
+        multiplied first.
         """
         stretched = length * math.log(self.growth)
         if stretched + length * math.log1p(self.rounding) > 700:  # float64 overflows at e^709
@@ -117,7 +118,7 @@ def drift_of(model: BlockLinearRNN, table: Int64[Tensor, "K V"], points: Float64
 
 
 def longest(drift: Drift, radius: float) -> int:
-    """Return the largest length, up to `MAX_LENGTH`, for which states stay within `radius` of prototypes.
+    """Return the largest length, up to `MAX_LENGTH` symbols, for which states stay within `radius` of prototypes.
 
     Example:
         >>> longest(Drift(error=0.001, rounding=0.0, growth=1.0, size=1.0), radius=0.1005)
@@ -202,7 +203,7 @@ class Balls:
         return margin(last, features, self.outputs)
 
     def largest(self) -> float:
-        """Return a radius just below the largest one with a positive margin; 0 if no radius has a positive margin."""
+        """Return a radius just below the largest radius with a positive margin; 0 if there is no such radius."""
         # At radius `high`, every box contains the origin, where at most one answer has the largest logit. So boxes with
         # different answers do not all have a positive margin.
         low, high = 0.0, float(self.points.abs().max())

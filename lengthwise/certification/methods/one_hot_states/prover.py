@@ -38,8 +38,8 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     """Show that an extraction has all states, steps and answers of the model.
 
     Suppose that the columns of each symbol's matrix and the blocks of the first state are one-hot vectors, bit for bit.
-    Suppose also that the layer adds no vector (v = 0). Then the blocks of each state are one-hot vectors: a product
-    with such a matrix adds zeros to one number, without error. The same holds for products of two such matrices.
+    Suppose also that the layer adds no input vector. Then the blocks of each state are one-hot vectors: a product with
+    such a matrix adds zeros to one number, without error. The same holds for products of two such matrices.
 
     A column is a softmax of logits. It is one-hot if its largest logit leads by enough, however float32 rounds. At
     temperature 0, any lead is enough. Otherwise, the lead must exceed `NEVER_SEEN` times the temperature. If the
@@ -47,7 +47,7 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     string. Each output must have the largest logit, however float32 rounds. States with output `IGNORE` are exempt.
 
     Raises:
-        Unproved: rounding may change a column or an answer, the temperature is not at least 0, or the extraction lacks
+        Unproved: rounding may change a column or an answer, the temperature is negative or NaN, or the extraction lacks
             states or steps of the model.
         ValueError: the model is not a `BlockLinearRNN` of one layer with columns `"stochastic"`, or has unknown parts.
 
@@ -67,7 +67,7 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     (first,) = exact_points(layer.first_state.double()[None])
     columns = _columns(_through(nn.Sequential(norm, *layer.transition_map), features), layer.blocks)
     temperature, never_seen = float(layer.temperature), NEVER_SEEN[layer.first_state.dtype]
-    if not temperature >= 0:  # a division by it would reverse the order of logits; NaN also ends here
+    if not temperature >= 0:  # a negative divisor would reverse the order of logits; NaN also ends here
         raise Unproved(f"the layer's temperature is {temperature}, but must be at least 0; set it to 0")
     slacks = [_slack(logits, temperature, never_seen) for logits in (columns, first)]
     if not all(slack > 0 for slack in slacks):  # no `min` here, because Python's `min` may drop a NaN
@@ -142,7 +142,7 @@ def _columns(logits: Affine, blocks: tuple[int, int]) -> Affine:
 
 
 def _slack(logits: Affine, temperature: float, never_seen: float) -> float:
-    """Return by how much the other logits may approach the largest logit while the column stays one-hot."""
+    """Return the distance by which other logits may approach the largest logit while the column stays one-hot."""
     if not temperature:  # at temperature 0, the 1 is at the maximum, for which any lead is enough
         return float(_lead(logits).min())
     # The largest logit gives exp(0) = 1, and the other logits give 0. So the sum and the quotient are 1, without error.

@@ -10,7 +10,7 @@ from lengthwise.certification.parts import Distance, PositiveCount
 
 @EVIDENCE.register("rules")
 class RuleEvidence(Evidence):
-    """All results of a net's cell at temperature 0, for all classes from above and from the left and pairs of letters.
+    """All results of a net's cell at temperature 0, for each class from above, class from the left and pair of letters.
 
     The net chooses the relation of two letters, the two classes that a cell passes on, and the classes at the borders.
     Each choice is the index of the largest logit. `slack`: the smallest lead of a largest logit over the other logits;

@@ -2,9 +2,9 @@
 
 At temperature 0, the net makes choices: a relation for each pair of letters, two classes for each input of a cell, and
 the classes at the borders. Each choice is the index of the largest logit. Then the net looks up classes and adds
-integers: the numbers of classes and rows, which are rounded once. The logits are parameters, which are compared, but
-never computed. So the proof only has to show that the two largest logits of each choice differ. If they were equal,
-different computers could choose different classes.
+integers: one number for each class, and one for each row. The logits are parameters, which are compared, but never
+computed. So the proof only has to show that the two largest logits of each choice differ. If they were equal, different
+computers could choose different classes.
 
 Source: ours.
 """
