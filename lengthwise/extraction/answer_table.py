@@ -1,4 +1,4 @@
-"""A machine from a net's answers to all short strings, without its states: a guess that `certify` can then test."""
+"""A machine from a net's answers to all short strings, without the net's states: a guess that `certify` can test."""
 
 import numpy as np
 import torch
@@ -15,12 +15,12 @@ from lengthwise.ops.answers import finite_answers_of
 def machine_of_answers(model: SequenceModel, symbols: tuple[str, ...], max_length: int) -> Transducer:
     """Return a machine that is built from a model's answers to all strings of at most `max_length` symbols.
 
-    Its states are sets of prefixes that no suffix distinguishes. Prefixes and suffixes each have up to about half of
-    `max_length` symbols. The model may answer longer strings differently. The answer to the empty string is not known,
-    so the start can be any state from which all nonempty strings have the right answers.
+    A state of the machine is a set of prefixes that no suffix distinguishes. Prefixes and suffixes each have up to
+    about half of `max_length` symbols. The model may answer longer strings differently. The answer to the empty string
+    is not known, so the start can be any state from which the machine answers all nonempty strings as the table does.
 
     Raises:
-        NotFinite: a longest prefix differs from all shorter prefixes, so that its next states are not known.
+        NotFinite: a prefix of the largest length differs from all shorter prefixes, so its next states are not known.
         ValueError: a logit is not finite.
 
     Example:

@@ -85,10 +85,11 @@ def extraction_of(
 
 
 class TraceCount(NamedTuple):
-    """The number of a model's states along strings, and the number of these that are outside the predicted class.
+    """The number of a model's states along strings (`num_nodes`), and how many disagree with the extracted machine.
 
-    `max_distance` is the largest distance of a state from the prototype of its class. A state also counts as a
-    disagreement if it is not finite, or if no prototype gives the same answer as the state.
+    A state disagrees if it is not in the class that the machine predicts. A state also counts as a disagreement if it
+    is not finite, or if no prototype gives the same answer as the state. `max_distance` is the largest distance of a
+    state from the prototype of its class.
 
     Example:
         >>> TraceCount(1, 40, 0, 0.25) + TraceCount(2, 80, 1, 0.5)
@@ -157,10 +158,11 @@ class Reader(ABC, Generic[Kind]):
 
     @abstractmethod
     def extract(self, radius: float) -> Extraction:
-        """Close the model's states into classes.
+        """Close the model's states into classes of this radius, and return the machine of these classes.
 
         Raises:
-            ValueError: the states do not close (`NotFinite`), or the reader cannot close this model's states.
+            NotFinite: the states do not close into classes of this radius.
+            ValueError: the reader does not support a part or a setting of this model.
         """
 
     @abstractmethod
@@ -168,7 +170,7 @@ class Reader(ABC, Generic[Kind]):
         """Return the model's states along these strings."""
 
     def power_traces(self) -> Traces | None:
-        """Return the states along powers of words, which are far longer than sampled strings; None if unsupported."""
+        """Return the states along repeated words, which are far longer than sampled strings; None if unsupported."""
         return None
 
 

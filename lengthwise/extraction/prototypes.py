@@ -20,7 +20,7 @@ class Prototypes:
     """A growing set of states that represent classes.
 
     A state becomes the prototype of a new class if no prototype within the radius has the same answer. Each of the
-    `given` states is a class that no other state joins.
+    `given` states is a class that no other state joins. `maximum` is the largest number of other classes.
     """
 
     def __init__(self, model: SequenceModel, given: Float[Tensor, "G D"], *, radius: float, maximum: int) -> None:
@@ -37,11 +37,11 @@ class Prototypes:
     def join(self, states: Float[Tensor, "N D"]) -> Int64[Tensor, " N"]:
         """Return the class of each state.
 
-        This is the class of the nearest prototype that has the same answer and is within the radius. If no prototype is
-        that near, the state becomes the prototype of a new class.
+        A state joins the class of the nearest prototype that has the same answer, if this prototype is within the
+        radius. Otherwise the state becomes the prototype of a new class.
 
         Raises:
-            NotFinite: there are more classes than allowed, or a state or one of its logits is not finite.
+            NotFinite: there are more than `maximum` classes, or a state or one of its logits is not finite.
         """
         _check_finite(states)
         answers = answers_of(self.model.readout(states))

@@ -22,12 +22,12 @@ MAX_WINDOWS = 2_000_000
 
 
 def is_traceable(tree: Tree) -> bool:
-    """Return whether one layer computes each node of every level from the node's C parts alone; pads are also parts."""
+    """Return whether a single layer computes each node of every level from the node's parts alone, pads included."""
     return len(tree.layers) == 1 and tree.pad_rule == "merged" and not tree.lower_chunk_sizes
 
 
 def check_tree(tree: Tree) -> None:
-    """Reject trees with more than one layer per level, and trees whose pads or chunk sizes differ between levels."""
+    """Reject trees with more than one layer per level, with several chunk sizes, or with pads that are not merged."""
     if tree.lower_chunk_sizes:
         raise ValueError(
             "model: expected one chunk size at all levels, so that one table describes all merges, got "

@@ -80,7 +80,7 @@ class KnownMerges:
     def merge(
         self, states: Float[Tensor, "N D"], windows: Int64[Tensor, "W C"]
     ) -> tuple[Float[Tensor, "R D"], Int64[Tensor, " W"]]:
-        """Return the states of these windows, and the row of each window's state."""
+        """Return the merged states of windows of `states`, and the row of each window's merged state."""
         merged = self._indices_of_merged(states, windows) if self._are_few else None
         if merged is None:
             chunks = [merge_windows(self._layer, states[chunk]) for chunk in windows.split(MAX_MERGES_PER_CHUNK)]
@@ -93,7 +93,7 @@ class KnownMerges:
     def _indices_of_merged(
         self, states: Float[Tensor, "N D"], windows: Int64[Tensor, "W C"]
     ) -> Int64[Tensor, " W"] | None:
-        """Return the index of each window's state; None if there are too many states."""
+        """Return the index of each window's merged state in the cache; None if there are too many states."""
         keys = list(map(tuple, self._indices_of(states)[windows].tolist()))
         new = [key for key in dict.fromkeys(keys) if key not in self._merged]
         for start in range(0, len(new), MAX_MERGES_PER_CHUNK):
@@ -155,11 +155,12 @@ def build_trees(model: TreeModel, strings: Int64[Tensor, "B T"], known: KnownMer
 
 @torch.no_grad()
 def power_trees(model: TreeModel, num_symbols: int) -> Trees:
-    """Return the trees over powers w^(C^k) of words w of C or C^2 symbols; the longest powers have C^60 symbols.
+    """Return the trees over words of C symbols, and over powers w^(C^k) of words w of C^2 symbols.
 
-    A power needs only one merge at each level. For each length of words, at most 1,024 words are used, evenly spread
-    over all words. If there are too many words to count, the words are drawn at random. These trees show errors that
-    grow slowly with the depth, at lengths for which no string could be stored.
+    The letter C is the chunk size, and the longest powers have C^60 symbols. A power needs only one merge at each
+    level. For each length of words, at most 1,024 words are used, evenly spread over all words. If there are too many
+    words to count, the words are drawn at random. These trees show errors that grow slowly with the depth, at lengths
+    for which no string could be stored.
 
     Raises:
         ValueError: the model's tree has several layers per level, several chunk sizes, or pads that are not merged.
@@ -201,8 +202,9 @@ def root_answers(model: TreeModel, trees: Iterable[Trees]) -> Int64[Tensor, " B"
 def compare_traces(model: TreeModel, extraction: Extraction, trees: Iterable[Trees]) -> TraceCount:
     """Compare two classes of each merged node of a model's trees: one from its state, one from the extracted table.
 
-    The class of a state is the class of the nearest prototype that gives the same answer (`Extraction.classes_of`). It
-    depends only on the state and the model. The table gives the class of a node from the classes of the node's parts.
+    The class of a state is the class of the nearest prototype that gives the same answer (`Extraction.classes_of`).
+    This class depends only on the state and the model. The table gives the class of a node from the classes of the
+    node's parts.
     """
     machine, count = extraction.machine, TraceCount(0, 0, 0, 0.0)
     assert isinstance(machine, TreeMachine)

@@ -22,7 +22,8 @@ Window = tuple[int, ...]
 class WindowMachine(NamedTuple):
     """A machine whose states are windows of the last symbols, with the model's smallest logit margin over all windows.
 
-    `margin` is the smallest difference, over all windows, between the largest logit and the second largest.
+    `margin` is the smallest difference, over all windows, between the largest logit and the second largest logit.
+    `receptive_field` is the length of the longest window.
     """
 
     machine: Transducer
@@ -68,7 +69,8 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
         frontier = list(next_windows)
         if len(numbers) + len(frontier) > MAX_WINDOWS:
             raise ValueError(
-                f"model: expected at most {MAX_WINDOWS:,} windows, got more; choose a model with a smaller window"
+                f"model: expected at most {MAX_WINDOWS:,} windows, got more; choose a model with a smaller receptive "
+                "field"
             )
         if frontier:
             numbers |= {window: len(numbers) + index for index, window in enumerate(frontier)}

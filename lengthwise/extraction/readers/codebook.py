@@ -11,7 +11,10 @@ from lengthwise.models.base import TreeModel
 
 @READERS.register("codebook")
 class CodebookReader(TreeReader):
-    """A reader of trees whose states are codes; a radius of at most half the codes' gap makes each code a class."""
+    """A reader of trees whose states are codes.
+
+    The radius is at most half the smallest distance between codes, so each code is a class of its own.
+    """
 
     @classmethod
     def reads(cls, model: TreeModel) -> bool:

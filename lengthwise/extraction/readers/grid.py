@@ -47,7 +47,10 @@ def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine
 
 
 def kept_classes(cell: CategoricalCell, machine: GridMachine) -> tuple[Int64[Tensor, " P"], Int64[Tensor, " Q"]]:
-    """Return the cell's message for each class of the machine: for classes that go down, and to the right."""
+    """Return the cell's index of each class of the machine, for the classes that go down and that go to the right.
+
+    The machine has its own numbers, because it omits classes that neither a cell nor a border produces.
+    """
     table, top, left = cell.classes()
     down, right = torch.full((len(machine.table),), -1), torch.full((machine.table.shape[1],), -1)
     down[machine.top], right[machine.left] = top, left
@@ -105,7 +108,7 @@ class GridReader(Reader[GridRecurrence]):
         with torch.no_grad():
             machine = grid_machine(cell, self.symbols[NUM_SPECIAL:])
         messages = torch.eye(len(cell.top), dtype=cell.top.dtype)
-        classes, gap = np.arange(len(messages)), math.sqrt(2)  # between any two one-hot vectors
+        classes, gap = np.arange(len(messages)), math.sqrt(2)  # the distance between any two one-hot vectors
         return Extraction(machine, machine, classes, messages, 0, 0.0, gap, machine.num_classes, exact=True)
 
     def traces(self, strings: Int64[Tensor, "B T"]) -> Traces:

@@ -80,7 +80,7 @@ def enumerate_states(model: BlockLinearRNN, symbols: tuple[str, ...], columns: C
     outputs = torch.where(answers < 0, IGNORE, answers)
     fine = Transducer(Semiautomaton(closed.table.numpy(), symbols), 0, outputs.numpy())
     machine = fine.minimize()
-    gap = math.sqrt(2)  # between any two one-hot vectors, at least
+    gap = math.sqrt(2)  # states differ in at least one block, and two one-hot blocks have this distance
     return Extraction(machine, fine, states_of(machine, fine), states, 0, 0.0, gap, closed.num_levels, exact=True)
 
 
@@ -115,7 +115,10 @@ def compare_positions(model: BlockLinearRNN, extraction: Extraction, strings: In
 
 
 class OneHotTraces(Traces):
-    """The states of a recurrence along strings; they are compared bit for bit if the machine has all states."""
+    """The states of a recurrence along strings; they are compared bit for bit if the machine has all states.
+
+    If the machine lacks states, `others` compares the states by their distances.
+    """
 
     def __init__(self, model: BlockLinearRNN, strings: Int64[Tensor, "B T"], others: Traces) -> None:
         self.model = model
