@@ -1,4 +1,4 @@
-"""Test strings that distinguish a machine from all other machines that have no more states than this machine."""
+"""Test strings that distinguish a machine from all inequivalent machines with up to a given number of states."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,14 +11,15 @@ String = tuple[int, ...]
 
 
 def conformance_strings(machine: Transducer, max_symbols: int) -> list[String]:
-    """Return test strings of symbol ids: a model that answers all of them like this machine is equivalent to it.
+    """Return strings of symbol ids that test whether another machine or a model is equivalent to this machine.
 
     Each string consists of a shortest string to a state, at most one symbol, and a suffix. For any two states, the
     answers after some suffix differ. The empty string is left out, and the shortest strings come first.
 
-    These strings prove equivalence under two conditions. This machine is minimal, with an answer in every state. And
-    the other machine has no more states than this machine, counting only states that nonempty strings reach. If both
-    machines then give the same answers to all returned strings, they give the same answers to all nonempty strings.
+    The strings prove equivalence under two conditions. This machine must be minimal, with an answer in every state. The
+    other machine must have at most as many states as this machine; only states that nonempty strings reach are counted.
+    If both machines then give the same answers to all returned strings, they give the same answers to all nonempty
+    strings.
 
     The proof does not hold if all strings together have more than `max_symbols` symbols. Then only the shortest strings
     up to this limit are returned, and strings without a suffix are preferred.
@@ -52,10 +53,10 @@ def extended_strings(
 ) -> Iterator[String]:
     """Yield each access string, continued by each string of `length` symbols and then by each suffix.
 
-    Suppose that a minimal Mealy machine has Q states, and that one access string leads to each. Suppose also that for
-    any two states, the last outputs after one of the suffixes differ. Let another machine have at most Q + k states,
-    with k >= 0. The two machines are then equivalent if their outputs agree along all strings for `length` = 0, ...,
-    k + 1.
+    Suppose that a minimal Mealy machine has Q states, and that `access` contains one string to each state. Suppose also
+    that for any two states, the last outputs after one of the suffixes differ. Let another machine have at most Q + k
+    states, with k >= 0. The two machines are then equivalent if their outputs agree along all strings for `length` = 0,
+    ..., k + 1.
 
     Example:
         >>> list(extended_strings([(), (1,)], [(0,)], 2, 1))
@@ -68,12 +69,12 @@ def extended_strings(
 
 
 class ConformanceTest:
-    """Strings, in levels 0 to k, that distinguish a machine from all other machines with up to k more states.
+    """Strings in levels: levels 0 to k distinguish a machine from all inequivalent machines with up to k more states.
 
-    A string of level k consists of a shortest string to a state, a symbol, k more symbols and a separating suffix. As
-    in `conformance_strings`, the machine must be minimal, and a state is counted only if a nonempty string reaches it.
-    Suppose that another machine has at most k more states, and gives the same answers to the strings of all levels up
-    to k. Then it gives the same answers to all nonempty strings.
+    A string of level k consists of a shortest string to a state, a symbol, k more symbols and a separating suffix. At
+    level 0, there are also strings without this symbol. As in `conformance_strings`, the machine must be minimal, and a
+    state is counted only if a nonempty string reaches it. Suppose that another machine has at most k more states, and
+    gives the same answers to the strings of all levels up to k. Then it gives the same answers to all nonempty strings.
 
     Example:
         >>> import numpy as np

@@ -53,11 +53,11 @@ def quotient(
 def _united(
     table: Int64[np.ndarray, "*K"], apart: Bool[np.ndarray, "K K"], pairs: Iterable[Sequence[int]]
 ) -> Int64[np.ndarray, " K"]:
-    """Return the blocks after uniting each pair in turn, with all unions that follow from it.
+    """Return the blocks after uniting each pair in turn, with all unions that follow from the pair.
 
-    A pair is skipped if uniting it would also unite two classes that are `apart`. The table keeps the known entries of
-    a block at its first class. A skipped pair is marked as apart permanently. Later blocks are coarser, so uniting the
-    pair later would unite at least the same classes.
+    A pair is skipped if uniting it would also unite two classes that are `apart`. The known entries of a block are kept
+    in the table at the block's first class. A skipped pair is marked as apart permanently. Later blocks are coarser, so
+    uniting the pair later would unite at least the same classes.
     """
     table = table.copy()
     apart = apart.copy()

@@ -23,7 +23,9 @@ def described_monoid(monoid: TransitionMonoid | None, maximum: int = MAX_ELEMENT
 
 
 class Description:
-    """A machine, the smallest equivalent machine, and its transition monoid (for a language, the syntactic monoid).
+    """A machine, the smallest equivalent machine, and the transition monoid of the smallest machine.
+
+    For a language, this monoid is the syntactic monoid.
 
     If `answers_empty` is False, the empty string is ignored, because nets do not answer it. Then the smallest
     equivalent machine need only give the same answers to all nonempty strings, and shortest strings have at least one

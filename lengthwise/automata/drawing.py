@@ -48,8 +48,8 @@ def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool =
     """Draw a machine as an SVG: circles are states with their answers and names (q0, q1, ...), arrows are transitions.
 
     If the answers are accept and reject, accepting states have two circles. An arrow without a source points at the
-    start. All symbols that lead from one state to another share one arrow. If they do not all fit on its label, its
-    title still lists them. The title appears when the pointer is on the arrow.
+    start. All symbols that lead from one state to another share one arrow. If not all symbols fit on the arrow's label,
+    the arrow's title still lists them. The title appears when the pointer is on the arrow.
 
     Each state is a group of class `state` with its number as `data-state`. Each transition is a group of class
     `transition` with `data-from` and `data-to`, so pages can highlight states and transitions. Colors are attributes,

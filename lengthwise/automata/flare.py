@@ -1,4 +1,4 @@
-"""The seven regular languages of FLaRe."""
+"""The seven regular languages of FLaRe, a benchmark of formal languages."""
 
 from collections.abc import Mapping
 from functools import cache

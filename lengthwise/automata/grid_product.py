@@ -1,19 +1,20 @@
 """Proofs that two machines over the grid of two strings give the same answer to all pairs of strings.
 
-Both machines pass a class over every edge of the grid. An edge is labeled with these two classes and with the letter of
-its row or column. A path leads from the lower left corner of a grid to the upper right corner, by edges upwards and to
-the right. It is a word of such labels. The first path follows the left border up and the upper border to the right.
-Each cell of the grid replaces two edges of a path. It replaces its left edge and its upper edge, in this order, by its
-lower edge and its right edge. Every path of the grid arises in this way, one cell at a time.
+Both machines pass a class over every edge of the grid, that is, over every side of a cell. An edge is labeled with
+these two classes and with the letter of its row or column. A path leads from the lower left corner of a grid to the
+upper right corner, by edges upwards and to the right. The first path follows the left border up and the upper border to
+the right. Each cell of the grid replaces two edges of a path: its left edge and its upper edge, in this order, become
+its lower edge and its right edge. Every path of the grid arises in this way, one cell at a time.
 
-The proof collects the edges that can follow one another in a path: pairs of edges or, if pairs do not suffice, triples.
-It starts with the borders and closes the set under the replacements. The set contains all edges that occur, and perhaps
-edges that never occur. So a fact about all collected edges holds for all strings.
+The proof collects the labels of edges that can follow one another in a path: pairs of labels or, if pairs do not
+suffice, triples. The proof starts with the borders and closes the set under the replacements. The set contains all
+edges that occur, and perhaps edges that never occur. So a fact about all collected edges holds for all strings.
 
-The machines answer all pairs of strings alike if they have the same number per row, and the same number on every lower
-edge that a cell makes. Then their answers are sums of the same numbers. For edges that occur, this condition is also
-necessary. All prefixes are strings. So if both answers are equal before and after one more column, this column adds the
-same number to both. Equivalent machines therefore divide their answers between rows and columns in the same way.
+The machines answer all pairs of strings alike if they have the same number per row, and if their classes on every lower
+edge that a cell makes have the same number. Then their answers are sums of the same numbers. For edges that occur, this
+condition is also necessary. All prefixes are strings. So if both answers are equal before and after one more column,
+this column adds the same number to both. Equivalent machines therefore divide their answers between rows and columns in
+the same way.
 
 Source: ours; the induction follows Masek and Paterson, "A faster algorithm computing string edit distances" (JCSS
 20, 1980), on differences of neighbors in the table.
@@ -77,7 +78,7 @@ class Edges(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """The edges that paths can have. `made` marks the edges that cells make: only these edges contribute to answers."""
+    """The edges that paths can have. `made` marks the edges in `below` that cells make; only these add to answers."""
 
     edges: Edges
     made: Bool[np.ndarray, " N"]
@@ -103,8 +104,8 @@ class Difference(NamedTuple):
 def paths(one: GridMachine, other: GridMachine) -> Paths:
     """Return the edges that can occur in paths.
 
-    They are collected in pairs of neighboring edges. If the pairs prove nothing and the machines are small, triples of
-    edges are collected instead.
+    The edges are collected in pairs of neighboring edges. If the pairs prove nothing and the machines are small,
+    triples of edges are collected instead.
 
     Raises:
         ValueError: the machines read different letters, or have too many classes.
@@ -203,7 +204,7 @@ def _triples(edges: Edges) -> Paths:
     left, top = (np.zeros(size, dtype=np.bool_) for _ in range(2))
     left[:num_upward], top[num_upward:] = edges.left, edges.top
     triples = np.zeros((size, size, size), dtype=np.bool_)
-    # The first path follows the left border before the top, so no triple has a top edge before a left one.
+    # The first path follows the left border before the top, so no triple has a top edge before a left edge.
     for x, y, z in ((left, left, left), (left, left, top), (left, top, top), (top, top, top)):
         triples |= x[:, None, None] & y[:, None] & z
     made = np.zeros(num_below, dtype=np.bool_)

@@ -185,7 +185,7 @@ def _generators(factor: str, name: str) -> tuple[Permutation, ...]:
 
 
 def _on_own_points(factors: Sequence[tuple[Permutation, ...]]) -> tuple[Permutation, ...]:
-    """Return the generators of a direct product, each once; each factor's points follow the previous factor's."""
+    """Return the generators of a direct product, each once; each factor has points of its own."""
     degree = sum(len(generators[0]) for generators in factors)
     product, first = [], 0
     for generators in factors:

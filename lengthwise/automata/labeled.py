@@ -192,7 +192,7 @@ class LabeledMachine:
         return LabeledMachine(self.machine.with_empty_answer(IGNORE), self.classes)
 
     def aligned(self, symbols: Sequence[str], classes: Sequence[str]) -> "LabeledMachine":
-        """Return the machine with its symbols and answers in the given order; they are matched as in `difference`.
+        """Return the machine with its symbols and answers in the given order; names are matched as in `difference`.
 
         Raises:
             ValueError: the symbols differ, or an answer is not one of the classes.
@@ -213,7 +213,7 @@ def labeled_dfa(dfa: DFA) -> LabeledMachine:
 
 
 class Difference(NamedTuple):
-    """A shortest string that two machines answer differently, and their answers."""
+    """A shortest string that two machines answer differently, and the answers of the first and the second machine."""
 
     string: tuple[str, ...]
     answers: tuple[str, str]

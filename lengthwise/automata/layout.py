@@ -34,7 +34,7 @@ LOOP_ANGLES = (-90, 90, -55, -125, 55, 125, 0, 180)
 """The directions of a loop from its state, in degrees clockwise from the right, in order of preference."""
 
 MIN_LOOP_DISTANCE = 45
-"""The smallest angle, in degrees, between a loop and other curves at its state that has no additional cost."""
+"""A loop costs more if the angle between the loop and another curve at its state is below this number of degrees."""
 
 LABEL_POSITIONS = (0.5, 0.4, 0.6, 0.3, 0.7)
 """The positions of a label on its curve, as fractions of the curve, in order of preference."""
@@ -216,7 +216,8 @@ class _Router:
             near = np.maximum(0, RADIUS + CLEARANCE - _distances(samples, others)).sum(initial=0)
             priced.append((cost + 40 * float(near), control, samples))
         best, least = None, np.inf
-        # The first part of the cost is quick to compute and a lower bound. Sorting by it lets the search end early.
+        # The cost so far is a lower bound on the whole cost. Candidates with low bounds come first, so the search can
+        # end early.
         for cost, control, samples in sorted(priced, key=lambda candidate: candidate[0]):
             if cost >= least:
                 break

@@ -14,8 +14,8 @@ class MonoidLaws(NamedTuple):
     Let the product ``a b`` be the class of the window that contains pads, then a, then b.
 
     - `pad_is_identity`: True if each known window of one class a among pads has class a.
-    - `num_decided`: the number of triples for which ``(a b) c`` and ``a (b c)`` are both known. For C > 2, it also
-      counts the windows ``k_1 ... k_C`` whose class and ``((k_1 k_2) ...) k_C`` are both known.
+    - `num_decided`: the number of triples for which ``(a b) c`` and ``a (b c)`` are both known. For chunk sizes
+      C > 2, the windows ``k_1 ... k_C`` whose class and ``((k_1 k_2) ...) k_C`` are both known also count.
     - `num_violations`: the number of these triples and windows for which the two results differ.
     """
 
@@ -66,6 +66,6 @@ def _products(
 
 
 def _compared(one: Int64[np.ndarray, "*N"], other: Int64[np.ndarray, "*N"]) -> tuple[int, int]:
-    """Return the number of entries that are known in both arrays, and the number of these that differ."""
+    """Return the number of entries that are known in both arrays, and the number of these entries that differ."""
     decided = (one >= 0) & (other >= 0)
     return int(decided.sum()), int((decided & (one != other)).sum())

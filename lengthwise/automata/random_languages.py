@@ -12,7 +12,7 @@ from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.validation import check_kind
 
 MEMORY_LENGTH = 40
-"""After this number of random symbols, at least half of all pairs of states must still lead to different states."""
+"""After this number of random symbols, on average, at least half of all pairs of states must still be different."""
 
 MAX_ATTEMPTS = 20_000
 """The largest number of automata that are drawn for a language. Usually, a few dozen suffice."""
@@ -27,9 +27,9 @@ def random_language(num_states: int, num_symbols: int, seed: int) -> DFA:
 
     - All states are reachable, and no two states are equivalent, so the automaton is minimal.
     - Each length of at least `num_states` has accepted and rejected strings (`is_always_mixed`).
-    - After 40 random symbols, at least half of all pairs of states still lead to different states (`num_apart`). Most
-      random automata do not meet this condition: the last dozen symbols decide their answers, so a model with a short
-      window solves their language.
+    - After 40 random symbols, on average, at least half of all pairs of states still lead to different states
+      (`num_apart`). Most random automata do not meet this condition: the last dozen symbols decide their answers, so a
+      model with a short window solves their language.
 
     All decisions use integers, and all draws come from the SHAKE-256 digest of the sizes, the seed and the attempt. No
     random generator of a library is used, so the language is the same on every computer and with every version.

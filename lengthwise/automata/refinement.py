@@ -15,9 +15,10 @@ FEW_TRANSITIONS = 128
 def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
     """Return the block of each state in the coarsest stable partition of the states.
 
-    All states of a block have the same label, and each symbol leads from all of them to the same block. The computation
-    takes O(Q V log Q) steps. Most machines need only a few of Moore's rounds, which NumPy runs on all states at
-    once. If some states are distinguished only by long strings, Hopcroft's algorithm finishes the work.
+    All states of a block have the same label, and each symbol leads from all of them to the same block. For small
+    tables, Moore's rounds run in Python until no block is split. For larger tables, at most about log2 Q rounds run in
+    NumPy, on all states at once. If they do not suffice, because only long strings distinguish some states, Hopcroft's
+    algorithm finishes the work in O(Q V log Q) steps.
 
     Example:
         >>> coarsest_partition(np.array([[1], [2], [3], [0]]), np.array([0, 1, 0, 1])).tolist()
@@ -149,9 +150,8 @@ def first_difference(
     """Return a shortest string after which two machines have different labels, or None if labels are always equal.
 
     If there are several shortest strings, the first in symbol order is returned. A state with the `ignored` label is
-    unlabeled and does not differ from any state. The number of visited pairs has two parts. Pairs from which a string
-    leads to an unlabeled state may all be visited. The number of other visited pairs is below the number of states of
-    both machines together.
+    unlabeled and does not differ from any state. The search visits at most as many pairs of states as both machines
+    together have states. In addition, it may visit all pairs from which a string leads to an unlabeled state.
 
     Example:
         >>> ring = lambda size: [[(state + 1) % size] for state in range(size)]

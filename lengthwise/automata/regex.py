@@ -137,7 +137,7 @@ class _Fragment(NamedTuple):
 class _Positions:
     """The positions of symbols in a pattern with expanded repetitions, and the positions that can follow each position.
 
-    Sets of positions are the bits of integers.
+    A set of positions is an integer whose bits are the positions.
     """
 
     def __init__(self, pattern: str) -> None:

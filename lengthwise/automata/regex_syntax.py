@@ -47,7 +47,7 @@ _WAYS_OUT_OF_WORDS = {
 
 @dataclass(frozen=True)
 class SymbolSet:
-    """A symbol of a set or, with `others`, a symbol outside of the set."""
+    """A node that matches one symbol of a set or, with `others`, one symbol outside of the set."""
 
     symbols: frozenset[str]
     others: bool = False
@@ -79,8 +79,8 @@ class Repeat:
 Node = SymbolSet | Concatenation | Choice | Repeat
 
 EMPTY = Concatenation(())
-"""The node that matches only the empty string. The parser keeps it only as an option of a choice. Otherwise, writing
-out nested repeats of this node could take very long, because it has no symbol that counts towards the limit."""
+"""The node that matches only the empty string. The parser keeps this node only as an option of a choice. Otherwise, it
+could take very long to write out nested repeats of this node, which has no symbol that counts towards the limit."""
 
 
 def quoted(pattern: str) -> str:

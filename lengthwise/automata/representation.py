@@ -101,9 +101,9 @@ def state_matrices(machine: Transducer, num_classes: int, chunk_size: int) -> Re
 def point_matrices(
     monoid: TransitionMonoid, action: Int64[np.ndarray, "M N"], read_out: ReadOut, chunk_size: int
 ) -> Representation:
-    """Represent a string by the matrix of its map in a faithful action on N points, with E = N^2.
+    """Represent a string by the matrix of its map in a faithful action on N points.
 
-    `linear_read_out` computes the read-out.
+    Matrices are flattened row by row, so E = N^2. `linear_read_out` computes the read-out.
     """
     leaves = _matrices(action[[0, *monoid.generators]])
     return Representation(leaves, matrix_products(action.shape[1], chunk_size), read_out)
@@ -121,7 +121,7 @@ def linear_read_out(
 def one_hot_elements(
     monoid: TransitionMonoid, answers: Int64[np.ndarray, " M"], num_classes: int, chunk_size: int
 ) -> Representation:
-    """Represent a string by the one-hot vector of its element, with E = M and products from the monoid's table."""
+    """Represent a string by the one-hot vector of its element in a monoid of M elements, so E = M."""
     reads = np.indices((monoid.size,) * chunk_size).reshape(chunk_size, -1)
     joined = reads[0]
     for element in reads[1:]:

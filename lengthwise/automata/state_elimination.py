@@ -36,10 +36,10 @@ def regex_from_dfa(dfa: DFA) -> str:
 
     If a symbol has several characters, the expression is over words (``tokens="words"``).
 
-    States of the smallest automaton are eliminated one after another. The next state is always the one whose
-    elimination adds the fewest symbols. To eliminate s, the expression from p to q becomes
-    ``R[p, q] | R[p, s] R[s, s]* R[s, q]``. Expressions are simplified at each step. The result is parsed again and
-    compared with the automaton.
+    States of the smallest automaton are eliminated one after another. At each step, the state whose elimination adds
+    the fewest symbols is eliminated. Let R[p, q] be the expression of the strings that lead from p to q. To eliminate
+    s, R[p, q] becomes ``R[p, q] | R[p, s] R[s, s]* R[s, q]``. Expressions are simplified at each step. The result is
+    parsed again and compared with the automaton.
 
     Raises:
         ValueError: symbols are words, and one of them contains a blank; the language needs more than 200 states; the

@@ -128,8 +128,8 @@ class Transducer:
             ValueError: the machines read different symbols.
         """
         check_kind("other", other, Transducer, "a Transducer")
-        # The search skips pairs of states that follow from visited pairs (Hopcroft and Karp, 1971). So the number of
-        # visited pairs is about the number of states.
+        # The search skips pairs of states that follow from visited pairs (Hopcroft and Karp, 1971). So it visits at
+        # most as many pairs as both machines together have states.
         labels = (self.outputs.tolist(), other.outputs.tolist())
         return self.semiautomaton.first_difference(other.semiautomaton, (self.start, other.start), labels)
 

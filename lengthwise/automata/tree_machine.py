@@ -143,7 +143,7 @@ class TreeMachine:
         return answers
 
     def difference_string(self, transducer: Transducer) -> tuple[str, ...] | None:
-        """Return a shortest string that this machine and a transducer answer differently, or None if there is none.
+        """Return a shortest string that this machine and a transducer answer differently, or None if they agree.
 
         If there are several shortest strings, the first in symbol order is returned. The search covers all lengths: it
         ends when a level of the trees has the same pairs (class, monoid element) as an earlier level. The pairs of one

@@ -80,6 +80,7 @@ class Head(NamedTuple):
     error: float
     """The relative error of a product of an attention weight and a value."""
     ratios: tuple[Float64[Tensor, "X K H"], Float64[Tensor, "X K H"]]
+    """The lower and the upper bounds of `ratio_bounds`, which relate the masses of all heads to the first head's."""
 
     @property
     def num_slopes(self) -> int:

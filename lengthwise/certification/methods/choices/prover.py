@@ -74,7 +74,7 @@ class ChoiceProver(Prover):
         logit_margin = margin(last, hidden_features(model.readout, stream), outputs[needed])
         if not logit_margin > 0:  # a margin that is NaN also ends here
             raise Unproved("rounding may decide the answer after some symbol in some state")
-        # The first state is position 0, which no step may lead to.
+        # State 0 is the first state. It is added here, because perhaps no step leads to it.
         reached = torch.tensor([0, *triples[:, 0].unique().tolist()]).unique()
         return ChoiceEvidence(
             num_states=len(reached),

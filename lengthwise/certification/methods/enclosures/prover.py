@@ -191,8 +191,8 @@ def num_bytes(layer: MergeLayer, num_windows: int, chunk_size: int) -> tuple[int
     """Return the memory of all tangents, and of all bounds, in bytes.
 
     Bounds need memory for the slopes of all merges, and for the slopes of the hidden units in one chunk. A merge's
-    affine form has one input for each axis of its parts' enclosures, and inputs that were error terms. Error terms
-    become inputs after the tanh of each part, after attention, and after the norm and the hidden units of each block.
+    affine form has one input for each axis of its parts' enclosures, and inputs that were remainders. Remainders become
+    inputs after the tanh of each part, after attention, and after the norm and the hidden units of each block.
     """
     width = len(layer.gain)
     hidden = [block.widen.out_features for block in layer.feed_forwards if isinstance(block, FeedForward)]

@@ -1,1 +1,1 @@
-"""Method of proof up to a length: a recurrence whose steps preserve distances."""
+"""Method of proof up to a length: a recurrence whose steps do not enlarge distances."""

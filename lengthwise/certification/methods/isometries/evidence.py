@@ -1,4 +1,4 @@
-"""Evidence of a recurrence that preserves distances: its states stay in balls around prototypes up to a length."""
+"""Evidence of a recurrence that does not enlarge distances: up to a length, states stay in balls around prototypes."""
 
 from typing import Literal
 

@@ -1,6 +1,6 @@
 """The search for the largest length up to which a recurrence stays close to prototypes.
 
-Each step of the recurrence preserves distances.
+No step of the recurrence enlarges the distance between two states.
 """
 
 import math
@@ -79,8 +79,9 @@ def transition_bounds(model: BlockLinearRNN) -> tuple[Float64[Tensor, "V N S S"]
     assert isinstance(layer, BlockLinearLayer)
     width = layer.blocks[1]
     matrices = layer.transitions(model.embedding.weight.double())
-    # A block is I - b k k^T, in which k was divided by its norm. Each operation has an error of half a unit: the
-    # squares of S numbers, their sum, the root and the quotient for each factor k, then two products and a difference.
+    # A block is I - b k k^T, with a number b and a direction k that was divided by its norm. Each operation has an
+    # error of half a unit: the squares of S numbers, their sum, the root and the quotient for each factor k, then two
+    # products and a difference.
     identity = torch.eye(width)
     subtracted = (identity - matrices).abs()
     units = (width + 8) / 2 + (2 * ULPS if layer.temperature else 0)
