@@ -62,7 +62,7 @@ class GridMachine:
         if numbers.shape != table.shape[:1]:
             raise ValueError(
                 f"numbers: expected one number for each of the {len(table)} classes that go down, got shape "
-                f"{list(numbers.shape)}; give one for each index of axis 0 of table"
+                f"{list(numbers.shape)}; give one number for each index of axis 0 of the table"
             )
         # A border is also an input of cells, so it must be a class of the same axis.
         for index, (what, border) in enumerate((("top", self.top), ("left", self.left))):

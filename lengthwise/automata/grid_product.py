@@ -116,8 +116,8 @@ def paths(one: GridMachine, other: GridMachine) -> Paths:
             "with the same symbols in the same order"
         )
     reached = _pairs(_reached(_all_edges(one, other)))
-    # Triples exclude more edges than pairs do. But there can be as many as the cube of the number of edges, so they
-    # are collected only for small machines.
+    # Triples exclude more edges than pairs do. But there can be as many triples as the cube of the number of edges, so
+    # triples are collected only for small machines.
     if not proves_alike(one, other, reached) and sum(map(len, reached.edges[:2])) <= MAX_EDGES_FOR_TRIPLES:
         return _triples(reached.edges)
     return reached

@@ -32,7 +32,7 @@ def smallest_transitive_action(group: TransitionMonoid) -> Int64[np.ndarray, "M 
     if not group.is_group:
         raise ValueError(
             "group: expected a monoid in which every symbol permutes the states, got a symbol that does not; give the "
-            "monoid of a machine with such symbols"
+            "monoid of a machine whose symbols all permute its states"
         )
     subgroup = _largest_core_free(group.table)
     # Every transitive action is the action on the cosets of a point stabilizer H, with |G| / |H| points. The action is

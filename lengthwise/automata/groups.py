@@ -270,8 +270,8 @@ _FAMILIES = {
 def _check_generators(generators: tuple[Permutation, ...]) -> None:
     if not 1 <= len(generators) <= MAX_ELEMENTS:
         raise ValueError(
-            f"generators: expected 1 to {MAX_ELEMENTS:,} permutations, got {len(generators)}; list one or a few that "
-            "generate the group"
+            f"generators: expected 1 to {MAX_ELEMENTS:,} permutations, got {len(generators)}; list a few "
+            "permutations that generate the group"
         )
     degree = len(generators[0])
     if degree > MAX_POINTS:

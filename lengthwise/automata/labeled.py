@@ -163,8 +163,8 @@ class LabeledMachine:
             return self
         if not self.is_automaton:
             raise ValueError(
-                f"alphabet: expected symbols that the machine reads, got {new[0]!r}; only an automaton can get new "
-                "symbols, which it rejects"
+                f"alphabet: expected symbols that the machine reads, got {new[0]!r}; leave the symbol out, because "
+                "only an automaton can reject new symbols"
             )
         extended = self.dfa().with_symbols(new)
         accepting = self.accepting_class or 0

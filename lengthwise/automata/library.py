@@ -37,14 +37,16 @@ def even_pairs() -> Transducer:
 
 @cache
 def cycle(size: int) -> Transducer:
-    """Return the machine of a position on a cycle of length `size`: symbol 0 stays, 1 moves up, and 2 moves down.
+    """Return the machine whose answer is a position on a cycle: symbol 0 stays, 1 moves up, and 2 moves down.
+
+    The cycle has `size` positions, and the state is the position.
 
     Raises:
         ValueError: `size` is below 1.
     """
     check_kind("size", size, Integral, "a whole number")
     if size < 1:
-        raise ValueError(f"size: expected at least 1, got {size}; a cycle has at least one position")
+        raise ValueError(f"size: expected at least 1, got {size}; give the number of positions on the cycle")
     index = np.arange(size)
     table = np.stack([index, (index + 1) % size, (index - 1) % size], axis=1)
     return Transducer(Semiautomaton(table, ("0", "1", "2")), 0, index)
@@ -208,7 +210,7 @@ def exact_depth_dyck(depth: int) -> DFA:
     """Return the automaton of balanced strings with a nesting depth of exactly `depth`, which must be 1 or more."""
     check_kind("depth", depth, Integral, "a whole number")
     if depth < 1:
-        raise ValueError(f"depth: expected a nesting depth of at least 1, got {depth}; bounded_dyck(0) has depth 0")
+        raise ValueError(f"depth: expected a nesting depth of at least 1, got {depth}; bounded_dyck(0) gives depth 0")
     # D_n contains D_(n-1), so the strings of depth exactly n are the difference of the two languages.
     return bounded_dyck(depth) - bounded_dyck(depth - 1)
 

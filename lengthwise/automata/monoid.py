@@ -162,7 +162,8 @@ def transition_monoid(machine: Semiautomaton, maximum: int | None = None) -> Tra
     """Return the monoid of all products of the symbols' maps, found by breadth-first search.
 
     Raises:
-        ValueError: the monoid has more than `maximum` elements (default: `max_elements`). It can have up to Q^Q.
+        ValueError: the monoid has more than `maximum` elements (default: `max_elements`). A monoid of maps of Q states
+            can have up to Q^Q elements.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))

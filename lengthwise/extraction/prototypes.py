@@ -71,7 +71,7 @@ class Prototypes:
         return outputs
 
     def gap(self, classes: Int64[np.ndarray, " K"]) -> float:
-        """Return the smallest distance between computed prototypes of two classes, or infinity without such a pair."""
+        """Return the smallest distance of two computed prototypes of different classes; infinity if no pair exists."""
         computed = self.states[self.num_given :]
         their_classes = torch.from_numpy(classes[self.num_given :])
         exact = "donot_use_mm_for_euclid_dist"  # the mode with matrix products has errors of thousandths

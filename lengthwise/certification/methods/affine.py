@@ -61,7 +61,7 @@ class Affine:
 
     @cached_property
     def reach(self) -> Float64[Tensor, "*N D"]:
-        """The largest absolute value of ``slope @ d``, a sum over inputs, which operations set if they know it."""
+        """The largest absolute value of ``slope @ d``. Operations that know this number set it without a sum."""
         reach: Tensor = self.slope.abs().sum(-1).double()
         # The float32 sum of P numbers may be too small by P roundings, or lose denormal numbers. So twice as many
         # roundings and SMALLEST are added.

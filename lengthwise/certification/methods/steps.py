@@ -117,7 +117,7 @@ def check_core(core: nn.RNNBase, **expected: object) -> None:
     usual = {"num_layers": 1, "bidirectional": False, "batch_first": True, "proj_size": 0, "mode": mode, **expected}
     for setting, value in usual.items():
         if (got := getattr(core, setting)) != value:
-            raise ValueError(f"model: expected a cell with {setting}={value}, got {got}; build such a cell")
+            raise ValueError(f"model: expected a cell with {setting}={value}, got {got}; build the cell again")
     parts = ("weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if core.bias else []))
     names = [f"{part}_l{layer}" for layer in range(core.num_layers) for part in parts]
     if missing := [name for name in names if not isinstance(core._parameters.get(name), nn.Parameter)]:
@@ -252,8 +252,8 @@ class WrappedSteps(Steps):
         self.head = chain_of(head)
         if not self.head or not isinstance(self.head[-1], nn.Linear):
             raise ValueError(
-                "model: expected a head that ends in an nn.Linear, got another head; leave out what follows the linear "
-                "map"
+                "model: expected a head that ends in an nn.Linear, got another head; remove the parts after the last "
+                "linear map"
             )
         if foreign := sorted({type(part).__name__ for part in self.head if type(part) not in HEAD}):
             names = ", ".join(sorted(kind.__name__ for kind in HEAD))

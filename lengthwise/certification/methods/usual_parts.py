@@ -31,8 +31,8 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
             len(norm.normalized_shape) != 1 or norm.weight is None or norm.bias is None
         ):
             raise ValueError(
-                "model: expected a LayerNorm over the last axis with weight and bias, got another one; use "
-                "nn.LayerNorm(width) with its defaults"
+                "model: expected a LayerNorm over the last axis with weight and bias, got another LayerNorm; "
+                "use nn.LayerNorm(width) with its defaults"
             )
     for part in modules:
         # Torch silently broadcasts a bias of another shape, and would compute another formula.

@@ -63,7 +63,7 @@ def test_what_would_take_too_much_is_refused_at_once(width: int, monkeypatch: py
     """Wide nets with one bound of a few windows, narrow ones with those of many."""
     monkeypatch.setattr(enclosures_module, "MAX_BOUNDED", 10**9)
     model, extraction = large({64: 80, 256: 40, 1024: 12}[width], width)
-    with pytest.raises(ValueError, match=r"bounds take no more than 1,000,000,000 bytes, got [\d,]+; a model with"):
+    with pytest.raises(ValueError, match=r"bounds take no more than 1,000,000,000 bytes, got [\d,]+; train a model"):
         invariant_enclosures(model, extraction, 10**9)
 
 

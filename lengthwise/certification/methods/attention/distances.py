@@ -40,8 +40,8 @@ def check_encoding(positions: PositionEncoding, sizes: PositionSizes) -> None:
     parts = [positions, *(positions.layers if isinstance(positions, FIRE) else ())]
     if any(part.sizes != sizes for part in parts):  # sizes determine slopes and angles, but no weight contains them
         raise ValueError(
-            "model: expected an encoding of positions with the model's sizes, got one with "
-            "other sizes; build the model again"
+            "model: expected an encoding of positions with the model's sizes, got an encoding with other sizes; build "
+            "the model again from its settings"
         )
     for layer in parts[1:]:
         assert isinstance(layer, FIREBias)

@@ -194,7 +194,7 @@ def _check_size(pairs: Pairs, shape: torch.Size) -> None:
     if (largest := numbers * max(num_kinds * num_distances, pairs.machine.num_states)) > MAX_WEIGHTS:
         raise ValueError(
             f"model: expected at most {MAX_WEIGHTS:,} bounds on its attention along paths of the task's machine, got "
-            f"up to {largest:,}; a task with fewer states or symbols needs fewer"
+            f"up to {largest:,}; choose a task with fewer states or symbols"
         )
 
 
@@ -203,7 +203,7 @@ def _check_products(num_kinds: int, num_heads: int) -> None:
     if (num_products := num_kinds * 4**NUM_ROUNDS * num_heads) > MAX_PRODUCTS:
         raise ValueError(
             f"model: expected at most {MAX_PRODUCTS:,} products of queries and keys for each kind of position, got "
-            f"{num_products:,}; a task with fewer states or symbols needs fewer"
+            f"{num_products:,}; choose a task with fewer states or symbols"
         )
 
 

@@ -27,7 +27,7 @@ SUM_SLACK = 1e-9
 """The relative slack of a float64 sum of exponentials. One term is subtracted from this sum, which loses digits."""
 
 MAX_NUMBERS = 1 << 24
-"""The largest number of entries in the one-hot states after all steps. They take about 2 GB with their bounds."""
+"""The largest number of entries in the one-hot states after all steps. Entries and bounds take about 2 GB."""
 
 
 @PROVERS.register("choices")

@@ -44,9 +44,10 @@ MAX_FIRST_ORDER_ROUNDS = 16
 CONVERGED_GROWTH = 1.01
 """First-order enclosures count as converged when a round enlarges the largest radius by at most this factor."""
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
-"""New enclosures are wider than the bounds that they contain by this factor and this term.
+"""A new enclosure contains the bounds on all merges of its class.
 
-So the next bounds may fit into them.
+Along each axis, its radius is the radius of these bounds times the factor, plus the term. So the bounds of the next
+round may fit into the enclosure.
 """
 FREE_FRACTION = 0.02
 """The fraction of a radius that bounds must leave free, because the separate checker's bounds are a little wider."""

@@ -20,7 +20,7 @@ from lengthwise.ops.intervals import LARGEST, Intervals, binary_digits, is_size_
 from lengthwise.validation import type_in_words
 
 MAX_NUMBERS = 1 << 20
-"""The largest number of hidden activations in a chunk of merges. They take 8 MB, and fit in a processor's cache."""
+"""The largest number of hidden activations in a chunk of merges, which take 8 MB and fit in a processor's cache."""
 
 
 class ExactMap:
