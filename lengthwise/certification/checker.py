@@ -3,7 +3,8 @@
     python checker.py CERTIFICATE PROOF
 
 The proof file contains the net's weights. For most methods it also contains a finite machine. The states of the machine
-are called classes. For each class, the file contains a set of the net's states. The checker shows three things:
+are called classes; in the certificate, `classes` are the names of answers. For each class of the machine, the file
+contains a set of the net's states. The checker shows three things:
 
 1. The machine answers every supervised string as the certificate's transducer does. A string is supervised if the
    transducer has an answer to it.
@@ -12,13 +13,13 @@ are called classes. For each class, the file contains a set of the net's states.
 
 By induction on the length, the net answers every nonempty supervised string as the transducer does. Methods `choices`
 and `rules` need no machine in the file: they follow the net and the task's machine side by side. Method `attention` has
-no steps. It verifies bounds on attention along all paths of the task's machine, and that the right answer has the
+no steps. It verifies bounds on attention along all paths of the file's machine, and that the right answer has the
 largest logit within these bounds.
 
 The checker assumes:
 
 - The certificate's model settings and the proof file's weights belong to the net, and the certificate's transducer
-  belongs to the task. All settings are printed, and `net` is a digest of settings and weights.
+  belongs to the task. The checker prints all settings and the certificate's `net`, a digest of settings and weights.
 - The net computes the formulas below in float32 or float64, rounded to nearest, in any order of summation.
 - An elementwise function (tanh, exp, erf, log1p, a power, 1/sqrt) is off by at most `FUNCTION` times `UNIT` times its
   largest value. Certificates contain a measurement of this error on the processor that made them (`kernels`).
@@ -69,26 +70,28 @@ MAX_TERMS = 2**16
 """The largest number of terms in a sum that has a bound."""
 
 FUNCTION = 20
-"""The error of an elementwise function, in multiples of `UNIT` times its largest value over a set."""
+"""The error of an elementwise function, in multiples of `UNIT` times the function's largest value over a set."""
 
 ATTENTION = 64
-"""The error of an exponential inside attention, in multiples of `UNIT` times its value."""
+"""The error of an exponential inside attention, in multiples of `UNIT` times the exponential's value."""
 
 CHUNK = 64
 """Attention adds at least this number of keys between two rescalings of its sums."""
 
 MAX_ATTENTION_ERROR = 0.02
-"""The largest relative error of attention weights. Below it, products of errors enlarge the bound by less than 5 %."""
+"""The largest relative error of attention weights. Up to it, products of errors add less than 5 % to the bound."""
 
 MAX_PIECES = 200_000
-"""The largest number of regions into which the bounds on attention masses are halved, for one block of lengths (see
-`demand_one_answer`)."""
+"""The largest number of regions into which `demand_one_answer` divides attention masses, for one block of lengths."""
 
 REGIONS = 512
 """The largest number of regions of attention masses for which bounds are computed at once."""
 
 MIN_PIECE = 1e-6
-"""Regions of attention masses narrower than this are not halved: rounding alone changes a head's output by more."""
+"""Regions of attention masses are not halved if no side is longer than this.
+
+Rounding alone changes a head's output more than masses do within such a region.
+"""
 
 TINY = 1e-25
 """The number that is added to each size before the size is multiplied by `UNIT`.
@@ -103,14 +106,17 @@ LARGEST = 1e15
 LOG_OF_ZERO = {"float32": -112.0, "float64": -770.0}
 """For each type, exp(x) rounds to 0 if x is below this number.
 
-Then exp(x) is below half of the type's smallest positive number, which is 2^-149 in float32 and 2^-1074 in float64.
+For these x, exp(x) is below half of the type's smallest positive number: 2^-149 in float32 and 2^-1074 in float64.
 """
 
 MIN_PROBABILITY = 1e-30
 """The floor of a mixture's probabilities: before the logarithm, the net raises smaller probabilities to this number."""
 
 MIN_EXPONENTIAL = 1e-290
-"""The floor of an upper bound on an exponential. Float64 has all its digits at this size, and `TINY` is far larger."""
+"""The floor of upper bounds on exponentials: smaller bounds are raised to this number, so that none underflows to 0.
+
+Float64 has all its digits at this size, which is far below `TINY`.
+"""
 
 MIN_NORM = 1e-6
 """The norm of a reflection's direction must be above this bound, so that neither the norm nor its square underflows."""
@@ -137,7 +143,7 @@ MAX_CLOSURE = 2 * 10**11
 """The largest number of multiplications in the rounds that search for pairs of edges of a grid (`check_rules`)."""
 
 MAX_HEAD = 2_000
-"""The largest number of characters of the text that lists the parts of a head."""
+"""The largest number of characters of the setting `head`, which lists the parts of a wrapped net's read-out."""
 
 MAX_LENGTH = 2**40
 """The largest length of a proof at level bounded, in symbols."""
@@ -148,7 +154,7 @@ class Rejected(Exception):
 
 
 def demand(is_so: bool | np.bool_, sentence: str) -> None:
-    """Reject the proof unless a condition holds. No comparison with NaN holds, so NaN always rejects."""
+    """Reject the proof unless a condition holds. No inequality with NaN holds, so a bound that is NaN is rejected."""
     if not is_so:
         raise Rejected(f"proof: {sentence}")
 
@@ -230,7 +236,7 @@ def parse_transducer(value: Any, num_classes: int) -> Task:
             whole(state, "a state of the transducer", 0, len(table) - 1)
     for output in outputs:
         is_answer = type(output) is int and (output == IGNORE or 0 <= output < num_classes)
-        demand(is_answer, f"expected outputs of the transducer among its {num_classes} classes, got {output!r:.60}")
+        demand(is_answer, f"expected outputs of the transducer among {num_classes} answers, got {output!r:.60}")
     start = whole(content["start"], "the start of the transducer", 0, len(table) - 1)
     return Task(symbols, start, table, outputs)
 
@@ -271,7 +277,7 @@ def parse_grid(value: Any) -> GridTask:
 
 
 def integers(value: Any, what: str, num_axes: int) -> Array:
-    """Return nested lists of integers as an array; reject lists that are ragged or of another depth."""
+    """Return lists of integers, nested `num_axes` deep, as an array; reject ragged lists."""
     level, shape = [value], []
     for _ in range(num_axes):
         are_lists = all(type(part) is list for part in level)
@@ -285,7 +291,11 @@ def integers(value: Any, what: str, num_axes: int) -> Array:
 
 
 class Proof(NamedTuple):
-    """The content of a proof file: the net's tensors in the order of its state dict, and the tensors of its sets."""
+    """The content of a proof file: the net's tensors in the order of the state dict, and all other tensors, `sets`.
+
+    The sets describe the machine, and the net's states in each class or bounds on attention. Methods `choices` and
+    `rules` have no sets.
+    """
 
     weights: Tensors
     sets: Tensors
@@ -360,7 +370,7 @@ def net_digest(model: Mapping[str, Any], weights: Tensors) -> str:
     """Return the digest of all settings and all tensors, which identifies the net in a certificate."""
     digest = hashlib.blake2b(json.dumps(model, sort_keys=True).encode() + b"\n", digest_size=16)
     for name, array in weights.items():
-        # Type and shape are part of the digest, because other numbers can have the same bytes.
+        # Type and shape are part of the digest, because the same bytes can be other numbers of another type.
         digest.update(f"{name} {array.dtype.name} {list(array.shape)}\n".encode() + array.tobytes())
     return digest.hexdigest()
 
@@ -377,7 +387,7 @@ class Setting(NamedTuple):
 
 
 def one_of(*values: Any, is_optional: bool = False) -> Setting:
-    """Return a setting with one of these values, of the same type: 1 is neither True nor 1.0."""
+    """Return a setting that allows only these values. The type must also match: 1 is neither True nor 1.0."""
     expected = ", ".join(map(repr, values))
     return Setting(expected, lambda given: any(type(given) is type(v) and given == v for v in values), is_optional)
 
@@ -388,7 +398,10 @@ def integer(low: int, high: int = MAX_SIZE, *, is_optional: bool = False) -> Set
 
 
 def real(low: float, high: float, *, is_optional: bool = False) -> Setting:
-    """Return a setting whose value, within these limits, cannot change a proof. It is still checked and printed."""
+    """Return a setting that allows numbers from `low` to `high`.
+
+    No value in this range can change a proof. The value is still checked and printed.
+    """
     expected = f"a number in {low:g}..{high:g}"
     return Setting(expected, lambda given: type(given) in (int, float) and low <= given <= high, is_optional)
 
@@ -423,7 +436,7 @@ def norm_shapes(name: str, width: int) -> Shapes:
 
 
 def tree_shapes(net: Net) -> Shapes:
-    """Return the shapes of RegularGPT of variant merge or bare. Row 0 of the embedding is the pad."""
+    """Return the shapes of RegularGPT of variant merge or bare. Row 0 of the embedding belongs to the pad."""
     width, heads = net.settings["d_model"], net.settings["num_heads"]
     demand(width % heads == 0, f"model: expected num_heads that divides {width}, got {heads}")
     is_merge = net.settings["variant"] == "merge"
@@ -501,7 +514,7 @@ def pd_ssm_shapes(net: Net) -> Shapes:
 
 
 def grid_shapes(net: Net) -> Shapes:
-    """Return the shapes of a grid recurrence's rule: relations of two letters, cells, borders and numbers."""
+    """Return the shapes of a grid recurrence's rule: the cells, borders, numbers, and relations of two letters."""
     size, relations = net.settings["num_messages"], net.settings["num_relations"]
     shapes: Shapes = {"cell.relations": (net.num_symbols, net.num_symbols, relations)}
     shapes["cell.table"] = (size, size, relations, 2, size)
@@ -547,7 +560,7 @@ def encoding_shapes(net: Net) -> Shapes:
 
 
 def wrapped_shapes(net: Net) -> Shapes:
-    """Return the shapes of a user's net that is made of torch's modules; its tensors decide whether it has biases."""
+    """Return the shapes of a user's net of torch's modules. The file's tensors show whether the modules have biases."""
     core, size, layers = (net.settings[name] for name in ("core", "hidden_size", "num_layers"))
     demand(core == "rnn" or "nonlinearity" not in net.settings, "model.nonlinearity: expected only for core rnn")
     rows = NUM_GATES[core] * size
@@ -570,14 +583,17 @@ def wrapped_shapes(net: Net) -> Shapes:
 
 
 def head_parts(net: Net) -> list[tuple[str, str]]:
-    """Return the parts of a wrapped net's head in order, each with the prefix of its tensors, if it has tensors."""
+    """Return the parts of a wrapped net's head in order, each with the prefix of its tensors ("" without tensors)."""
     prefixes: dict[str, None] = {}  # in the order of the state dict, which is the order of the parts
     for name in net.weights:
         if name.startswith("readout.1"):
             prefixes[name.rpartition(".")[0]] = None
     parts, left = net.settings["head"].split(", "), list(prefixes)
     own = [part for part in parts if part == "Linear" or part.startswith("LayerNorm")]
-    demand(len(own) == len(left) and parts[-1] == "Linear", "model: expected a head with tensors for each of its parts")
+    demand(
+        len(own) == len(left) and parts[-1] == "Linear",
+        "model: expected a head that ends in Linear, with tensors for each Linear and LayerNorm",
+    )
     return [(part, left.pop(0) if part in own else "") for part in parts]
 
 
@@ -593,7 +609,7 @@ def epsilon_of(part: str) -> float:
 
 
 def is_head(given: Any) -> bool:
-    """Return whether a text lists parts of known kinds, with norms whose epsilon is in the range of the bounds."""
+    """Return whether a text lists parts of known kinds. The epsilon of each norm must be in 1e-12..1."""
     if type(given) is not str or len(given) > MAX_HEAD or not re.fullmatch(f"({HEAD}, )*{HEAD}", given):
         return False
     return all(1e-12 <= epsilon_of(part) <= 1 for part in given.split(", "))
@@ -709,8 +725,8 @@ def parse_net(model: Any, weights: Tensors, num_symbols: int, num_classes: int) 
 class Form(NamedTuple):
     """Affine forms: the set of all arrays ``center + sum_p d_p slope[p] + e`` with |d_p| <= 1 and |e| <= rest.
 
-    All forms of one computation share the inputs d_p, so that equal parts cancel in differences. Shapes are
-    center [..., D], slope [P, ..., D], rest [..., D].
+    The unknown numbers d_p are called inputs. All forms of one computation share them, so that common terms of two
+    forms cancel in a difference. Shapes are center [..., D], slope [P, ..., D], rest [..., D].
     """
 
     center: Array
@@ -719,8 +735,8 @@ class Form(NamedTuple):
 
     @property
     def radius(self) -> Array:
-        # A float64 sum of P absolute slopes is off by P units of 2^-53, relative to itself. Forms that are compared
-        # were `rounded` with float32's units, whose factor 1.01 covers this error, or have the slack of `slack_of`.
+        # A float64 sum of P absolute slopes is off by P units of 2^-53, relative to itself. Every form that is compared
+        # was `rounded` with float32's units, whose factor 1.01 covers this error, or has the slack of `slack_of`.
         return np.asarray(np.abs(self.slope).sum(0) + self.rest)
 
     @property
@@ -740,12 +756,12 @@ class Form(NamedTuple):
         return self.each(lambda a: a[..., start:stop])
 
     def by_head(self, heads: int) -> "Form":
-        # The last size is given, because -1 is unknown for a form without inputs.
+        # The last size is not left to `reshape` as -1, because the slope of a form without inputs has no elements.
         return self.each(lambda a: a.reshape(*a.shape[:-1], heads, a.shape[-1] // heads))
 
     @property
     def digits(self) -> float:
-        """Return the number of binary digits after the point; infinity if the numbers are not known exactly."""
+        """Return how many binary digits after the point the numbers need; infinity if they are not known exactly."""
         return math.inf if self.radius.any() else binary_digits(self.center)
 
     def rounded(self, size: Array, units: int, digits: float = math.inf) -> "Form":
@@ -769,8 +785,9 @@ class Form(NamedTuple):
     def times(self, other: "Form") -> "Form":
         """Return the bounds of one product: |fl(x y) - x y| <= u |x| |y|.
 
-        Let x = c + s + e and y = c' + s' + e'. The form keeps c c' + c s' + c' s. The remaining terms are c e' + c' e
-        and (s + e)(s' + e'). Their size is at most |c| rest' + |c'| rest + radius radius'.
+        Let x = c + s + e, with its center c, a combination s of its slopes, and |e| <= rest. Let y = c' + s' + e' in
+        the same way. The form keeps c c' + c s' + c' s. The remaining terms are c e' + c' e and (s + e)(s' + e'). Their
+        size is at most |c| rest' + |c'| rest + radius radius'.
         """
         if not len(self.slope) + len(other.slope):  # intervals: the extremes of a product are at corners
             # A product is linear in each factor, so over a box it has its extremes at corners, whatever the signs.
@@ -796,8 +813,8 @@ class Form(NamedTuple):
     def monotone(self, f: Callable[[Array], Array]) -> "Form":
         """Return the image of an elementwise function that rises everywhere or falls everywhere.
 
-        The extremes are at the ends. Without a finite bound, float32 may have computed inf - inf. The image is then
-        NaN, so that neither end is known.
+        The extremes are at the ends. If the radius is not finite, float32 may have computed inf - inf, which is NaN. So
+        both ends of the image are then NaN.
         """
         # NumPy computes f in float64. Its own error is far below `FUNCTION` units of float32.
         images = np.stack([np.where(np.isfinite(self.radius), f(end), np.nan) for end in self.ends])
@@ -831,11 +848,12 @@ class Form(NamedTuple):
         return between(*(np.maximum(end, 0) for end in self.ends))
 
     def normed(self, weights: Tensors, name: str = "", epsilon: float = EPSILON) -> "Form":
-        """Return LayerNorm over the last axis, with the weight and the bias of that name unless the name is empty."""
+        """Return LayerNorm over the last axis, with the weight and bias of `name`, or with neither if it is empty."""
         count = self.center.shape[-1]
         # The mean keeps the inputs of its terms, so that their common part cancels in x - mean.
         mean = self.sum(-1).scaled(1 / count)
-        # A kernel may compute x s - mean s instead of (x - mean) s. Its error is relative to x, not to x - mean.
+        # A kernel may compute x s - mean s instead of (x - mean) s, for the scale s. Its error is then relative to x,
+        # not to x - mean.
         deviation = self.plus(mean, -1).rounded(self.size.max(-1, keepdims=True), FUNCTION)
         c = deviation.center
         # |c + v|^2 = |c|^2 + 2 c.v + |v|^2. The last term is between 0 and the sum of the squared radii.
@@ -944,7 +962,7 @@ def between(low: Array, high: Array | None = None) -> Form:
 
 
 def as_intervals(form: Form) -> Form:
-    """Return the same numbers as intervals, without shared inputs."""
+    """Return intervals of the same numbers: a form without inputs."""
     return between(*form.ends) if len(form.slope) else form
 
 
@@ -954,7 +972,7 @@ def total(
     rows: slice = slice(None),
     shapes: Callable[[Form], Form] = lambda f: f,
 ) -> Form:
-    """Return the sum of matrices times forms, plus biases, with all terms added in any order.
+    """Return the sum of forms that are multiplied by matrices, plus biases, with all terms added in any order.
 
     Each product is a form and the name of a linear map. The name "readout.{}" selects the matrix "readout.weight" and,
     if there is one, the bias "readout.bias". If the name is empty, the form itself is added. `rows` selects rows of all
@@ -1013,7 +1031,10 @@ def are_ahead(logits: Form, answers: Array) -> Array:
 
 
 def in_parts(count: int, numbers_each: int) -> list[Array]:
-    """Return the indices 0..count-1 in parts; `numbers_each` numbers for each index of a part fit in `MAX_ELEMENTS`."""
+    """Return the indices 0..count-1 in parts. For each part, an array of bounds has at most `MAX_ELEMENTS` numbers.
+
+    It has `numbers_each` numbers for each index of the part.
+    """
     demand_limit(numbers_each, MAX_ELEMENTS, "numbers in the bounds of one state")
     return np.array_split(np.arange(count), -(-count // max(1, MAX_ELEMENTS // numbers_each)))
 
@@ -1034,16 +1055,18 @@ def ends_after_symbols(sets: Tensors, task: Task) -> set[tuple[int, int]]:
 
 
 Node = tuple[int, tuple[int, ...]]
-"""A node of a tree: its class and, for each state of the task's machine, the state to which its symbols lead."""
+"""A node of a tree: its class and, for each state of the task's machine, the state to which the node's symbols lead."""
 
 
 def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
     """Yield the pairs (class, state of the task's machine) in which strings end, for a machine that merges windows.
 
-    Class 0 is the pad, and class 1 + v is symbol v. A string of T symbols is padded in front to chunk^L symbols, with
-    the least L >= 1 for which chunk^L >= T. The nodes of a level are the pad, nodes that begin with pads (mixed), and
-    nodes of symbols alone (full). Each level depends only on the level below. So no new pair appears after a level
-    repeats.
+    A window consists of `chunk` neighboring nodes of one level of a tree. The machine's table maps their classes to the
+    class of one node of the next level. Class 0 is the pad, and class 1 + v is symbol v. A string of T symbols is
+    padded in front to chunk^L symbols, with the least L >= 1 for which chunk^L >= T.
+
+    The nodes of a level are a node of pads alone (pad), nodes of pads and symbols (mixed), and nodes of symbols alone
+    (full). Each level depends only on the level below. So no new pair appears after a level repeats.
     """
     table = sets["table"]
     chunk = sets["table"].ndim
@@ -1090,7 +1113,7 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
 
 
 def supervised_ends(ends: Iterable[tuple[int, int]], sets: Tensors, task: Task) -> Array:
-    """Return the classes in which supervised strings end; demand that the machine answers them as the task does."""
+    """Return the classes in which supervised strings end; demand that the machine answers these strings correctly."""
     # Answers depend only on the class and the state in which a string ends, so the pairs represent all strings.
     pairs = {(klass, task.outputs[state]) for klass, state in ends}
     supervised = [(klass, answer) for klass, answer in pairs if answer != IGNORE]
@@ -1108,7 +1131,7 @@ def machine_shapes(net: Net, count: int) -> Shapes:
 
 
 def check_machine(net: Net, sets: Tensors, shapes: Shapes) -> None:
-    """Demand exactly the sets with these names and shapes; a machine's entries must be classes and answers."""
+    """Demand exactly the sets with these names and shapes. Tables must contain classes, and outputs answers."""
     demand(
         sets.keys() == shapes.keys(), f"expected sets {', '.join(sorted(shapes))}, got {', '.join(sorted(sets))[:200]}"
     )
@@ -1125,11 +1148,14 @@ def check_machine(net: Net, sets: Tensors, shapes: Shapes) -> None:
     demand(least <= table.min() and table.max() < count, "expected classes of the machine in its table")
     demand(0 <= int(sets.get("start", np.array(0))) < count, "expected a class as the start")
     are_answers = (outputs == IGNORE) | ((outputs >= 0) & (outputs < net.num_classes))
-    demand(are_answers.all(), "expected answers among its classes as outputs")
+    demand(are_answers.all(), f"expected the machine's outputs among {net.num_classes} answers")
 
 
 def check_tree(net: Net, sets: Tensors, shapes: Shapes) -> int:
-    """Demand the sets of a machine that merges windows, with its leaves first, and return its number of classes."""
+    """Demand the sets of a machine that merges windows (see `ends_at_roots`), and return its number of classes.
+
+    The first classes are the leaves of trees: the pad and each symbol.
+    """
     count = len(sets.get("outputs", ()))
     table = {"table": (count,) * net.settings["chunk_size"], "outputs": (count,)}
     check_machine(net, sets, table | shapes)
@@ -1138,9 +1164,10 @@ def check_tree(net: Net, sets: Tensors, shapes: Shapes) -> int:
 
 
 def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
-    """Check the merge variant of RegularGPT: each window of enclosures is merged into the enclosure of its class.
+    """Check the merge variant of RegularGPT: the net merges each window of enclosures into the enclosure of its class.
 
-    An enclosure is ``center + axes @ (radius * d)`` with |d_i| <= 1. Its axes are orthonormal up to rounding.
+    The machine's table names the window's class (see `ends_at_roots`). An enclosure is ``center + axes @ (radius * d)``
+    with |d_i| <= 1. Its axes are orthonormal up to rounding.
     """
     demand(net.settings.get("variant") == "merge", "expected a net of variant 'merge'")
     # A net with codes replaces each merged state by a code, which this method does not follow.
@@ -1154,7 +1181,7 @@ def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
     demand(
         # The net copies a leaf without rounding. The leaf is the center of its enclosure, which may have any radius.
         np.array_equal(center[: 1 + net.num_symbols], weights["embedding.weight"]),
-        "expected leaves as first classes",
+        "expected embeddings as centers of the first classes",
     )
     is_orthonormal = all(
         np.abs(axes[part].swapaxes(1, 2) @ axes[part] - np.eye(width)).max() < 1e-12
@@ -1181,7 +1208,10 @@ def slack_of(sets: Tensors, classes: Array) -> Array:
 
 
 def enclosures_of(sets: Tensors, classes: Array, index: int) -> Form:
-    """Return the enclosures of part `index` of each window. Each side of each part of a window has its own input."""
+    """Return the enclosures of `classes`, which are the classes of part `index` of each window.
+
+    Each side of each part of a window has its own input.
+    """
     (_, width), chunk = sets["center"].shape, sets["table"].ndim
     slope = np.zeros((chunk * width, len(classes), width))
     sides = sets["axes"][classes] * sets["radius"][classes][:, None]
@@ -1190,7 +1220,7 @@ def enclosures_of(sets: Tensors, classes: Array, index: int) -> Form:
 
 
 def demand_windows_inside(net: Net, sets: Tensors) -> int:
-    """Demand that each window is merged into the enclosure that the table names; return the number of windows."""
+    """Demand that the net merges each window into the enclosure of its class; return the number of windows."""
     table, (_, width) = sets["table"], sets["center"].shape
     windows = np.argwhere(table >= 0)
     num_inputs, hidden = inputs_of_merges(net)
@@ -1214,9 +1244,10 @@ def num_parameters(net: Net) -> int:
 
 
 def inputs_of_merges(net: Net) -> tuple[int, int]:
-    """Return the number of inputs of the last forms of `merged`, and the number of hidden units of one block.
+    """Return the number of inputs of the forms that `merged` returns, and the number of hidden units of one block.
 
-    Inputs are the sides of the parts, the rests of each part after tanh, and the rests of attention, norms and blocks.
+    The sides of the parts are inputs. So are the rests of each part after tanh, of attention, and of the norm and the
+    hidden layer of each of the two blocks.
     """
     width, chunk = net.settings["d_model"], net.settings["chunk_size"]
     hidden = net.settings.get("hidden", 4 * width) // 2
@@ -1224,7 +1255,7 @@ def inputs_of_merges(net: Net) -> tuple[int, int]:
 
 
 def merged(net: Net, parts: list[Form]) -> Form:
-    """Return the states of windows [M, D] from their parts, oldest first, by RegularGPT's layer of variant merge."""
+    """Return the states [M, D] into which RegularGPT's merge variant merges windows, from their parts, oldest first."""
     layer = {name.removeprefix("layers.0."): values for name, values in net.weights.items()}
     width, heads = parts[0].center.shape[-1], net.settings["num_heads"]
     starts = itertools.count(len(parts[0].slope), width)
@@ -1236,11 +1267,11 @@ def merged(net: Net, parts: list[Form]) -> Form:
     keys, values = ([form.part(*half).by_head(heads) for form in both] for half in ((0, width), (width, None)))
     scale = (width // heads) ** -0.5
     scores = [query.times(key).sum(-1).scaled(scale, r[:, None]) for key, r in zip(keys, layer["bias"].T, strict=True)]
-    # Softmax adds one part at a time. The mixture of a and b with scores s and t is b + sigmoid(s - t) (a - b). In the
-    # comparison with the next part, its score is log(e^s + e^t) = t + softplus(s - t).
+    # Softmax adds one part at a time. The mixture of a and b with scores s and t is b + sigmoid(s - t) (a - b). The
+    # score with which this mixture is added to the next part is log(e^s + e^t) = t + softplus(s - t).
     mixture, score = values[0], scores[0]
     for value, other in zip(values[1:], scores[1:], strict=True):
-        # Only differences of scores enter the softmax, so their common part cancels.
+        # Only differences of scores enter the softmax, so the common inputs of two scores cancel.
         ahead = score.plus(other, -1)
         step = ahead.smooth(*SIGMOID).times(mixture.plus(value, -1))
         # The net rounds each weight of the softmax separately, so the error is relative to a and b, not to a - b. A
@@ -1263,7 +1294,7 @@ def merged(net: Net, parts: list[Form]) -> Form:
 def check_codes(net: Net, sets: Tensors, task: Task) -> str:
     """Check a CodebookGPT with codes: each window of leaves and codes is merged into the code that the machine names.
 
-    The net replaces a merged state by the nearest code, to the last bit. So its states are leaves and codes. The code c
+    The net replaces a merged state by the nearest code, to the last bit. So every state is a leaf or a code. The code c
     that is nearest to a merged state y has the largest c.y - |c|^2 / 2.
     """
     demand(net.name == "codebook-gpt", "expected a net with codes")
@@ -1316,9 +1347,9 @@ def exact_map(weights: Tensors, name: str, columns: Array) -> Array:
 def check_exact(net: Net, sets: Tensors, task: Task) -> str:
     """Check the bare variant of RegularGPT: float32 computes each merge without an error.
 
-    All keys are 0, so a head's score for a position is the position's bias alone. If one position leads by so much that
-    all other exponentials are 0, its weight is 1 and all other weights are 0. The head then returns the value at this
-    position. All other operations are linear maps, which `exact_map` checks, and ReLU.
+    All keys are 0, so a head's score for a position is the position's bias alone. One position must lead by so much
+    that all other exponentials are 0. Then this position has weight 1, all others have weight 0, and the head returns
+    the value at this position. All other operations are linear maps, which `exact_map` checks, and ReLU.
     """
     demand(net.settings.get("variant") == "bare", "expected a net of variant 'bare'")
     weights = net.weights
@@ -1328,7 +1359,8 @@ def check_exact(net: Net, sets: Tensors, task: Task) -> str:
     check_tree(net, sets, {"points": (count, width)})
     points, table = sets["points"], sets["table"]
     demand(
-        np.array_equal(points[: 1 + net.num_symbols], weights["embedding.weight"]), "expected leaves as first classes"
+        np.array_equal(points[: 1 + net.num_symbols], weights["embedding.weight"]),
+        "expected embeddings as points of the first classes",
     )
     supervised = supervised_ends(ends_at_roots(sets, task), sets, task)
     layer, heads = "layers.0", net.settings["num_heads"]
@@ -1371,7 +1403,7 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
     high = sets["high"]
     start = int(sets["start"])
     demand((low <= high).all(), "expected boxes whose ends are in order")
-    # Kinds without a weight for the first state begin with zeros.
+    # Nets without a weight for the first state begin with zeros.
     first = net.weights.get("first_state", np.zeros(width))
     demand(((low[start] <= first) & (first <= high[start])).all(), "the box of its start lacks the net's first state")
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
@@ -1394,13 +1426,13 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
 
 
 def readout_numbers(net: Net) -> int:
-    """Return an upper bound on the size of a read-out's bounds for one state: the largest width, squared."""
+    """Return the largest width squared, which limits the number of elements in a read-out's bounds for one state."""
     widest = max(readout_widths(net))
     return widest * widest
 
 
 def readout_widths(net: Net) -> list[int]:
-    """Return the widths of a read-out's layers."""
+    """Return the widths that occur in a read-out: of its features, its hidden layers and its logits."""
     if net.name != "wrapped":
         return [feature_width(net), net.num_classes]
     linear = [net.weights[f"{prefix}.weight"].shape[0] for part, prefix in head_parts(net) if part == "Linear"]
@@ -1408,7 +1440,7 @@ def readout_widths(net: Net) -> list[int]:
 
 
 def feature_width(net: Net) -> int:
-    """Return the width of a layer's features."""
+    """Return the number of features that a layer passes to the next layer or to the read-out."""
     return int(net.settings["hidden_size" if net.name == "wrapped" else "d_model"])
 
 
@@ -1434,7 +1466,7 @@ def state_width(net: Net) -> int:
 
 
 def step(net: Net, states: Form, symbol: int) -> Form:
-    """Return the states [K, Z] after a symbol."""
+    """Return the states [K, Z] after a symbol, given K states of Z numbers each."""
     if net.name == "rnn":
         entered = between(net.weights["recurrence.weight_ih_l0"][None, :, symbol])
         after = total(net.weights, (states, "recurrence.{}_hh_l0"), (entered, ""))
@@ -1486,7 +1518,7 @@ def wrapped_step(net: Net, states: Form, symbol: int) -> Form:
 
 
 def joined(parts: list[Form]) -> Form:
-    """Return the forms side by side, as intervals."""
+    """Return the forms as intervals, one after another along the last axis."""
     rows = max(len(part.center) for part in parts)
     wide = [
         part.each(lambda a: np.broadcast_to(a, (*a.shape[:-2], rows, a.shape[-1]))) for part in map(as_intervals, parts)
@@ -1495,14 +1527,17 @@ def joined(parts: list[Form]) -> Form:
 
 
 def cell_terms(cell: str, entering: Form, hidden: Form) -> list[tuple[Form, str]]:
-    """Return W x and U h with their biases. A kernel may add all their terms in any order."""
+    """Return W x and U h with their biases, for a cell's input x (`entering`) and state h (`hidden`).
+
+    A kernel may add the terms of both in any order.
+    """
     return [(entering, cell.format("{}", "ih")), (hidden, cell.format("{}", "hh"))]
 
 
 def lstm_cell(weights: Tensors, cell: str, entering: Form, hidden: Form, content: Form) -> tuple[Form, Form]:
     """Return h' = o tanh(c') and c' = f c + i g.
 
-    Here `i, f, o = sigmoid(W x + U h + b)` and `g = tanh(W x + U h + b)`.
+    Here `i, f, o = sigmoid(W x + U h + b)` and `g = tanh(W x + U h + b)`, each with weights of its own.
     """
     size = hidden.center.shape[-1]
     # x and h share no inputs, and the image of an increasing function depends on the ends alone. So intervals lose
@@ -1518,7 +1553,7 @@ def lstm_cell(weights: Tensors, cell: str, entering: Form, hidden: Form, content
 def gru_cell(weights: Tensors, cell: str, entering: Form, hidden: Form) -> Form:
     """Return h' = (1 - z) n + z h.
 
-    Here `r, z = sigmoid(W x + U h + b)` and `n = tanh(W x + b + r (U h + b))`.
+    Here `r, z = sigmoid(W x + U h + b)` and `n = tanh(W x + b + r (U h + b))`, each with weights of its own.
     """
     size = hidden.center.shape[-1]
     gates, last = slice(0, 2 * size), slice(2 * size, None)
@@ -1560,9 +1595,10 @@ def demand_answers(net: Net, states: Form, answers: Array) -> None:
 
 
 def check_states(net: Net, sets: Tensors, task: Task) -> str:
-    """Check a BlockLinearRNN with one-hot columns. `states` contains the position of the 1 in each block of each class.
+    """Check a BlockLinearRNN with one-hot columns. A state consists of blocks, each of which contains a single 1.
 
-    A product of a one-hot matrix and a one-hot vector adds zeros to a 1. No order of summation rounds this sum.
+    The file's `states` contain the position of the 1 in each block, for each class. A product of a one-hot matrix and a
+    one-hot vector adds zeros to a 1. No order of summation rounds this sum.
     """
     demand(net.settings.get("columns") == "stochastic", "expected a block-linear-rnn with columns 'stochastic'")
     weights = net.weights
@@ -1639,9 +1675,10 @@ def demand_mixture(logits: Array, answers: Array) -> None:
 
 
 def check_choices(net: Net, sets: Tensors, task: Task) -> str:
-    """Check a PD-SSM whose state is one-hot: follow each step that it may take, in parallel with the task's machine.
+    """Check a PD-SSM whose state is one-hot: follow each step that the net may take, next to the task's machine.
 
-    Steps copy the 1 exactly. If rounding may decide which entry of a column is the largest, follow all such entries.
+    Steps copy the 1 exactly, to the largest entry of a column. If rounding may decide which entry is the largest, all
+    entries that may be the largest are followed.
     """
     demand(net.name == "pd-ssm" and not sets, "expected a pd-ssm, and no sets")
     weights = net.weights
@@ -1655,10 +1692,11 @@ def check_choices(net: Net, sets: Tensors, task: Task) -> str:
     for symbol in range(num_symbols):
         dictionary = {"weight": weights["layers.0.dictionary"].reshape(-1, size * size).T}
         low, high = (end.reshape(size, size) for end in total(dictionary, (rows_of(shares, [symbol]), "{}")).ends)
-        # An entry cannot be the largest of its column if it is below another, whatever is rounded.
+        # An entry cannot be the largest of its column if another entry is larger, however both are rounded.
         is_possible = ~(high < low.max(0))
         targets.append([np.flatnonzero(column).tolist() for column in is_possible.T])
-    # The state of a PD-SSM begins at position 0. A pair of a state and a state of the task is followed once.
+    # The state of a PD-SSM begins with its 1 at position 0. Each pair of a state of the net and a state of the task is
+    # followed once.
     seen = {(0, task.start)}
     queue = [(0, task.start)]
     ends = set[tuple[int, int, int]]()
@@ -1717,10 +1755,10 @@ def softmax_shares(logits: Form) -> Form:
 
 
 def drift_and_growth(numbers: Array, norms: Array, points: Array, table: Array) -> tuple[float, float]:
-    """Return the largest |A' p - p'| over all steps from p to p', and the largest |A' - A| over all symbols.
+    """Return bounds on |A' p - p'| for all steps from p to p', and on |A' - A| for all symbols.
 
-    A, A', p and p' are explained in `check_isometries`. Shapes: numbers [V, N, S + 1] (a direction k and a switch for
-    each block), norms [V, N, 1], points [K, N, S].
+    A, A', p and p' are explained in `check_isometries`. There are V symbols, K prototypes and N blocks of size S.
+    Shapes: numbers [V, N, S + 1] (a direction k and a switch for each block), norms [V, N, 1], points [K, N, S].
     """
     size = points.shape[-1]
     drift = growth = 0.0
@@ -1747,14 +1785,14 @@ def drift_and_growth(numbers: Array, norms: Array, points: Array, table: Array) 
 def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> str:
     """Check a BlockLinearRNN of reflections: states stay in balls around the prototypes for `max_length` steps.
 
-    Let A be a symbol's matrix in real numbers and A' the matrix that float32 computes. Let p be the prototypes and s
-    the norm of the first state. Let g >= |A'|, and e >= |A' p - p'| for each step from p to p'. Then n steps of A' end
-    within e (g^n - 1) / (g - 1) of the prototype.
+    Let A be a symbol's matrix in real numbers, and A' the matrix that float32 computes. Let s be the norm of the first
+    state. Let g >= |A'|, and e >= |A' p - p'| for each step of the machine from prototype p to prototype p'. Then n
+    steps of A' end within e (g^n - 1) / (g - 1) of the prototype that the machine reaches.
 
     Products are also rounded. Let |fl(A B) - A B| <= r |A| |B|. Then a product of n matrices is off by at most
     g^n ((1 + r)^(n-1) - 1). This holds by induction, in any order of multiplication, since
-    (1 + r)^(a-1) (1 + r)^(b-1) (1 + r) = (1 + r)^(a+b-1). The product with the first state rounds once more. So states
-    are within the sum of e (g^n - 1) / (g - 1) and s g^n ((1 + r)^n - 1).
+    (1 + r)^(a-1) (1 + r)^(b-1) (1 + r) = (1 + r)^(a+b-1). The product with the first state rounds once more. So the
+    distance of a state from its prototype is at most e (g^n - 1) / (g - 1) + s g^n ((1 + r)^n - 1).
     """
     is_kind = net.settings.get("columns") == "reflected" and net.settings["hidden"] == 0
     demand(is_kind, "expected a block-linear-rnn with columns 'reflected' and without hidden units")
@@ -1776,12 +1814,13 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
     are_usual = (norms > MIN_NORM).all() and (norms < LARGEST).all() and MIN_NORM < scale < LARGEST
     demand(are_usual, "expected directions and a first state whose norms are neither tiny nor huge")
     drift, growth = drift_and_growth(numbers, norms, points, sets["table"])
-    # These margins cover the float64 rounding of the sums above, and products that underflow.
+    # The factors and the term below cover the float64 rounding in `drift_and_growth`, and products that underflow.
     drift, growth = drift * (1 + 1e-9) + 1e-12 * scale * UNIT, growth * (1 + 1e-9)
     # An entry of A B is a sum of S products, so |fl(A B) - A B| <= (S + 1) u |A|_F |B|_F. Also, |A|_F <= sqrt(S) |A|.
     rounding = size * (size + 1) * UNIT
     # `log1p` and `expm1` keep all digits of growths near 1e-6. The sum 1 + growth and a difference of powers would lose
-    # digits. Below 700, the products are off by less than 1e-12, and so are the exponentials, relative to themselves.
+    # digits. Below 700, both products are off by less than 1e-12. So the exponentials are off by less than 1e-12 of
+    # their size.
     stretched = max_length * math.log1p(growth)
     rolled = max_length * math.log1p(rounding)
     # exp(709) is the limit of float64. Beyond it, `reach` would be infinite.
@@ -1803,11 +1842,11 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
     """Check a transformer: bounds on attention imply the right answer to all strings of up to `max_length` symbols.
 
     A head's output at the last position is a mean of the values of all positions, weighted by e^s. In the first layer,
-    a value depends on the position's symbol, and a score s on the last symbol, the position's symbol, and their
-    distance. The mass of a symbol is the weight of its positions in this mean. The file divides the lengths into
-    ranges, called blocks. Consider all strings of a block that end with symbol x in state p of the task's machine. For
-    these strings, the file has a lower and an upper bound on the mass of each symbol in each head. The checker verifies
-    these bounds (`demand_masses`).
+    a value depends on the position's symbol. A score s depends on the last symbol, the position's symbol, and the
+    distance between the two positions. The mass of a symbol is the weight of its positions in this mean. The file
+    divides the lengths into ranges, called blocks. Consider all strings of a block that end with symbol x in class p of
+    the file's machine. For these strings, the file has a lower and an upper bound on the mass of each symbol in each
+    head. The checker verifies these bounds (`demand_masses`).
 
     So the checker has, for each pair (x, p), a set that contains all results of the layer (`results`). These sets are
     the inputs of the next layer. In that layer, values and scores depend on the pair (x, p) of a position instead of
@@ -1856,16 +1895,16 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
 
 
 def names_of_bounds(i: int, num_layers: int) -> tuple[str, str]:
-    """Return the names of layer i's bounds in the file. The names for the last layer contain no number."""
+    """Return the names of layer i's bounds in the file. For the last layer, the names contain no number."""
     return ("low", "high") if i == num_layers - 1 else (f"low.{i}", f"high.{i}")
 
 
 class LayerBounds(NamedTuple):
-    """The file's bounds on the masses of one layer, for each block of lengths and each pair [B, P, H, K].
+    """The file's bounds `low` and `high` on one layer's masses, for each block, pair, head and kind [B, P, H, K].
 
-    `kinds[q, u]` is the kind of a position whose symbol u is read in state q. `last` contains, for each pair, the kind
-    of the last position of the strings that end in it. Once a block is checked, `exists` tells for each pair whether a
-    string of the block ends in it.
+    `pairs` [P, 2] contains the pairs (last symbol, class) of `check_attention`. `kinds[q, u]` is the kind of a position
+    whose symbol u is read in class q. `last` contains, for each pair, the kind of the last position of the strings that
+    end in it. Once a block is checked, `exists` tells for each pair whether a string of the block ends in it.
     """
 
     pairs: Array
@@ -1878,8 +1917,8 @@ class LayerBounds(NamedTuple):
     def up_to(self, block: int) -> tuple[Array, Array, Array]:
         """Return bounds on the masses of all strings up to a block of lengths, and the kinds of their last positions.
 
-        If no string ends in a pair, the pair gets the bounds of another pair. No path has positions of this kind, so
-        these bounds are never used.
+        If no string ends in a pair, the pair gets the bounds of another pair. These bounds are never used, because then
+        no path has positions of this kind.
         """
         exists = self.exists[: block + 1]
         low = np.where(exists[..., None, None], self.low[: block + 1], np.inf).min(0)
@@ -1893,7 +1932,8 @@ def layer_bounds(sets: Tensors, i: int, num_layers: int, pairs: Array) -> LayerB
     """Return the bounds on masses in layer i, after their ranges are checked."""
     low, high = (sets[name] for name in names_of_bounds(i, num_layers))
     demand((low >= 0).all() and (high <= 1).all(), "expected masses between 0 and 1")
-    # A smaller bound times an exponential of at least `MIN_EXPONENTIAL` may underflow to 0, which every mass exceeds.
+    # A smaller bound times an exponential of at least `MIN_EXPONENTIAL` may underflow to 0. Then `demand_masses` would
+    # compare the mass with 0 instead of the bound.
     demand(((low == 0) | (low >= 1e-17)).all(), "expected lower bounds of 0, or of at least 1e-17")
     table, exists = sets["table"], np.zeros((len(low), len(pairs)), np.bool_)
     low, high = (bounds[:, pairs[:, 0], pairs[:, 1]] for bounds in (low, high))
@@ -1946,14 +1986,14 @@ def heads_of(net: Net, i: int, inputs: Form, max_length: int) -> Heads:
 def query_key_value(net: Net, i: int, inputs: Form) -> Form:
     """Return intervals of layer i's queries, keys and values, given intervals of its inputs."""
     demand_limit(inputs.center.size * 3 * inputs.center.shape[-1], MAX_ELEMENTS, "sides of queries, keys and values")
-    # What the numbers of one layer input have in common can cancel in the mean and in the map. So each number becomes
-    # an input of the form.
+    # The norm and the map subtract numbers of one layer input from each other. So each number becomes an input of the
+    # form, which can cancel.
     normed = inputs.owned(0).normed(net.weights, f"layers.{i}.norms.0")
     return as_intervals(total(net.weights, (normed, f"layers.{i}.query_key_value.{{}}")))
 
 
 def of_kind(form: Form, kind: int, axis: int) -> Form:
-    """Return the part of one kind, given the axis of kinds, which stays with length 1."""
+    """Return the slice of one kind along the given axis, which keeps length 1."""
     return form.each(lambda a: np.take(a, [kind], axis))
 
 
@@ -1966,14 +2006,15 @@ def as_one_axis(forms: list[Form]) -> Form:
 def directed_enclosures(value: Form) -> tuple[Array, Array]:
     """Return the centers [K, H, E] and sides [K, H, E, E] of enclosures of the pieces [K, M, H, E] of values.
 
-    Sides are along the directions in which the pieces differ most. Sides along the axes would be longer.
+    One enclosure covers the M pieces of a kind and a head. Its sides are along the directions in which the pieces
+    differ most. Sides along the axes would be longer.
     """
     points, off, size = (np.swapaxes(a, 1, 2) for a in (value.center, value.radius, value.size))  # [K, H, M, E]
     middle = points.mean(2, keepdims=True)
     around = points - middle
     basis = np.linalg.svd(np.swapaxes(around, 2, 3) @ around)[0]
-    # With a = (v - middle) basis, a basis^T differs from v - middle by (v - middle) (basis basis^T - 1). This term is
-    # bounded here, so nothing depends on how `svd` rounds. In float64, a number loses at most 1e-13 of `size`.
+    # With a = (v - middle) basis, a basis^T differs from v - middle by (v - middle) (basis basis^T - 1). `lost` bounds
+    # this difference, so nothing depends on how `svd` rounds. In float64, a number loses at most 1e-13 of `size`.
     part = np.abs(basis @ np.swapaxes(basis, 2, 3) - np.eye(basis.shape[-1])).sum((2, 3)) + 1e-13
     demand((part < 1e-9).all(), "expected values whose directions float64 can represent")
     lost = part[:, :, None] * 4 * (size.max((2, 3))[..., None] + TINY)
@@ -1986,11 +2027,12 @@ def directed_enclosures(value: Form) -> tuple[Array, Array]:
 def scores_of(net: Net, i: int, query: Form, key: Form, max_length: int) -> Form:
     """Return the scores [K, K, H, T] of queries and keys [K, M, H, E] at distances 0, 1, ... T - 1, for layer i.
 
-    Without positions, T is 1.
+    Without an encoding of positions, T is 1.
     """
     positions, head_dim = net.settings["positions"], query.center.shape[-1]
-    # Some kernels first multiply query and key by the square root of the scale. These two products round, and so do the
-    # two roots: four more roundings of each term. Eight are allowed, and one for each of the E + 1 sums.
+    # A score is a sum of E products, which has E + 1 units. Some kernels first multiply query and key by the square
+    # root of the scale. These two products and the two roots round each term four more times. Eight more units are
+    # allowed.
     units = head_dim + 1 + 8
     if positions == "rotary":
         return rotated(query, key, max_length, units).scaled(head_dim**-0.5)
@@ -2020,8 +2062,8 @@ def products(query: Form, key: Form, units: int) -> Form:
     lowest, highest = [], []
     for kind in range(num_kinds):
         own = of_kind(query, kind, -4).each(lambda a: np.moveaxis(a[..., 0, :, :, :], -2, -3))  # [H, M, E]
-        # Each number of a query is c + v, and each number of a key is c' + v', with the centers c and c'. Over E, these
-        # terms are summed: (c + v)(c' + v') = c c' + c v' + v (c' + v').
+        # Each number of a query is c + v, and each number of a key is c' + v', with the centers c and c'. A product is
+        # a sum over E of (c + v)(c' + v') = c c' + c v' + v (c' + v').
         center, size = (x @ y.swapaxes(1, 2) for x, y in ((own.center, flat.center), (own.size, flat.size)))
         radius = np.abs(own.center) @ flat.radius.swapaxes(1, 2) + own.radius @ flat.size.swapaxes(1, 2)
         sums = between(center - radius, center + radius).rounded(size, units)
@@ -2140,20 +2182,21 @@ def alibi_slopes(num_heads: int) -> list[float]:
 def demand_masses(sets: Tensors, heads: Heads, layer: LayerBounds, block: int, first: int, last: int) -> Array:
     """Demand that the bounds on masses hold for a block of lengths; return the mask of pairs in which its strings end.
 
-    The mass of kind v is at most c on a string if the sum over its positions of e^s (1[kind is v] - c) is at most 0. It
-    is at least c if the sum of e^s (c - 1[kind is v]) is at most 0. A term depends on a position's kind and its
-    distance from the end. So the largest sum over all strings is a longest path, which is followed from the end.
-    `best[claim, pair, head, class]` is the largest sum over strings that lead from the class to the pair.
+    The mass of kind v is at most c on a string if the sum over its positions of e^s (1[kind is v] - c) is at most 0.
+    The mass is at least c if the sum of e^s (c - 1[kind is v]) is at most 0. Each such inequality is a claim. A term
+    depends on a position's kind and its distance from the end. So the largest sum over all strings is a longest path,
+    which is followed from the end. `best[claim, pair, head, class]` is the largest sum over strings that lead from the
+    class to the pair.
     """
     table, start = sets["table"], int(sets["start"])
     pairs, kinds = layer.pairs, layer.kinds
-    # The axis of kinds comes first, because each kind gives one claim for `low` and one for `high`: [K, P, H, 1].
+    # Each kind gives one claim for `low` and one for `high`, so the axis of kinds comes first: [K, P, H, 1].
     low, high = (np.moveaxis(bounds[block], -1, 0)[..., None] for bounds in (layer.low, layer.high))
     demand_limit(2 * low.size * max(len(table), len(low)), MAX_ELEMENTS, "sums along paths")
     demand_limit(2 * low.size * len(table) * table.shape[1] * last, MAX_WORK, "multiplications")
-    # Scores are taken relative to the largest score of their query and head, so that no exponential overflows. This
-    # multiplies all terms of a sum by a common positive factor, so the sign of the sum stays the same. An exponential
-    # that is an upper bound must not underflow.
+    # The largest score of a query and a head is subtracted from all its scores, so that no exponential overflows. All
+    # terms of a sum are thereby multiplied by the same positive factor, which does not change the sign of the sum. An
+    # exponential that is an upper bound must not underflow.
     least, most = (end - heads.scores.ends[1].max((1, 3), keepdims=True) for end in heads.scores.ends)
     least, most = np.exp(least)[layer.last], np.maximum(np.exp(most), MIN_EXPONENTIAL)[layer.last]
     exists = np.zeros(len(pairs), np.bool_)
@@ -2194,7 +2237,11 @@ def terms_of(low: Array, high: Array, least: Array, most: Array) -> Array:
 
 
 class Regions(NamedTuple):
-    """Bounds on masses [N, H, K], with the kinds of the last positions, pieces of their inputs, and answers [N]."""
+    """N regions of masses, with bounds `low` and `high` [N, H, K] on the mass of each kind in each head.
+
+    For each region [N], `last` is the kind of the last position, `piece` the index of a piece of this position's input,
+    and `answers` the right answer.
+    """
 
     low: Array
     high: Array
@@ -2206,7 +2253,7 @@ class Regions(NamedTuple):
         return Regions(*(array[index] for array in self))
 
     def in_halves(self, heads: Heads) -> "Regions":
-        """Return both halves of each region, across the side along which the head's output changes most."""
+        """Return both halves of each region. The halved side has the largest product of length and spread of values."""
         spread = np.linalg.norm(np.ptp(heads.center, axis=0), axis=-1)
         sides = self.high - self.low
         widest = (sides * spread[:, None]).reshape(len(sides), -1).argmax(1)
@@ -2217,13 +2264,13 @@ class Regions(NamedTuple):
 
 
 HALVINGS = 8
-"""The number of times that regions of the first layer's masses are halved before its results become inputs."""
+"""The number of times that regions of the first layer's masses are halved before the next layer uses its results."""
 
 
 def results(net: Net, i: int, heads: Heads, masses: tuple[Array, Array, Array], length: int) -> Form:
     """Return intervals [P, M, D] that contain the results of layer i, for all masses that the bounds allow.
 
-    The masses and inputs of each pair (last symbol, state) are divided into M regions. Each region gives an interval.
+    The masses and inputs of each pair (last symbol, class) are divided into M regions. Each region gives an interval.
     """
     error, num_inputs = attention_error(heads, length), heads.inputs.center.shape[1]
     low, high, last = masses
@@ -2244,10 +2291,10 @@ def results(net: Net, i: int, heads: Heads, masses: tuple[Array, Array, Array], 
 
 
 def demand_one_answer(net: Net, heads: Heads, regions: Regions, length: int) -> int:
-    """Demand that the right answer leads in all regions, and return the number of parts into which they were divided.
+    """Demand that the right answer leads in all regions, and return the number of regions in which this was shown.
 
-    A region in which the answer does not lead is halved. The masses of a string lie in one of the two halves, so it is
-    enough that the answer leads in both.
+    A region in which bounds do not show that the answer leads is halved. The masses of a string lie in one of the two
+    halves, so it is enough that the answer leads in both.
     """
     error, i = attention_error(heads, length), net.settings["num_layers"] - 1
     num_pieces = 0
@@ -2282,13 +2329,14 @@ def numbers_each(net: Net, heads: Heads) -> int:
 
 
 def attention_error(heads: Heads, length: int) -> float:
-    """Return the largest error of a product of a weight and a value, relative to the value, on strings of this length.
+    """Return a bound on the error of attention, relative to the largest value, for strings of up to `length` symbols.
 
     A kernel computes sum_i e_i v_i / sum_i e_i with e_i = exp(s_i - largest score so far). When the largest score
-    grows, the kernel multiplies the sums so far by an exponential. Numerator and denominator are bounded separately:
+    grows, the kernel multiplies the sums so far by an exponential, called a factor. The errors of numerator and
+    denominator are bounded separately:
 
-    - The exponents of e_i and of these factors are differences of scores, which add up to at most 2 S for scores of
-      size S. Each difference rounds once.
+    - The exponents of e_i and of the factors that multiply it are differences of scores. For scores of size S, they add
+      up to at most 2 S. Each difference rounds once.
     - e_i and each factor have the error of an exponential, and are multiplied once.
     - A sum of t terms rounds at most t + 1 times in any order. The quotient, and the products with v, round less than
       eight times.
@@ -2303,10 +2351,10 @@ def attention_error(heads: Heads, length: int) -> float:
 def narrowed(heads: Heads, regions: Regions) -> Regions:
     """Cut away masses that no string can have, and drop regions that become empty.
 
-    The masses of a head add up to 1. Two heads see the same positions. Let n_v be the sum of the first head's e^s over
-    the positions of kind v. Then another head's sum is n_v r_v, with r_v between the bounds on e^(s' - s). If the first
-    head has mass m_v, the other head has mass m_v r_v / (m_v r_v + sum of m_u r_u for all other u). This mass rises
-    with m_v r_v, and falls with all other m_u r_u.
+    The masses of a head add up to 1. All heads see the same positions. Let n_v be the sum of the first head's e^s over
+    the positions of kind v, and s' the scores of another head. The other head's sum of e^s' is n_v r_v, with r_v
+    between the bounds on e^(s' - s). If the first head has mass m_v, the other head has mass m_v r_v / (m_v r_v + sum
+    of m_u r_u for all other u). This mass rises with m_v r_v, and falls with all other m_u r_u.
     """
     low, high = regions.low, regions.high
     own = np.eye(low.shape[-1], dtype=np.bool_)
@@ -2325,17 +2373,18 @@ def narrowed(heads: Heads, regions: Regions) -> Regions:
         least, most = low[:, :1] * least, np.maximum(high[:, :1] * most, MIN_EXPONENTIAL)
         tied_low, tied_high = least / (least + others(most)), most / (most + others(least))
         # The size of scores is at most 2^17 (`attention_error`), so exponents are off by less than 1e-10, and masses by
-        # less than 1e-9. NaN comes from 0 / 0, and is not used as a bound.
+        # less than 1e-9. A bound that is 0 / 0 is NaN, which `fmax` and `fmin` ignore.
         low, high = np.fmax(low, tied_low - 1e-9), np.fmin(high, tied_high + 1e-9)
     low, high = np.maximum(low, 1 - others(high) - 1e-12), np.minimum(high, 1 - others(low) + 1e-12)
     return regions._replace(low=low, high=high).at(np.asarray((low <= high).all((1, 2))))
 
 
 def result(net: Net, i: int, heads: Heads, regions: Regions, error: float) -> Form:
-    """Return the result of layer i at the last position, for all masses in each region and all inputs in its piece.
+    """Return the result of layer i at the last position, for all masses of each region and all inputs of its piece.
 
     In each head, one kind u is left out: its mass is 1 minus all other masses. So the head's output is value_u plus the
-    sum of m_v (value_v - value_u) over all other kinds v. Each mass m_v is an input of the form.
+    sum of m_v (value_v - value_u) over all other kinds v. The deviation of each m_v from the middle of its bounds is an
+    input of the form.
     """
     (count, num_heads, _), weights = regions.low.shape, net.weights
     value = heads.center.swapaxes(0, 1)  # [H, K, E]
@@ -2379,7 +2428,7 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
     """Check a grid recurrence at temperature 0: its rule gives the task's numbers on all pairs of strings.
 
     The net takes the class of the largest logit, looks up classes, and adds integers. None of these operations rounds.
-    The answer y is a sum of such integers. The logits -s (k - y)^2 are largest at k = y, if y is a class.
+    Let y be the sum. The logits -s (k - y)^2 of answers k are largest at k = y, if y is an answer.
 
     The net's rule and the task's rule both pass a class over every edge of the grid. A path from the lower left corner
     to the upper right corner is a sequence of edges. Each edge has the letter of its column or row, and one class of
@@ -2388,8 +2437,8 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
     If an edge upwards and then an edge to the right follow each other in a path, a cell lies between them. The cell
     replaces these two edges by its two other edges: an edge to the right and then an edge upwards. All paths arise from
     the first path in this way. `follows[x, y]` is True if edge y can follow edge x in a path. At first only edges of
-    the borders do, and replacements add pairs until no pair is new. If both rules have the same number on each edge
-    that a cell makes, all their sums are equal.
+    the borders follow each other, and replacements add pairs until no pair is new. If both rules have the same number
+    on each edge to the right that a cell makes, their sums over the last row are equal.
     """
     demand(net.name == "grid-recurrence" and not sets, "expected a grid-recurrence, and no sets")
     rule, size = rule_of(net), net.num_symbols
@@ -2420,12 +2469,12 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
         over = over + num_upward
         is_made[low] = True
         follows[low, high] = True
-        # Edges that can precede the edge upwards can also precede the cell's lower edge. Edges that can follow the edge
-        # to the right can also follow the cell's right edge.
+        # The cell's lower edge replaces the edge upwards as first edge, so the same edges can precede it. The cell's
+        # right edge replaces the edge to the right as second edge, so the same edges can follow it.
         to_lower = np.zeros((count, count), np.float32)
         to_right = np.zeros((count, count), np.float32)
         to_lower[upward, low] = to_right[high, over] = 1
-        # A sum of nonnegative numbers is above 0 if one of the numbers is, however float32 rounds.
+        # A sum of zeros and ones is above 0 if one of them is 1, however float32 rounds.
         follows |= (follows.astype(np.float32) @ to_lower > 0) | (to_right @ follows.astype(np.float32) > 0)
     differs = rule.numbers[p] != task.numbers[p2]
     demand(
@@ -2447,7 +2496,7 @@ def rule_of(net: Net) -> GridTask:
         "two classes of a border or relation have the same logit",
     )
     cells, is_sure = table[:, :, relations], np.asarray(table_sure[:, :, relations])
-    # Only classes that the borders and cells give can occur. Other classes may have ties.
+    # Only classes that the borders and cells pass on can occur. Cells of other classes may have ties.
     down, right = {int(top)}, {int(left)}
     count = 0
     while count < (count := len(down) + len(right)):
@@ -2455,7 +2504,7 @@ def rule_of(net: Net) -> GridTask:
         demand(is_sure[reached].all(), "two classes of a cell have the same logit")
         down |= {*cells[reached][..., 0].ravel().tolist()}
         right |= {*cells[reached][..., 1].ravel().tolist()}
-    # torch.round and np.rint both round halves to the even neighbor, so these are the net's integers. The net adds them
+    # torch.round and np.rint both round halves to the even neighbor, so these integers are the net's. The net adds them
     # as int64, and no string that fits on a computer is long enough for an overflow.
     numbers, per_row = np.rint(weights["cell.per_class"]), np.rint(weights["cell.per_row"])
     is_exact = max(np.abs(numbers).max(), np.abs(per_row)) < 2**24
@@ -2470,7 +2519,7 @@ def largest_alone(logits: Array) -> tuple[Array, Array]:
 
 
 DECISIVE = ("format", "level", "max_length", "task", "model", "net", "classes", "transducer", "evidence")
-"""The keys of a certificate that this program reads. It takes only the method from `evidence`."""
+"""The keys of a certificate that this program uses. In `evidence`, it reads only the method."""
 
 OTHER = (
     *(
@@ -2537,14 +2586,14 @@ def check(certificate: Content, proof: bytes) -> str:
         demand(given["max_length"] is None, "expected no largest length at level proved")
         demand(method in METHODS, f"expected a method among {', '.join([*METHODS, *BOUNDED])}, got {method[:60]!r}")
         return METHODS[method](net, sets, task)
-    # A file that is not trusted can break any step. Each of these errors must reject the proof, not end the program.
+    # Files are not trusted and can break any step. Each of these errors must reject the proof, not end the program.
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError) as error:
         raise Rejected(f"proof: damaged ({type(error).__name__}: {error!s:.200})") from None
 
 
 def described(description: Content) -> str:
     """Return the name of a net or a task with all its settings, including empty settings."""
-    # A name that is not a plain word could contain line breaks, and imitate the checker's own lines.
+    # A name that is not a plain word could contain line breaks, and imitate lines of the checker's own output.
     words = {name if re.fullmatch(r"[a-z_]\w*", name) else repr(name): value for name, value in description.items()}
     settings = ", ".join(f"{name}={value!r}" for name, value in words.items() if name != "name")
     return f"{description.get('name')!r} with {settings or 'no settings'}"

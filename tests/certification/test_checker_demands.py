@@ -48,7 +48,7 @@ UNDECIDED = "bounds on attention do not show that the right answer leads"
 TIED = "two classes of a border or relation have the same logit"
 LEAVE = "states leave their balls before the largest length"
 IN_TABLE = "expected classes of the machine in its table"
-AMONG_CLASSES = "expected answers among its classes as outputs"
+AMONG_ANSWERS = "expected the machine's outputs among "
 KEYS, QUERIES = "weights.layers.0.to_key_value.weight", "weights.layers.0.to_query.weight"
 OUTSIDE = "a mass leaves its bounds on some string"
 MAPPED = "weights.layers.0.query_key_value.weight"
@@ -88,14 +88,14 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     (IN_TABLE, "chunks of 2", array("sets.table", lambda own: put(len(own), -1, -1)(own))),
     ("expected a class as the start", "rnn", array("sets.start", lambda own: -1)),
     ("expected a class as the start", "rnn", start_behind_the_last),
-    (AMONG_CLASSES, "rnn", array("sets.outputs", put(2, -1))),
-    (AMONG_CLASSES, "rnn", array("sets.outputs", put(-5, -1))),
-    (AMONG_CLASSES, "chunks of 2", array("sets.outputs", put(2, 0))),
+    (AMONG_ANSWERS, "rnn", array("sets.outputs", put(2, -1))),
+    (AMONG_ANSWERS, "rnn", array("sets.outputs", put(-5, -1))),
+    (AMONG_ANSWERS, "chunks of 2", array("sets.outputs", put(2, 0))),
     ("expected a class for the pad and each symbol", "chunks of 2", with_few_classes),
     ("expected a net of variant 'merge'", "compiled tree", by_method("enclosures")),
     ("expected a net without codes", "codes", by_method("enclosures")),
-    ("expected leaves as first classes", "chunks of 2", array("sets.center", lambda own: own + 1)),
-    ("expected leaves as first classes", "compiled tree", array("sets.points", lambda own: own + 1)),
+    ("expected embeddings as centers of the first classes", "chunks of 2", array("sets.center", lambda own: own + 1)),
+    ("expected embeddings as points of the first classes", "compiled tree", array("sets.points", lambda own: own + 1)),
     ("expected radii and orthonormal axes", "chunks of 2", array("sets.radius", put(-1e-9, -1, 0))),
     ("expected radii and orthonormal axes", "chunks of 2", array("sets.axes", put(1.5, -1, 0, 0))),
     ("a window leads out of its set", "chunks of 2", array("sets.radius", lambda own: 0 * own)),
@@ -208,12 +208,12 @@ FORGERIES: list[tuple[str, str, Forge]] = [
         transducer(lambda machine: machine["table"][0].pop()),
     ),
     (
-        "expected outputs of the transducer among its ",
+        "expected outputs of the transducer among ",
         "rnn",
         transducer(lambda machine: machine.update(outputs=[2] * len(machine["outputs"]))),
     ),
     (
-        "expected outputs of the transducer among its ",
+        "expected outputs of the transducer among ",
         "rnn",
         transducer(lambda machine: machine.update(outputs=[-1] * len(machine["outputs"]))),
     ),
@@ -284,7 +284,11 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     ("model: expected block_dim that divides ", "reflections", model(block_dim=3)),
     ("model: expected one block of columns 'stochastic' with read='mixture'", "mixture", model(block_dim=1)),
     ("model.nonlinearity: expected only for core rnn", "wrapped gru", model(nonlinearity="relu")),
-    ("model: expected a head with tensors for each of its parts", "wrapped gru", model(head="Linear")),
+    (
+        "model: expected a head that ends in Linear, with tensors for each Linear and LayerNorm",
+        "wrapped gru",
+        model(head="Linear"),
+    ),
     (
         "model: expected a head that ends in a logit for each class",
         "wrapped gru",
