@@ -38,7 +38,7 @@ from lengthwise.validation import dump_named
 from lengthwise.version import __version__
 
 MAX_MAPPED = 2_000
-"""The largest number of prototypes that a certificate draws on a map; with more prototypes, the map is omitted."""
+"""The largest number of prototypes on a certificate's map; certificates with more prototypes omit the map."""
 
 
 class Candidate(NamedTuple):
@@ -96,13 +96,13 @@ class CertificateBuilder(NamedTuple):
         the model errs in a batch, but not when it reads the string alone (see method `refuted`).
 
         Raises:
-            Unproved: the model answers this string correctly, or a class gives a wrong answer before classes are
-                merged.
+            Unproved: the model answers this string correctly. Or the machine is right, but the finer machine with one
+                class for each prototype (`Extraction.fine`) is not.
         """
         extraction, reference = candidate.extraction, self.task.reference
         error = first_error(extraction.machine, reference)
         if error is None:
-            # The proof uses the classes as they are before classes are merged, so these must also be right.
+            # The proof uses the classes of `fine`, before equivalent classes are merged, so `fine` must also be right.
             if first_error(extraction.fine, reference) is None:
                 return None
             raise Unproved(
@@ -144,7 +144,7 @@ class CertificateBuilder(NamedTuple):
 
 
 def weights_digest(model: SequenceModel) -> str:
-    """Return a digest of all tensors of a model's state dict, with their names, shapes and types."""
+    """Return a digest of all tensors of a model's state dict, including names, shapes and types."""
     digest = blake2b(digest_size=16)
     for name, tensor in model.state_dict().items():
         digest.update(_bytes(name, tensor))
@@ -184,9 +184,9 @@ def _untitled(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shortest_kind(machine: Machine, reference: Transducer | GridMachine) -> Shortest:
-    """Return `"of the machine"` if `first_error` returns a shortest string that the machine answers wrongly.
+    """Return how short the string of `first_error` is: `"of the machine"` or `"as found"`.
 
-    The result is `"as found"` if the machine may answer a shorter string wrongly.
+    With `"of the machine"`, the machine answers no shorter string wrongly. With `"as found"`, it may.
     """
     if isinstance(machine, GridMachine) and isinstance(reference, GridMachine):
         error = first_grid_error(machine, reference)

@@ -52,7 +52,7 @@ ACCENTS: dict[Level, str] = {
 }
 
 MAX_STATES = 12
-"""The largest number of states of a machine that is drawn on a card."""
+"""The largest number of states with which a machine is still drawn on a card."""
 
 MAX_QUOTED = 80
 """The largest number of a counterexample's symbols that cards and sentences quote."""
@@ -112,12 +112,12 @@ class Evidence(Part):
 
     @property
     def proved_length(self) -> int | None:
-        """The largest length that the proof covers; None for all lengths."""
+        """Return the largest length that the proof covers, in symbols; None for all lengths."""
         return None
 
     @abstractmethod
     def describe(self) -> str:
-        """Return a sentence with the numbers."""
+        """Return a sentence with the numbers of the proof."""
 
     @abstractmethod
     def check_numbers(self, certificate: "Certificate") -> None:
@@ -138,7 +138,7 @@ EVIDENCE: Registry[type[Evidence]] = Registry("method of proof", "lengthwise.cer
 
 
 def _as_variant(content: object) -> object:
-    """Convert a mapping to `Evidence`: the mapping's `method` is the registered name of the class."""
+    """Convert a mapping to the subclass of `Evidence` that is registered under the mapping's `method`."""
     if not isinstance(content, Mapping):
         return content
     if not isinstance(method := content.get("method"), str):
@@ -309,7 +309,7 @@ def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) 
 
 
 def parse_level(name: str) -> Level:
-    """Return the level that has this name; raise a ValueError if there is no such level."""
+    """Return the level that has this name; raise a ValueError if no level has this name."""
     if name not in CLAIMS:
         known = ", ".join(CLAIMS)
         raise ValueError(f"level: expected one of {known}, got {name!r}{nearest(name, CLAIMS) or '; choose one'}")

@@ -38,9 +38,9 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
        once (`searches`). Last come the strings that distinguish the task's transducer from other machines
        (`automata.conformance`).
     2. The reader of the model's kind (`extraction.base.READERS`) sorts the model's states into finitely many classes,
-       which are the states of a machine. It tries a few radii of classes, the largest first, until all states along the
-       strings of step 1 are in the classes that the machine predicts. For tree models, states along powers of words,
-       which are far longer, are also compared.
+       which are the states of a machine. A few radii of classes are tried, the largest first, until all states along
+       the strings of step 1 are in the classes that the machine predicts. For tree models, states along powers of words
+       (far longer strings that repeat a word) are also compared.
     3. The machine is compared with the task's transducer for all lengths. If they differ, the model is run on a
        shortest string on which they differ, and a wrong answer leads to level ``refuted``. If they agree, the level is
        ``extracted``. If no machine describes the model, the model is attacked with strings that samples hardly ever
@@ -187,7 +187,7 @@ def _why_unread(model: SequenceModel) -> str:
 def _attempt(
     builder: CertificateBuilder, reader: Reader[Any], radius: float, strings: traces.Stages, *, is_right: bool
 ) -> Certificate:
-    """Return the certificate that classes of this radius lead to; if they fail, a ValueError contains the reason."""
+    """Return the certificate for classes of this radius; if they do not describe the model, raise a ValueError."""
     candidate = Candidate(reader.extract(radius), radius)
     # Most radii fail, so the cheap checks come first. They check a few traces, powers of words, and the machine itself.
     traces.compare(strings.smallest, candidate.extraction)
@@ -217,7 +217,11 @@ def _attempt(
 def _prove(
     builder: CertificateBuilder, reader: Reader[Any], prover: Prover, extracted: Candidate, strings: traces.AllStrings
 ) -> Certificate:
-    """Prove that the model follows this machine or a finer one; if every proof fails, a ValueError has the reason."""
+    """Prove that the model follows this machine or a finer machine, and return the certificate.
+
+    Raises:
+        Unproved: every proof fails. The message contains the reason of the first failure.
+    """
     reasons = []
     try:
         for extraction, radius in prover.candidates(reader, extracted.extraction, extracted.radius):

@@ -50,7 +50,7 @@ Table = TreeMachine | Transducer
 """The machine of a net that looks up its answers in a table (`MachineModel`), with an answer in every state."""
 
 PARTS = (nn.Module, StateLookup, TreeLookup, Semiautomaton, Transducer, TreeMachine)
-"""The Python classes of a `MachineModel` and its parts. The attributes of their objects are compared one by one."""
+"""The Python classes of a `MachineModel` and its parts. All attributes of objects of these classes are compared."""
 
 
 class Description(NamedTuple):
@@ -77,12 +77,12 @@ class Claim(NamedTuple):
 def common_machine(
     nets: Nets, names: RegularTask, seed: int, budget: StepBudget | None = None
 ) -> tuple[Claim, tuple[str, ...] | None]:
-    """Return a claim that one machine describes both nets, and a string that refutes the second net, or None.
+    """Return a claim that one machine describes both nets, and a string that refutes the claim, or None.
 
     `names` contains the symbols and the answers. A machine is accepted if the first net is certified for it at level
-    ``extracted`` or above. The level of the claim is the lower of both nets' levels. The second net and the machine
-    answer the string differently. The result contains None if no such string was found. If the budget ends, nothing is
-    claimed.
+    ``extracted`` or above. The level of the claim is the lower of both nets' levels. On the string, the second net and
+    a machine of the first net give different answers. If no such string was found, the string is None. If the budget
+    ends, the claim has level ``tested``.
     """
     tables = [_table_of(net, names.symbols) for net in nets]
     for net, table, position in zip(nets, tables, ("first", "second"), strict=True):
@@ -140,7 +140,10 @@ def _claim(both: tuple[Description, Description], num_states: int) -> Claim:
 
 
 def _describe(net: SequenceModel, table: Table | None, task: RegularTask, seed: int, budget: StepBudget) -> Description:
-    """Certify a net for a machine, and return the result. The net reads long strings only if they can change it."""
+    """Certify a net for a machine, and return the result.
+
+    The net reads long strings only if they can change the result.
+    """
     if table is not None:
         error = _first_difference(table, task.transducer)
         return Description("proved", method="a table") if error is None else _refuted(task, error)
@@ -185,7 +188,11 @@ def _machines(nets: Nets, tables: Sequence[Table | None], names: RegularTask, se
 def _candidates(
     nets: Nets, tables: Sequence[Table | None], names: RegularTask, strings: Int64[Tensor, "B T"]
 ) -> Iterator[Transducer]:
-    """Yield machines that the nets may compute, from their tables, their answers to short strings, and their states."""
+    """Yield machines that the nets may compute.
+
+    They come from the nets' tables, from the first net's answers to short strings, and from the states of recurrent
+    nets.
+    """
     yield from (table for table in tables if isinstance(table, Transducer))
     with suppress(ValueError):
         yield machine_of_answers(nets[0], names.symbols, max_enumerated_length(nets[0], names))
@@ -203,9 +210,8 @@ def _candidates(
 def _table_of(net: SequenceModel, symbols: tuple[str, ...]) -> Table | None:
     """Return the machine of a net that looks up its answers in a table, or None for any other net.
 
-    The result is also None if anything besides the table may change the net's answers. Symbols are identified by their
-    ids, and get the given names. Every state gets the answer of its logits, even if the table has no answer for this
-    state.
+    The result is also None if anything besides the table may change the net's answers. Symbols keep their ids, and get
+    the given names. Every state gets the answer of its logits, even if the table has no answer for this state.
     """
     # An instance of a subclass may answer differently.
     if not isinstance(net, MachineModel) or type(net) not in (TransducerModel, TreeMachineModel):
@@ -231,7 +237,7 @@ def _renamed(machine: Table, symbols: tuple[str, ...]) -> Table:
 
 
 def _are_same(value: Any, other: Any) -> bool:
-    """Return whether two objects have the same class and the same attributes, compared part by part."""
+    """Return whether two objects have the same class and equal attributes, down to numbers and arrays."""
     if type(value) is not type(other):
         return False
     if isinstance(value, Tensor):

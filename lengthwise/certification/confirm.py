@@ -25,8 +25,9 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
     The certificate's level must not be ``refuted``. The model answers all short strings again, and some strings of
     about 40 and 500 symbols. If the certificate has an extracted machine, a machine is extracted again with the same
     radius, and compared with the task for every length. If the certificate has evidence, the proof is also found again,
-    and the sentence contains its new numbers. States along long strings are not compared with the machine's classes
-    again. Of the numbers in the file, only the proved length is compared: it must not exceed the new one.
+    and the sentence contains the numbers of the new proof. States along long strings are not compared with the
+    machine's classes again. The proved length in the file must not exceed the length of the new proof. No other number
+    in the file is compared.
 
     Raises:
         ValueError: a claim does not hold for this model, or the model cannot be certified.
@@ -74,7 +75,7 @@ def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
 
 
 def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) -> tuple[Prover, Extraction]:
-    """Prove a certificate's claim again; return the prover and the extraction.
+    """Prove a certificate's claim again; return the prover and the extraction that the proof follows.
 
     The prover's `sets` contain what the proof needs: sets of states, or bounds on attention.
 
@@ -93,7 +94,7 @@ def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) 
 
 
 def _extraction_of(certificate: Certificate, model: SequenceModel, task: MachineTask) -> Extraction:
-    """Return the machine that a certificate's proof follows: the task's own, or one that is extracted again."""
+    """Return the extraction that a certificate's proof follows: the task's own machine, or a new extraction."""
     evidence, reference = certificate.evidence, task.reference
     if evidence is not None and PROVERS[evidence.method].reader is None and isinstance(reference, Transducer):
         return task_extraction(reference)
@@ -124,7 +125,11 @@ def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extra
 
 
 def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: Extraction) -> tuple[Prover, Evidence]:
-    """Return the prover of this method after a new proof, and the new evidence."""
+    """Prove the model again by the method of the evidence; return the prover and the new evidence.
+
+    Raises:
+        ValueError: the proof fails, or covers a smaller length than the old evidence.
+    """
     prover = PROVERS[evidence.method]()
     try:
         check_made_by_settings(model, task)

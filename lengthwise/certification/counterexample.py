@@ -30,7 +30,7 @@ small transformer, from which no machine can be extracted, processes them in for
 """
 
 String = Int64[Tensor, " _"]
-"""A string of symbol ids. Its size has no name, because the length changes when a string is shortened."""
+"""A string of symbol ids. The axis has no name, because strings of different lengths occur in one function."""
 
 
 class Graded(NamedTuple):
@@ -47,7 +47,7 @@ class Graded(NamedTuple):
 
 @torch.no_grad()
 def grade(model: SequenceModel, task: OracleTask, strings: Int64[Tensor, "B T"]) -> Graded:
-    """Return the final answers of the model and of the task."""
+    """Return the final answers of the model and of the task to each string."""
     return Graded(final_answers(model, strings), solved_last(task, strings))
 
 
@@ -77,7 +77,9 @@ def all_strings(task: OracleTask, length: int) -> Int64[Tensor, "B T"]:
 
 
 def shortest_error(model: SequenceModel, task: OracleTask) -> String | None:
-    """Return the first wrongly answered string up to `max_enumerated_length`, by length and symbol order, or None.
+    """Return the first wrongly answered string of at most `max_enumerated_length` symbols, or None.
+
+    Strings are ordered by length, and strings of one length by their symbol ids.
 
     If the result is a string, the model answers all shorter strings correctly, whether denormal numbers are kept or
     rounded to 0.
@@ -144,8 +146,8 @@ class _Reduction:
         self._count(self.string[None])
         prefixes = Graded(prefix_answers(self.model, self.string[None])[0], self.task.solve(self.string[None])[0])
         indices = torch.nonzero(prefixes.wrong)[:, 0]
-        # The model may round differently when it answers all prefixes at once. Only an error on the prefix alone
-        # counts.
+        # The model may round differently when it answers all prefixes at once. So each prefix is also read alone, and
+        # only this answer counts.
         for index in indices[:MAX_CANDIDATES].tolist():
             prefix = self.string[: index + 1]
             if bool(self._wrong(prefix[None]).any()):

@@ -36,11 +36,14 @@ Recurrent nets read at most `MAX_SYMBOLS` symbols. Other nets process at most `M
 
 
 MIN_SECONDS = 1.0
-"""The CPU seconds for structured strings, whatever the budget."""
+"""The smallest limit for structured strings, in CPU seconds, even if the budget has fewer seconds left."""
 
 
 class Pair(NamedTuple):
-    """Two checked nets in evaluation mode, as one model, the names of their symbols and answers, seed and budget."""
+    """Two checked nets in evaluation mode, joined into one model, with their names, a seed and a budget.
+
+    `names` contains the names of the symbols and answers of both nets.
+    """
 
     twins: Twins
     names: RegularTask
@@ -134,7 +137,7 @@ def _enter_checked(stack: ExitStack, argument: str, model: SequenceModel, names:
         raise ValueError(f"{argument}: {str(problem).removeprefix('model: ')}") from problem
     except Exception as problem:
         raise ValueError(
-            f"{argument}: expected a net that reads strings, got {first_line(problem)}; correct the net"
+            f"{argument}: expected a net that reads strings, got {first_line(problem)}; correct the cause of this error"
         ) from problem
 
 
@@ -146,9 +149,10 @@ def _compare(pair: Pair) -> Equality:
     string = shortest_error(twins, pair.same_task)
     if string is not None and (difference := _difference(pair, string, "of all strings")):
         return Equality(level="refuted", counterexample=difference, decided_by="all short strings", **about)
-    if string is not None:  # the nets differ on it in a batch only
+    if string is not None:  # the nets differ on this string only when they read it in a batch
         about["enumerated_length"] = len(string) - 1
-    # This step follows the short strings, because they show whether a net gives the same answer to a string each time.
+    # Nets that change between calls may give different answers although they are identical. So this step comes after
+    # the short strings, which may show such differences.
     if are_identical(*pair.nets):
         return Equality(level="proved", decided_by="the same class, settings and weights, bit for bit", **about)
     claim = Claim()

@@ -16,8 +16,8 @@ class Difference(Part):
     """A string to which two nets give different answers when each reads it alone.
 
     If a logit of a net is not finite, the net's answer and margin are None. A margin is the distance between the
-    largest logit and the next largest one. `shortest` is "of all strings" if the nets agree on all shorter strings, and
-    "as found" if they may differ on a shorter string.
+    largest logit and the next largest logit. `shortest` is "of all strings" if the nets agree on all shorter strings,
+    and "as found" if they may differ on a shorter string.
     """
 
     string: tuple[str, ...]
@@ -34,7 +34,7 @@ class Equality(Part):
     certificate for one machine of `num_states` states, and `level` is the lower of their two `levels`. Identical nets
     are ``proved`` without a machine. `up_to` is the largest proved length at level ``bounded``.
 
-    `decided_by` names the search or the proofs that decided the level, and `reason` says why the level is not higher.
+    `decided_by` names the search or the proofs that decided the level, and `reason` states why the level is not higher.
     Unless the nets differ, all strings of up to `enumerated_length` symbols and the strings in `tested` were compared.
     `max_length` is the largest length that both nets read; None means any length.
     """

@@ -21,7 +21,8 @@ def machine_from_json(
     """Return a tree machine if the fields contain leaves, a grid machine if they contain cells, else a transducer.
 
     Raises:
-        ValueError: the table is ragged, or the table of a tree machine has more than 20,000,000 entries.
+        ValueError: the table has no rows, or a row of a wrong length. Or the table of a tree machine has more than
+            20,000,000 entries.
     """
     if "cells" in content:
         return GridMachine.from_json(content)
@@ -51,7 +52,7 @@ def first_error(
     """Return a shortest string that the machine and the task answer differently; None proves that they agree.
 
     Only nonempty strings to which the task has an answer are compared. For grid machines, the string comes from a
-    search, and there may be shorter strings of this kind.
+    search, so it may not be the shortest.
 
     Raises:
         ValueError: the machines are too large or of different kinds, or neither a string nor a proof was found.

@@ -26,6 +26,8 @@ from lengthwise.ops.intervals import ULPS
 
 Kind = Literal["LSTM", "GRU", "RNN"]
 CLOSED_BIAS, OPEN_BIAS = -200.0, 200.0
+"""The biases that bring a gate's output close to 0 (a closed gate) and to 1 (an open gate)."""
+
 SMALL_SCALE = 2.0**-12
 """A scale so small that tanh hardly changes the relative error of an argument of this size."""
 
@@ -40,9 +42,10 @@ This number is not a multiple of the number of entries in a CPU's vector registe
 class Gate:
     """One function inside a cell, and the settings that pass its result to the output.
 
-    `index` is the gate that the argument enters, or None if the argument is the state. `biases` maps other gates to
-    their biases. `state` is the state before the step. If `is_cell_state` is True, the result is the cell state of an
-    LSTM, not its output. `factor` is the number that a reset gate multiplies before a tanh, or None.
+    `index` is the number of the gate that the argument enters, or None if the argument is the state (see `GATES`).
+    `biases` maps the numbers of other gates to their biases. `state` is the state before the step. If `is_cell_state`
+    is True, the result is the cell state of an LSTM, not its output. `factor` is the number that a reset gate
+    multiplies before a tanh, or None.
     """
 
     function: Literal["sigmoid", "tanh"]
@@ -92,7 +95,7 @@ def empty_cell(kind: Kind, width: int, dtype: torch.dtype) -> nn.RNNBase:
 
 
 def gate_errors(kind: Kind, function: str, dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield the errors of this function in all gates that compute it."""
+    """Yield the errors of `function` ("sigmoid" or "tanh") in all gates of a cell that compute this function."""
     gates = [gate for gate in GATES[kind] if gate.function == function]
     width = UNITS_PER_GATE * len(gates)
     cell = empty_cell(kind, width, dtype)

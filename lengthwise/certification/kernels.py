@@ -45,6 +45,7 @@ Some rows are shorter than a CPU's vector registers, and some are longer.
 """
 
 Measurement = Callable[[torch.dtype], Iterator[MeasuredError]]
+"""A function that measures a kernel for numbers of one type, and yields an error for each call of the kernel."""
 
 
 def kernel_report() -> Kernels:
@@ -75,7 +76,7 @@ def _report(num_threads: int, uses_onednn: bool) -> Kernels:
 
 @torch.no_grad()
 def measure(name: str, dtype: torch.dtype) -> MeasuredKernel:
-    """Measure the kernel that torch runs for the named function with its current settings."""
+    """Return the largest error of the named function, relative to the assumed error, with torch's current settings."""
     worst = max(measurements()[name](dtype), key=attrgetter("ratio"))
     return MeasuredKernel(
         name=name, dtype=str(dtype).removeprefix("torch."), measured=worst.measured, assumed=worst.assumed
@@ -150,7 +151,7 @@ def _log_size(x: Array, result: Array) -> Array:
 
 
 def _symmetric(top: float) -> Callable[[torch.dtype], Tensor]:
-    """Return a function that returns points in [-top, top], and the extreme numbers of `EXTREMES`."""
+    """Return a function that gives, for each type, points in [-top, top] and the numbers of `EXTREMES`."""
     return partial(points, top)
 
 
@@ -238,7 +239,7 @@ def _softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _log_softmax_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield errors of log_softmax relative to 1 + |result|; `methods.one_hot_states` assumes the same bound."""
+    """Yield errors of log_softmax relative to 1 + |result|, with the bound that `methods.one_hot_states` assumes."""
     for width in WIDTHS:
         for logits in _logits(width, dtype):
             centered = wide(logits) - wide(logits).max(1, keepdims=True)

@@ -46,8 +46,8 @@ def _check_level(certificate: Certificate) -> None:
     check_kind("certificate", certificate, Certificate, "a certificate, as `certify` returns it")
     if not certificate.reaches("extracted"):
         raise ValueError(
-            f"certificate: expected level extracted or higher, got {certificate.level}; lower levels have no machine "
-            "that is proved right"
+            f"certificate: expected level extracted or higher, got {certificate.level}, which has no machine that is "
+            "proved right; use the model itself"
         )
     if certificate.machine is None:
         raise ValueError(

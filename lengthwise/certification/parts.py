@@ -144,8 +144,9 @@ class TraceAgreement(Part):
 class Closure(Part):
     """The number of prototypes (states of a model that represent classes of states), and distances between states.
 
-    `radius` is the largest distance of a computed state from the prototype of its class. `gap` is the smallest distance
-    between prototypes of different classes. `num_levels` is the number of levels of a tree, or of symbols, after which
+    `requested_radius` is the radius of classes with which the machine was extracted. `radius` is the largest distance
+    of a computed state from the prototype of its class. `gap` is the smallest distance between prototypes of different
+    classes. `num_levels` is the number of levels of a tree, or of symbols, after which
     no new class appeared. `points` contains each prototype's coordinates along the first two principal axes, and its
     class in the machine (-1 if no string leads to it). `points` is empty if there are more than 2,000 prototypes, or if
     the prototypes are one-hot vectors.
@@ -221,7 +222,8 @@ class Counterexample(Part):
     """A string that the model answers wrongly when it reads the string alone.
 
     `got` is None if a logit is not finite. `shortest` is "of all strings" if every shorter string was tried. It is "of
-    the machine" if the extracted machine errs on no shorter string, and "as found" if the model may err on one.
+    the machine" if the extracted machine errs on no shorter string. It is "as found" if the model may err on a shorter
+    string.
     """
 
     string: tuple[str, ...]

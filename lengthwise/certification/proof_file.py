@@ -1,8 +1,8 @@
 """Proof files: the weights of a net, a machine, and the sets of states that the separate checker verifies.
 
-A proof file is a safetensors file. The tensors `weights.*` are the net's state dict. The tensors `sets.*` are a
-machine, and a set of the net's states for each state of the machine. The names of the sets depend on the method of
-proof. The metadata contain the order of the weights.
+A proof file is a safetensors file. The tensors `weights.*` are the net's state dict. For most methods of proof, the
+tensors `sets.*` contain a machine, and a set of the net's states for each state of the machine. The names of these
+tensors depend on the method. The metadata contain the order of the weights.
 
 Example: the proof that a net whose states have 5 numbers computes parity, with a machine of 5 states over 2 symbols.
 The set of state k of the machine consists of 5 intervals, from ``low[k]`` to ``high[k]``.
@@ -79,7 +79,7 @@ def write_proof(certificate: Certificate, model: SequenceModel, task: MachineTas
 
 
 def with_verdict(certificate: Certificate, model: SequenceModel, prover: Prover, extraction: Extraction) -> Certificate:
-    """Return the certificate with the verdict of the separate checker on its proof."""
+    """Return the certificate, with `independently_checked=True` if the separate checker accepts the proof."""
     try:
         check(certificate.model_dump(mode="json"), proof_content(model, prover, extraction))
     except Rejected:  # the checker's bounds are wider, so this does not contradict the prover

@@ -24,7 +24,7 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask, OracleTask
 
 MAX_SHORT = 64
-"""The model reads all strings of a length, one at a time, if there are at most this many."""
+"""If a length has at most this number of strings, the model reads each of these strings alone."""
 
 NUM_LONGEST = 16
 """At most this many strings of the largest tested length are read again without rounding denormal numbers to 0.
@@ -33,7 +33,7 @@ Keeping denormal numbers is slow.
 """
 
 MAX_SYMBOLS_OF_PREFIXES = 4_096
-"""About the number of symbols, at each length, in the strings for which the model answers all prefixes at once."""
+"""The approximate number of symbols, for each length, in strings for which the model answers all prefixes at once."""
 
 MAX_SYMBOLS_OF_SUITE = 100_000
 """The largest total number of symbols in the strings of the conformance suite."""
@@ -57,7 +57,7 @@ class Search(NamedTuple):
 def run_searches(model: SequenceModel, task: MachineTask, strings: AllStrings) -> Outcome:
     """Run `SEARCHES` in turn, until one of them finds a wrongly answered string."""
     tested: tuple[Tested, ...] = ()
-    # One confirmed wrong answer decides the level, so the first error ends all searches.
+    # A single wrong answer can decide the level, so the first wrong answer ends all searches.
     for name, run in SEARCHES:
         outcome = run(model, task, strings)
         tested += outcome.tested
@@ -101,8 +101,8 @@ def search_alone(model: SequenceModel, task: OracleTask, strings: AllStrings) ->
     These are all strings of each length that has at most `MAX_SHORT` strings, and about 100 strings of each of the two
     shortest tested lengths.
 
-    If a machine can be extracted from the model, it also reads up to `NUM_LONGEST` strings of the largest tested
-    length, in one batch.
+    If a machine can be extracted from the model, the model also reads up to `NUM_LONGEST` strings of the largest tested
+    length. It reads these strings in one batch.
     """
     with denormals_kept():
         for batch in (*_shortest(model, task), *(traced.subsample for traced in strings[:2])):
@@ -120,7 +120,7 @@ def search_alone(model: SequenceModel, task: OracleTask, strings: AllStrings) ->
 
 
 def search_prefixes(model: SequenceModel, task: OracleTask, strings: AllStrings) -> Outcome:
-    """Grade the answers to all prefixes of strings at once, as in training on every prefix."""
+    """Grade answers to prefixes: the model answers all prefixes of a string at once, as in training on every prefix."""
     for traced in strings[:2]:
         sample = traced.subsample
         sample = sample[:: max(1, sample.numel() // MAX_SYMBOLS_OF_PREFIXES)]

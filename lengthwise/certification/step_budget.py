@@ -15,7 +15,10 @@ class BudgetSpent(Exception):
 
 @dataclass(frozen=True)
 class StepBudget:
-    """The CPU seconds of a search since it was made (None: no limit), and a listener that gets a sentence per step."""
+    """A limit on the CPU seconds of a search, counted from `started`, and a listener that learns which step begins.
+
+    If `seconds` is None, the time is not limited. `report` is called with a sentence when a step begins.
+    """
 
     seconds: float | int | None = None
     report: Callable[[str], None] = lambda sentence: None

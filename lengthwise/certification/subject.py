@@ -1,8 +1,9 @@
-"""The subject of a certificate: a model and its task, which are checked first and must not change during the tests.
+"""The subject of a certificate: a model and its task, which are checked before the tests.
 
-A certificate identifies a model by its settings and its weights. The checks here reject a model whose answers depend on
-anything else, because its certificate could then describe another net. They reject arithmetic that is not float32 or
-float64 on a CPU, changed attributes, and answers that depend on chance or on earlier calls.
+The model must not change during the tests. A certificate identifies a model by its settings and its weights. The checks
+here reject a model whose answers depend on anything else, because its certificate could then describe another net. They
+reject arithmetic that is not float32 or float64 on a CPU, changed attributes, and answers that depend on chance or on
+earlier calls.
 """
 
 from collections.abc import Iterator, Mapping
@@ -103,7 +104,7 @@ class _Snapshot(NamedTuple):
 
 
 def _snapshot_of(model: SequenceModel, task: MachineTask) -> _Snapshot:
-    """Return what must not change: a digest of the weights, and the logits on some strings.
+    """Return a digest of the weights, and the logits on some strings, which must not change during the tests.
 
     A proof about one call must hold for the next call. Layers of torch are deterministic after `model.eval()`, but
     other layers may not be.
@@ -183,8 +184,9 @@ def check_made_by_settings(model: SequenceModel, task: MachineTask) -> None:
 def _made_again(model: SequenceModel, task: MachineTask) -> SequenceModel:
     """Return a new net with the model's settings, and with the number of symbols that the model's tensors imply.
 
-    A model may have more symbols than its task. All sizes that differ from the sizes for the task must then differ by
-    the same number. Otherwise, the new net has as many symbols as the task.
+    A model may have more symbols than its task. Then some sizes of its tensors are larger than the sizes of a net made
+    for the task. If all these sizes are larger by the same number, the new net has this number of symbols more than the
+    task. Otherwise, the new net has as many symbols as the task.
     """
 
     def build(num_extra_symbols: int) -> SequenceModel:

@@ -52,7 +52,7 @@ def wide(tensor: Tensor) -> Array:
 
 
 def error(got: Tensor, exact: Array, size: Array) -> float:
-    """Return the largest error, in units relative to `size`, as in `Intervals.rounded`; `LARGEST` for NaN."""
+    """Return the largest error in units of `size`, as in `Intervals.rounded`; `LARGEST` for NaN or infinity."""
     # `SMALLEST` is in the denominator because bounds add it to each size, and so already allow for the errors of tiny
     # results.
     units = np.abs(wide(got) - exact) / (UNITS[got.dtype] * (size + SMALLEST))
@@ -60,7 +60,7 @@ def error(got: Tensor, exact: Array, size: Array) -> float:
 
 
 def difference(got: Tensor, exact: Tensor) -> float:
-    """Return the largest difference, for kernels that must be exact; `LARGEST` for NaN."""
+    """Return the largest absolute difference, for kernels that must be exact; `LARGEST` for NaN or infinity."""
     return float((got - exact).abs().nan_to_num(LARGEST, LARGEST).max())
 
 
@@ -115,8 +115,8 @@ def cancelling_products(num_vectors: int, num_rows: int, count: int, dtype: torc
     left = numbers(num_vectors, count)
     right = numbers(num_rows, count)
     factors = drawn.uniform(1, 2, half)
-    # The digits of the second half differ from those of the first, so that rounding errors do not cancel along with
-    # the products.
+    # The factors of the second half have other digits than the factors of the first half. So rounding errors do not
+    # cancel along with the products.
     left[:, half : 2 * half] = -left[:, :half] * factors
     right[:, half : 2 * half] = right[:, :half] / factors
     order = drawn.permutation(count)

@@ -69,7 +69,7 @@ FIRST_BATCH_UNTRACED = 8
 """The number of strings that a model without a reader answers first."""
 
 FIRST_BATCH_TRACED = 32
-"""About this number of strings is answered first by a model with a reader, if no answers come from traces."""
+"""The approximate number of strings that a model with a reader answers first, if no answers come from traces."""
 
 
 def tested_lengths(model: SequenceModel) -> tuple[int, ...]:
@@ -133,8 +133,8 @@ def with_rare_answers(
 ) -> Integer[Tensor, "B T"]:
     """Replace samples that have frequent answers by strings that have rare answers.
 
-    The new strings are drawn uniformly. If no string of this length has an answer, this answer is skipped. Without the
-    new strings, a model that never gives a rare answer could be right on all samples.
+    The new strings are drawn uniformly. An answer that no string of this length has is skipped. Without the new
+    strings, a model that never gives a rare answer could be right on all samples.
     """
     length, semiautomaton = samples.shape[1], machine.semiautomaton
     answers = np.unique(machine.outputs[machine.outputs != IGNORE])
@@ -199,8 +199,8 @@ class TracedStrings(NamedTuple):
 
         If the strings have more than `MAX_SYMBOLS_READ` symbols and the traces contain answers, most answers come from
         the traces. The model itself then reads about `MAX_SYMBOLS_READ` symbols, in evenly spread strings. A model
-        without a reader answers only some strings, evenly spread. Together, they have at most `MAX_PAIRS_READ` pairs of
-        positions. A small transformer would need about half an hour for 1,000 strings of 10,000 symbols.
+        without a reader answers only some strings, evenly spread. These strings together have at most `MAX_PAIRS_READ`
+        pairs of positions. A small transformer would need about half an hour for 1,000 strings of 10,000 symbols.
         """
         stride = -(-self.strings.numel() // MAX_SYMBOLS_READ)
         answers = self.traces.answers() if self.traces is not None and stride > 1 else None
@@ -248,7 +248,9 @@ def traced_strings(
 
 
 def compare(strings: AllStrings, extraction: Extraction) -> tuple[TraceAgreement, ...]:
-    """Check that every state of the model is in the class that the extracted machine predicts; return the counts.
+    """Check that every state of the model is in the class that the extracted machine predicts.
+
+    Return the counts of states for each length that has traces.
 
     Raises:
         Unproved: a state is in another class.

@@ -1,4 +1,4 @@
-"""A model that joins two nets and says whether their answers agree.
+"""A model that joins two nets: it answers "same" to the strings on which the nets agree, and "different" to all others.
 
 A search for wrong answers of this model is a search for strings on which the two nets differ.
 """
@@ -16,7 +16,7 @@ from lengthwise.models.capabilities import ReadsContinuations
 from lengthwise.ops.answers import answers_of
 
 ANSWERS = ("same", "different")
-"""The answers of the model of two nets."""
+"""The answers of `Twins`, in the order of its logits."""
 
 SMALLEST, LARGEST = 1e-30, 1e30
 """The bounds on a lead, in logits (see `Agreement`).

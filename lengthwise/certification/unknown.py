@@ -24,10 +24,10 @@ from lengthwise.tasks.regular.machine import machine_task
 from lengthwise.validation import texts_of, type_in_words
 
 NUM_STRINGS, LENGTH = 1_000, 40
-"""The number and the length of the strings whose states set the radii of classes."""
+"""The number and the length of the random strings whose states determine the radii of classes."""
 
 MAX_PROBED = 1 << 20
-"""The number of ids to try on a net. If the net accepts all of them, its number of symbols is unknown."""
+"""The number of ids that may be tried on a net. If the net rejects no id, its number of symbols is unknown."""
 
 
 class Extracted(NamedTuple):
@@ -68,7 +68,8 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
 
     Raises:
         NotFinite: no radius gives such a machine. The message contains the last reason.
-        ValueError: the model is not recurrent, there is not one name for each symbol, or `certify` rejects the model.
+        ValueError: the model is not recurrent, there is not one name for each symbol and each answer, or `certify`
+            rejects the model.
 
     Example:
         >>> from lengthwise import construct, make_task
@@ -133,7 +134,7 @@ def _certified(model: RecurrentModel, machine: object, classes: tuple[str, ...],
 
 
 def placeholder_task(symbols: tuple[str, ...], classes: tuple[str, ...]) -> RegularTask:
-    """Return a task with these names, with which a model can be checked. Its answer to every string is the first class.
+    """Return a task with these names, for checks of a model. The task answers every string with the first class.
 
     Raises:
         ValueError: `symbols` or `classes` are not valid names for a task. The message contains the argument's name.
@@ -170,7 +171,8 @@ def sizes_of(argument: str, net: SequenceModel) -> tuple[int | None, int]:
             num_answers = net.last(torch.tensor([[0]])).shape[1]
         except Exception as problem:
             raise ValueError(
-                f"{argument}: expected a net that reads symbol 0, got {first_line(problem)}; correct the net"
+                f"{argument}: expected a net that reads symbol 0, got {first_line(problem)}; correct the cause of "
+                "this error"
             ) from problem
         # The attribute `num_symbols` is not read, because a net may accept other ids.
         num_symbols = bisect_left(range(MAX_PROBED), True, key=is_rejected)

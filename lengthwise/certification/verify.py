@@ -96,7 +96,9 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
 
 
 def copied_numbers(evidence: Evidence) -> list[str]:
-    """Return a sentence with the numbers of evidence that neither a check nor a proof file shows, if there are any.
+    """Return one sentence with the numbers of evidence that neither a check nor a proof file shows.
+
+    The list is empty if the evidence has no such numbers.
 
     A check compares margins and slacks only with 0. The separate checker reads none of these numbers.
     """
@@ -154,7 +156,7 @@ def _check_supervises(task: Transducer) -> None:
 
 
 def _check_level(certificate: Certificate) -> None:
-    """Reject a certificate without a part that its level requires, or with a part of another level."""
+    """Reject a certificate that lacks a part of its level, or contains a part that only other levels have."""
     level = certificate.level
     needs = {
         "evidence": (certificate.evidence, level in ("bounded", "proved")),
@@ -269,9 +271,9 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
 
 
 def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
-    """Reject a machine with more classes than prototypes, or a map that does not show these prototypes and classes.
+    """Reject a machine with more classes than prototypes, because each class has at least one prototype.
 
-    Each class has at least one prototype.
+    Also reject a map of another number of prototypes, or with another class.
     """
     closure = certificate.closure
     assert closure is not None  # `_check_observed` has checked this
