@@ -24,7 +24,7 @@ The checker assumes:
 - An elementwise function (tanh, exp, erf, log1p, a power, 1/sqrt) is off by at most `FUNCTION` times `UNIT` times its
   largest value. Certificates contain a measurement of this error on the processor that made them (`kernels`).
 - An exponential inside attention is off by at most `ATTENTION` times `UNIT` times its value. Attention over t keys
-  rescales its running sums by at most t / `CHUNK` + 1 such exponentials.
+  multiplies its running sums by such an exponential at most t / `CHUNK` + 1 times.
 - exp(0) is 1, and exp(x) is 0 for x below `LOG_OF_ZERO`.
 
 Nothing in the two files is ignored or converted: unknown keys, settings, names, types and shapes are rejected.
@@ -131,7 +131,10 @@ MAX_SIZE = 2**18
 """The largest width of a net, and the largest number of symbols, of classes, and of a machine's rows."""
 
 MAX_PAIRS = 500_000
-"""The largest number of pairs that a check follows. A pair is a class and a state of the task's machine."""
+"""The largest number of pairs that a check follows, and of nodes in one level of trees.
+
+A pair consists of a class (or a state of the net) and a state of the task's machine.
+"""
 
 MAX_MOVES = 50_000_000
 """The largest number of moves that a check enumerates. A move leads from a state of a machine by one symbol."""
@@ -146,7 +149,7 @@ MAX_HEAD = 2_000
 """The largest number of characters of the setting `head`, which lists the parts of a wrapped net's read-out."""
 
 MAX_LENGTH = 2**40
-"""The largest length of a proof at level bounded, in symbols."""
+"""The largest length that a proof at level bounded may cover, in symbols."""
 
 
 class Rejected(Exception):
@@ -999,7 +1002,7 @@ def total(
 
 
 def demand_lead(weights: Tensors, name: str, features: Form, answers: Array) -> None:
-    """Demand that in each row the right answer has the largest logit. A linear map gives the logits of the features.
+    """Demand that in each row the right answer has the largest logit. The linear map `name` maps features to logits.
 
     All logits of a row are linear in the same features. The independent errors of the features (`rest`) become inputs,
     which the logits share, so that they cancel in differences of logits.
@@ -1848,10 +1851,11 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
     the file's machine. For these strings, the file has a lower and an upper bound on the mass of each symbol in each
     head. The checker verifies these bounds (`demand_masses`).
 
-    So the checker has, for each pair (x, p), a set that contains all results of the layer (`results`). These sets are
-    the inputs of the next layer. In that layer, values and scores depend on the pair (x, p) of a position instead of
-    its symbol. The kind of a position is its symbol in the first layer, and its pair in later layers. In the last
-    layer, the right answer must have the largest logit for all masses within their bounds (`demand_one_answer`).
+    So the checker has, for each pair (x, p), a set that contains the layer's results at the last position, for all
+    strings up to the longest of the block (`results`). These sets are the inputs of the next layer. In the next layer,
+    values and scores depend on the pair (x, p) of a position instead of its symbol. The kind of a position is its
+    symbol in the first layer, and its pair in later layers. In the last layer, the right answer must have the largest
+    logit for all masses within their bounds (`demand_one_answer`).
     """
     demand(net.name == "transformer", "expected a transformer")
     count, num_blocks = len(sets.get("outputs", ())), len(sets.get("lengths", ()))
