@@ -1,8 +1,8 @@
 r"""The likelihood of a string's answers under an input-output hidden Markov model.
 
-The model has S states, a distribution A[u] e_s over next states for each state s and symbol u, and a distribution E e_s
-over answers for each state. Before the next symbol is read, the distribution over states is conditioned on the answer,
-if there is one. Let f_0 be the initial distribution. Then
+The model has S states. Column s of the matrix A[u] is the distribution over next states after state s and symbol u.
+Column s of the matrix E is the distribution over answers in state s. Before the next symbol is read, the distribution
+over states is conditioned on the answer, if there is one. Let f_0 be the initial distribution. Then
 
     m_t = A[u_t] f_{t-1},   p_t = e_y . m_t  for row e_y of E and answer y = y_t,   f_t = e_y * m_t / p_t.
 
@@ -18,8 +18,9 @@ respect to f_t. Then
 
     h_t = (l_t - l_t . f_t + g_t) / p_t,   l_{t-1} = A[u_t]^T (e_y * h_t),   and e_y * h_t is the gradient for m_t.
 
-For g = 1, these gradients are the messages of the forward-backward algorithm. So a gradient times its probability is an
-expected count of a transition or an answer (`lengthwise.training.baum_welch`).
+If every g_t is 1, the l_t before the last answer are the backward messages of the forward-backward algorithm, scaled.
+So the gradient for an entry of A or E, times this entry, is the expected count of a transition or an answer
+(`lengthwise.training.baum_welch`).
 
 Source: Bengio and Frasconi, "An input output HMM architecture" (NIPS 1995); Rabiner, "A tutorial on hidden Markov
 models" (1989), for the scaling.

@@ -71,8 +71,9 @@ def recurrence(
     In a graph that is exported, the control flow cannot depend on numbers, so the graph contains the definition's loop.
 
     Raises:
-        ValueError: shapes or dtypes do not match, T = 0, or, with overflow "raise", a number is not finite.
-        Diverged: with overflow "raise", all given numbers are finite and the states overflow.
+        ValueError: shapes or dtypes do not match, T = 0, `form` is unknown, or, with overflow "raise", states are not
+            finite because a given number is not.
+        Diverged: with overflow "raise", states overflow although all given numbers are finite.
 
     Example:
         >>> half = torch.full((1, 3, 1), 0.5)

@@ -1,4 +1,4 @@
-"""Complex numbers as pairs of real numbers, for file formats of graphs that have no complex numbers."""
+"""Complex numbers as pairs of real numbers, for exported graphs: their file formats have no complex numbers."""
 
 import torch
 from jaxtyping import Float

@@ -47,7 +47,9 @@ def dilated_attention_by_definition(
 
 
 def dilated_mask(bias: Float[Tensor, "H C"], stride: int, length: int) -> Float[Tensor, "H T T"]:
-    """Return the mask M of eq. (1), which is added to scores: r_j if m - n = j * stride with j in [C], else -inf.
+    """Return the mask M of eq. (1), which is added to the scores.
+
+    Entry [h, m, n] is r[h, j] if m - n = j * stride for some j = 0 ... C - 1, else -inf.
 
     Example:
         >>> dilated_mask(torch.tensor([[1.0, 2.0]]), 2, 3)
@@ -122,7 +124,10 @@ def _by_residue(states: Float[Tensor, "B H T E"], stride: int, missing: int) -> 
 
 
 def _band(bias: Float[Tensor, "H W"], size: int) -> Float[Tensor, "H Q _"]:
-    """Return the mask between a block's queries and keys, r along diagonals; keys begin W - 1 positions earlier."""
+    """Return the mask between a block's queries and its keys, which begin W - 1 positions before the queries.
+
+    Each diagonal of the mask has one bias r_j, and all other entries are -inf.
+    """
     padded = F.pad(bias.flip(1), (size - 1, size - 1), value=-math.inf)
     return padded.unfold(1, size + bias.shape[1] - 1, 1).flip(1)
 

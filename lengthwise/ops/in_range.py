@@ -4,10 +4,10 @@ The states are x_t = c_t (A_t x_{t-1} + v_t) with c_t = min(1, L / |A_t x_{t-1} 
 absolute value among the numbers of a string's state, and L is 2^30 (2^60 in float64). So if a state exceeds L, all its
 numbers are divided by the same number.
 
-If a norm reads the states, this does not change the net's function, because a norm depends only on their directions. If
-v = 0, directions are the same as without c. Otherwise they are the same up to rounding, because rounding removes v from
-a state as large as L. States that grow beyond L and shrink again are an exception: with c, v has a larger effect on
-them than without c. For the gradient, c is a constant.
+A norm that reads the states depends only on their directions. If v = 0, c changes no direction, so it does not change
+the function of a net with such a norm. If v is not 0, c changes directions only up to rounding, because rounding
+removes v from a state as large as L. States that grow beyond L and shrink again are an exception: with c, v has a
+larger effect on them than without c. For the gradient, c is a constant.
 
 If v = 0, the states are f_t times the states without c, with f_t = min(f_{t-1}, L / |A_t ... A_1 x_0|). If all states
 without c are finite, they are computed as usual and multiplied by f. If not, the positions are split into two halves,

@@ -15,9 +15,9 @@ sharpness s, every other integer contributes less than exp(-9 s) of the sum."""
 def integer_loss(
     numbers: Float[Tensor, " N"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"], *, sharpness: float
 ) -> Float[Tensor, ""]:
-    """Return the mean cross-entropy, minus its minimum, if a number y gives integer k a weight of exp(-s (k - y)^2).
+    """Return the mean cross-entropy of integers, minus its minimum; a number y gives k the weight exp(-s (k - y)^2).
 
-    Let s be the sharpness, and z(y) the logarithm of the sum over all integers k of exp(-s (k - y)^2). Then
+    Let s be the sharpness, and z(y) the logarithm of the sum of these weights over all integers k. Then
 
         loss = s (y - t)^2 + z(y) - z(0),
 

@@ -12,8 +12,8 @@ UNIT = 2.0**-23
 """Twice the unit roundoff of float32. The unit roundoff bounds the relative error of one float32 operation."""
 
 SMALLEST = 1e-25
-"""The size of a number below which its rounding error counts as absolute, not as relative. Far below this size, float32
-loses digits, and even smaller numbers become 0."""
+"""The absolute value below which a number's rounding error counts as absolute instead of relative. Numbers far below
+this value lose digits in float32, and even smaller numbers become 0."""
 
 LARGEST = 1e15
 """The largest absolute value for which intervals have finite ends. The sum of squares of larger numbers may overflow in
@@ -34,8 +34,8 @@ class Intervals:
     exact result, and the float32 result for any order of summation. For this, the ends are moved outwards by twice the
     largest error of float32. This also covers the rounding of the ends in float64, which is a billion times smaller.
 
-    Results above `LARGEST` have infinite ends. Operations on such intervals return infinite or NaN ends. No comparison
-    that a proof needs is true for such ends, so no proof can use them.
+    Results above `LARGEST` have infinite ends. Operations on such intervals return intervals with an infinite or NaN
+    end. No comparison that a proof needs is true for such intervals, so no proof can use them.
 
     Source: Moore, "Interval Analysis" (1966).
     Differs from the source: ends are moved outwards by an error bound instead of directed rounding.
@@ -106,10 +106,10 @@ class Intervals:
 
     @staticmethod
     def total(*products: "tuple[Intervals, Tensor | None]") -> "Intervals":
-        """Return bounds on the sum of all terms ``weight @ x`` (x if the weight is None), for any order of summation.
+        """Return bounds on the sum of ``weight @ x`` over all pairs (x, weight), for any order of summation.
 
-        The bounds may be wider than bounds on a sum that is taken and rounded term by term. For example, 1e6 - 1e6 + x
-        may be x, or x without its last digits, depending on the order.
+        A pair (x, None) contributes x. The bounds may be wider than bounds on a sum that is rounded term by term in one
+        order. For example, 1e6 - 1e6 + x may be x, or x without its last digits, depending on the order.
         """
         center = radius = size = products[0][0].low.new_zeros(())
         # In any order, the number of roundings that a term passes through is at most the number of terms. So the error

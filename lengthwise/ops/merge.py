@@ -1,4 +1,4 @@
-r"""The merge of windows as one operation, with a gradient written by hand. Training spends most of its time on it.
+r"""The merge of windows as one operation, with a gradient written by hand. Most of the time of training is for merges.
 
 A window has C parts, the states y_0 ... y_{C-1}, newest first. With n(x) = (x - mean) / sqrt(variance + 1e-5):
 
@@ -8,7 +8,7 @@ A window has C parts, the states y_0 ... y_{C-1}, newest first. With n(x) = (x -
 `merge_by_definition` computes these lines, as the layer `lengthwise.layers.tree_layers.MergeLayer` does. The matrices
 of a level are so small that starting an operation takes as long as running it. So `merge` starts fewer operations, and
 autograd records only one. In attention, features are the first dimension and windows the last. So a sum over the few
-features of a head adds whole rows, with a number for each window.
+features of a head adds whole rows, and each row has one number for every window.
 
 Letters: R rows, M windows, C chunk size, D width, H heads of E = D / H, F hidden units of a feed-forward block, and N
 columns: C M parts of windows, or R rows.
@@ -113,8 +113,8 @@ class _Merge(torch.autograd.Function):
         # The kept intermediate results have no history, so a second derivative would silently be wrong.
         if torch.is_grad_enabled():
             raise ValueError(
-                "create_graph: expected False for a merge in training mode, got True; call model.eval(), whose layers "
-                "run as separate operations with derivatives of any order"
+                "create_graph: expected False for a merge in training mode, got True; call model.eval(), because "
+                "layers in evaluation mode have derivatives of any order"
             )
         states, windows, *saved = ctx.saved_tensors  # type: ignore[attr-defined]
         weights, kept = saved[: ctx.num_weights], saved[ctx.num_weights :]  # type: ignore[attr-defined]

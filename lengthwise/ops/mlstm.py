@@ -5,9 +5,9 @@ For every head, with scalar gates i and f, keys and queries of N numbers and val
     C_t = sigmoid(f) C_{t-1} + e^i k v^T,   n_t = sigmoid(f) n_{t-1} + e^i k,   h_t = C_t^T q / max(|n_t . q|, 1).
 
 The state consists of the sums [B, H, N, P + 1] and the stabilizer m [B, H]. The sums are C and, as their last column,
-n, all divided by e^m. With m_t = max(log sigmoid(f) + m_{t-1}, i, 0), every factor is between 0 and 1. After this
-division, the 1 in the maximum of h_t becomes e^{-m}, but at least e^{-80}. Since h does not depend on m, m has no
-gradient.
+n, all divided by e^m. With m_t = max(log sigmoid(f) + m_{t-1}, i, 0), the factors of the old sums and of k in each step
+are between 0 and 1. After the division by e^m, the 1 in the maximum of h_t becomes e^{-m}, but at least e^{-80}. Since
+h does not depend on m, m has no gradient.
 
 The definition is a loop over positions. `mlstm` computes the same outputs in chunks, by
 `lengthwise.ops.outer_products`.

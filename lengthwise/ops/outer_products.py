@@ -123,7 +123,7 @@ def outer_products(
     if keys.shape[2] not in (1, decays.shape[2]):
         raise ValueError(
             f"keys: expected 1 head or {decays.shape[2]} (H as in decays), got {keys.shape[2]}; give keys and queries "
-            "for each head, or one that all heads share"
+            "for each head, or for one head that all heads share"
         )
     return through_parts(_outer_products, (decays, keys, values, queries, initial), values[0].numel())
 

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 NUMBERS_PER_PART = 1 << 20
-"""The largest number of elements in a part. A part consists of the strings that are processed together. The allocator
-reuses the memory of small parts. For larger parts, it would request new memory every time, which the operating system
-would clear first."""
+"""The largest number of elements in a part, unless one string alone has more. A part consists of the strings that are
+processed together. The allocator reuses the memory of small parts. For larger parts, the allocator would request new
+memory every time, and the operating system would clear this memory first."""
 
 
 def through_parts(
@@ -16,7 +16,8 @@ def through_parts(
 ) -> tuple[Tensor, Tensor]:
     """Return the results of a function of a batch, computed for a few strings at a time.
 
-    The function must treat each string by itself, and each string has `numbers_of_a_string` elements.
+    The tensors in `given` have one entry for each string, and the function must treat each string by itself. A part
+    has at most `NUMBERS_PER_PART` / `numbers_of_a_string` strings, but at least one.
 
     Example:
         >>> through_parts(lambda numbers: (2 * numbers, -numbers), [torch.arange(3)], NUMBERS_PER_PART)

@@ -38,7 +38,8 @@ POSITIONS_PER_PART = 8
 """The number of positions between two states that are kept. The gradient computes the states between them again."""
 
 NUMBERS_PER_STEP = 1 << 16
-"""The largest number of elements in the states of strings that are read together: 256 KB in float32."""
+"""The largest number of elements in the states of strings that are read together, unless one string alone has more:
+256 KB in float32."""
 
 MAX_TABLED = 1 << 17
 """The largest number of decays in a table with a row for each different step (see `selective_scan`): 512 KB in

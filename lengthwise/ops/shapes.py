@@ -32,7 +32,7 @@ def check_shapes(function: Callable[Given, Result]) -> Callable[Given, Result]:
 
     Axes with the same letter must have the same size, and T, the number of positions, must not be 0. Axes such as
     `_` and `*N` are not supported. Arguments without a shape in their annotation are not checked. A check takes a few
-    microseconds, and an exported graph contains none.
+    microseconds. Exported graphs contain no checks.
 
     Raises:
         ValueError: a shape does not fit the shapes of the arguments before it. The returned function raises this error.
@@ -54,7 +54,7 @@ def check_shapes(function: Callable[Given, Result]) -> Callable[Given, Result]:
 
     @wraps(function)
     def run(*given: Given.args, **named: Given.kwargs) -> Result:
-        if not torch.compiler.is_exporting():  # sizes are symbols there
+        if not torch.compiler.is_exporting():  # in an export, sizes may be symbols instead of numbers
             _check(expected, {**dict(zip(names, given, strict=False)), **named}, dict(constants))
         return function(*given, **named)
 
@@ -64,7 +64,7 @@ def check_shapes(function: Callable[Given, Result]) -> Callable[Given, Result]:
 def check_tensors(**given: object) -> None:
     """Raise a ValueError that names the first argument that is not a tensor.
 
-    Functions that compare shapes by themselves call this first. Only types are read.
+    A function that compares shapes by itself calls `check_tensors` first. Only types are read.
 
     Example:
         >>> check_tensors(inputs=torch.ones(2), kernels=[1.0, 2.0])

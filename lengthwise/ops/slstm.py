@@ -41,7 +41,7 @@ Outputs = Float[Tensor, "B T H E"]
 def slstm_by_definition(
     gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: Units
 ) -> tuple[Outputs, Units, Units, Units]:
-    """Return the outputs at all positions and the last h, r and l, computed by the source's equations.
+    """Return the outputs at all positions and the last h, r (`average`) and l (`log_norm`), by the source's equations.
 
     Example:
         >>> nothing, no_feedback = torch.zeros(1, 2, 4, 1, 1), torch.zeros(4, 1, 1, 1)

@@ -4,19 +4,20 @@ A row of the tables belongs to a symbol or a position. Row r defines a mixture M
 K matrices, a diagonal D and a vector v. Each column of P has its 1 at the largest entry of the same column of M. Shapes
 are [R, K] for `mixtures`, [K, N, N] for `dictionary`, [R, N, F] for `factors` (D) and `values` (v), [B, T] for `rows`,
 [B, N, F] for x_0 and [B, T, N, F] for states. Numbers are real if F = 1, and complex, as pairs, if F = 2. Without
-factors, D = 1. Without values, v = 0.
+factors, D is the identity. Without values, v = 0.
 
-`form` has two values. With `"scatter"`, a step multiplies by P D as above: x'[p(j)] += d[j] x[j]. With `"gather"`, it
-multiplies by D P: x'[i] = d[i] x[p(i)]. Here P has a single 1 in every row, at the row's largest entry of M.
+`form` has two values. With `"scatter"`, a step multiplies by P D as above: x'[p(j)] += d[j] x[j], and p(j) is the row
+of the 1 in column j. With `"gather"`, a step multiplies by D P: x'[i] = d[i] x[p(i)]. Then P has a single 1 in every
+row, at the row's largest entry of M, and p(i) is the column of the 1 in row i.
 
-The gradient for P passes to the softmax of M's columns (rows if `"gather"`), as if the step used this softmax
-(`hard_columns`).
+The gradient for M is computed as if P were the softmax of M's columns, or of M's rows with `"gather"` (see
+`hard_columns`).
 
-`sparse_recurrence_by_definition` builds the matrices. `sparse_recurrence` represents P by N indices, and a product of
-two steps has the same form. It runs step by step or, if there are many small steps, by a prefix scan. The gradient for
-the states is the recurrence of the other form backwards in time, l_t = g_t + A_{t+1}^H l_{t+1}. The gradient for M has
-N^2 numbers at each position, which are summed for each row of the tables, some rows at a time. Only the states are
-kept.
+`sparse_recurrence_by_definition` builds the matrices. `sparse_recurrence` represents the P of a step by N indices, and
+also a product of steps. The steps run one by one or, if there are many small steps, in a prefix scan. The gradient for
+the states is the recurrence of the other `form` backwards in time: l_t = g_t + A_{t+1}^H l_{t+1}, where A_t is P D or
+D P. The gradient for M has N^2 numbers at each position. They are summed for each row of the tables, some rows at a
+time. For the gradient, only the states are kept.
 
 Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models" (NeurIPS
 2025): the paper (`"scatter"`) and the code published with it (`"gather"`).
@@ -94,8 +95,9 @@ def sparse_recurrence(
     """Return the states of `sparse_recurrence_by_definition`; an exported graph contains the definition.
 
     Raises:
-        ValueError: the form is unknown, T = 0, shapes do not match, or, with overflow "raise", a number is not finite.
-        Diverged: with overflow "raise", all given numbers are finite and the states overflow.
+        ValueError: the form is unknown, T = 0, shapes do not match, or, with overflow "raise", states are not finite
+            because a given number is not.
+        Diverged: with overflow "raise", states overflow although all given numbers are finite.
 
     Example:
         >>> stay, swap = torch.eye(2), torch.eye(2).flip(0)
@@ -177,7 +179,7 @@ class _SparseRecurrence(torch.autograd.Function):
         steps = Steps(indices, None if factors is None else _numbers(factors))
         in_time, backwards = rows.T, steps.adjoint()
         gradient = _numbers(gradient.transpose(0, 1).contiguous())
-        # No step follows the last position, so l is g there, and the recurrence backwards begins with it.
+        # No step follows the last position T, so l_T = g_T, and the recurrence backwards begins with g_T.
         adjoints = gradient
         if len(gradient) > 1:
             later = _states(backwards, in_time[1:].flip(0), gradient[:-1].flip(0), gradient[-1], OPPOSITE_FORM[form])

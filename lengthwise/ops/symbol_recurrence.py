@@ -67,9 +67,9 @@ def symbol_recurrence(
     """Return the states of `symbol_recurrence_by_definition`, computed faster; an exported graph contains its loop.
 
     Raises:
-        ValueError: T = 0, a token is not a symbol, shapes or dtypes do not match, or, with overflow "raise", a number
-            is not finite.
-        Diverged: with overflow "raise", all given numbers are finite and the states overflow.
+        ValueError: T = 0, a token is not a symbol, shapes or dtypes do not match, or, with overflow "raise", states are
+            not finite because a given number is not.
+        Diverged: with overflow "raise", states overflow although all given numbers are finite.
 
     Example:
         >>> flips = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]], [[[0.0, 1.0], [1.0, 0.0]]]])
@@ -90,11 +90,12 @@ def symbol_recurrence(
 def symbol_final_state(
     transitions: Table, values: Values, tokens: Tokens, initial: State, *, overflow: Overflow = "raise"
 ) -> State:
-    """Return the last state, ``symbol_recurrence(...)[:, -1]``; if no gradient is needed, no other state is kept.
+    """Return the last state, ``symbol_recurrence(...)[:, -1]``.
 
-    If v = 0, and all columns of A and all blocks of x_0 are one-hot vectors, then all states are one-hot vectors. In
-    this case, only the position of the 1 in each block is computed, and the result has the same bits. For few strings,
-    the maps of positions are composed pairwise.
+    If no gradient is needed, the other states are kept only if steps run in chunks. If v = 0, and all columns of A and
+    all blocks of x_0 are one-hot vectors, then all states are one-hot vectors. In this case, only the position of the 1
+    in each block is computed, and the result has the same bits. A symbol then maps positions to positions, and for few
+    strings, these maps are composed pairwise.
     """
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, values, initial)):
         return symbol_recurrence(transitions, values, tokens, initial, overflow=overflow)[:, -1]
@@ -147,7 +148,10 @@ def one_hot_positions(transitions: Table, tokens: Tokens, initial: State) -> Int
 def _numbered(
     transitions: Table, initial: State
 ) -> tuple[Int64[Tensor, "V P"], Int64[Tensor, "B N"], Int64[Tensor, " N"]]:
-    """Return one-hot columns and first states as indices of their 1 among N S numbers, and the start of each block."""
+    """Return the index of the 1 in each column and in each first state, and the index at which each block begins.
+
+    All vectors must be one-hot. Indices count the N S numbers of a state, over all blocks.
+    """
     _, blocks, width, _ = transitions.shape
     offsets = width * torch.arange(blocks, device=transitions.device)
     return (transitions.argmax(-2) + offsets[:, None]).flatten(1), initial.argmax(-1) + offsets, offsets
@@ -275,7 +279,10 @@ def sums_by_symbol(
 
 
 def check_symbols(tokens: Tokens, num_symbols: int) -> None:
-    """Raise a ValueError unless there is at least one position, and every token is a symbol."""
+    """Raise a ValueError unless there is at least one position, and every token is a symbol.
+
+    On a GPU, a token that is not a symbol stops the program later instead (`on_device_assert`).
+    """
     check_tensors(tokens=tokens)
     check_axes("tokens", tokens, "B, T")
     check_whole("tokens", tokens)

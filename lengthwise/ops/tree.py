@@ -21,7 +21,7 @@ from torch import Tensor
 
 PadRule = Literal["merged", "raw"]
 """The rule for states at positions before a string: layers merge pads like all states (`"merged"`), or every level has
-the raw pad there (`"raw"`), which is the leaf of the pad."""
+the raw pad there, which is the leaf of the pad (`"raw"`)."""
 
 LeftEdge = Literal["pads", "cut"]
 """The rule for windows that begin before a string: they contain pads there (`"pads"`), or only the states that exist
@@ -89,7 +89,7 @@ class Tree(NamedTuple):
 def num_levels(length: int, chunk_size: int, lower_chunk_sizes: Sequence[int] = ()) -> int:
     """Return the depth of the tree over a prefix: the smallest L >= 1 with a product of L chunk sizes >= length.
 
-    The product is over the chunk sizes of the lowest L levels. If all chunk sizes are C, it is C^L.
+    The product is over the chunk sizes of the lowest L levels. If all chunk sizes are C, the product is C^L.
 
     Example:
         >>> num_levels(125, 5), num_levels(126, 5), num_levels(1, 2)

@@ -140,8 +140,9 @@ def prefix_states(
 ) -> Float[Tensor, "B T D"]:
     """Return every prefix's state, read at the prefix's own depth, in one pass with T K C log_C T attention terms.
 
-    `perturb` is applied to the states and to the pad of every level above the levels with at most `table_rows` possible
-    windows. If `perturb` is random, each of the module's three forms draws in its own order, so their results differ.
+    The lowest levels, as long as they have at most `table_rows` possible windows, are exact. `perturb` is applied to
+    the states and the pad of every higher level. With the left edge `"cut"`, it is applied to the states of all levels.
+    If `perturb` is random, `prefix_states` and `last_state` draw in different orders, so their results differ.
     """
     if tree.left_edge == "cut":
         return cut_prefix_states(ids, tree, perturb)
