@@ -20,8 +20,8 @@ FirstState = Literal["learned", "zero"]
 """The kind of state before the first symbol: learned, or zero."""
 
 HARDENED = ("stochastic", "reflected")
-"""The kinds of columns that become discrete at temperature 0. `"stochastic"` columns become one-hot vectors, and
-`"reflected"` blocks become one of two matrices. Layers of these kinds have v = 0."""
+"""The kinds of columns that become discrete at temperature 0. `"stochastic"` columns become one-hot vectors, and each
+`"reflected"` block becomes the identity or a reflection. Layers of these kinds have v = 0."""
 
 
 def num_transition_features(d_model: int, block_dim: int, columns: Columns) -> int:
@@ -30,7 +30,7 @@ def num_transition_features(d_model: int, block_dim: int, columns: Columns) -> i
 
 
 def num_symbol_features(d_model: int, block_dim: int, columns: Columns) -> int:
-    """Return the number of features that determine a symbol's transition A and input v without hidden units."""
+    """Return the number of features from which a layer without hidden units takes a symbol's transition and input."""
     return num_transition_features(d_model, block_dim, columns) + (0 if columns in HARDENED else d_model)
 
 

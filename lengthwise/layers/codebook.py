@@ -39,7 +39,7 @@ class Codebook(nn.Module):
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the codebook has no codes. On the device `meta`, tensors have no values, so this is True."""
+        """Return whether the codebook has no codes; True on the device `meta`, where tensors have no values."""
         # In a graph that is exported, the count is a plain number, so shapes may depend on it.
         return getattr(self.count, "is_meta", False) or not bool(self.count)
 

@@ -57,10 +57,10 @@ class DeltaNetLayer(TabledLayer):
     b_j = s sigmoid(w_bj z + c_j),  s = 1 (`"positive"` eigenvalues, [0, 1]) or 2 (`"signed"`, [-1, 1]),
     S <- a S, then S <- (I - b_j k_j k_j^T) S + b_j k_j v_j^T for j = 1..n,   o = S^T q,   y = W_o RMSNorm(o).
 
-    If `gated`, a = exp(-e^A softplus(w_a z + d)), where each head has its own A and d. Otherwise a = 1. With one key,
-    this is DeltaNet, or Gated DeltaNet if `gated`. With more keys, it is DeltaProduct. With `conv` > 0, W_q z, W_k z
-    and W_v z pass through a `ShortConvolution` of this width before SiLU. The state contains all S [H, K, K] and the
-    recent inputs of these convolutions.
+    If `gated`, a = exp(-e^A softplus(w_a z + d)), where each head has its own A, w_a and d. Otherwise a = 1. With one
+    sub-step for each symbol, the layer is DeltaNet, or Gated DeltaNet if `gated`. With more sub-steps, the layer is
+    DeltaProduct. With `conv` > 0, W_q z, W_k z and W_v z pass through a `ShortConvolution` of this width before SiLU.
+    The state contains all S [H, K, K] and the recent inputs of this convolution.
 
     Source: Yang et al., "Parallelizing linear transformers with the delta rule over sequence length" (NeurIPS 2024);
         Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025), for s = 2;
@@ -114,7 +114,11 @@ class DeltaNetLayer(TabledLayer):
             draw_steps(self.decay.bias, generator)
 
     def strengths(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M J H"]:
-        """Return the strength b of each sub-step: 1 replaces the key's stored value, and 2 reflects this value."""
+        """Return the strength b of each sub-step.
+
+        With b = 1, the value v replaces the value that is stored for the key. With b = 2, the stored value is reflected
+        at v.
+        """
         strengths = self.max_strength * torch.sigmoid(self.strength(features))
         by_head: Tensor = strengths.unflatten(-1, (self.householders, self.num_heads))
         return by_head

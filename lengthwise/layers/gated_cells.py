@@ -19,7 +19,7 @@ class GRULayer(BoundedLayer):
     Each of r, z and n has its own W, U and biases.
 
     Source: Cho et al., "Learning phrase representations using RNN encoder-decoder" (EMNLP 2014).
-    Differs from the source: as in torch, the reset gate multiplies U h + b, not h.
+    Differs from the source: as in torch, the reset gate multiplies U h + c, not h.
     """
 
     def __init__(self, *, d_model: int) -> None:
@@ -85,7 +85,7 @@ def rnn_bounds(core: nn.RNNBase, layer: int, features: Intervals, hidden: Interv
 def gru_bounds(core: nn.RNNBase, layer: int, features: Intervals, hidden: Intervals) -> Intervals:
     """Return bounds on h' = (1 - z) n + z h.
 
-    The gates are r, z = sigmoid(W x + U h + b), and the new part is n = tanh(W x + b + r (U h + b)).
+    The gates are r, z = sigmoid(W x + U h + b), and the new part is n = tanh(W x + b + r (U h + c)), as in `GRULayer`.
     """
     gates, last = slice(2 * core.hidden_size), slice(2 * core.hidden_size, None)
     # One `total` bounds the errors of both products together, because kernels may add their terms in any order.
@@ -115,7 +115,7 @@ def _terms(
 ) -> list[tuple[Intervals, Tensor | None]]:
     """Return W x and b if `kind` is "ih", or U h and b if it is "hh", as terms for `Intervals.total`.
 
-    `rows` selects the gates whose rows are returned. Without biases, b is left out.
+    `rows` selects some rows of W or U and of b, for example the rows of one gate. Without biases, b is left out.
     """
     bias = core.get_parameter(f"bias_{kind}_l{layer}")[rows].to(values.low.dtype) if core.bias else None
     product = (values, core.get_parameter(f"weight_{kind}_l{layer}")[rows])

@@ -49,7 +49,8 @@ class CategoricalCell(GridCell):
     All distributions are softmaxes of logits divided by `temperature`. At temperature 0, the largest logit has
     probability 1. The answer adds a number for each class (`per_class`) and a number for each row (`per_row`). The
     fraction `rounding` tells how far these numbers are moved towards the nearest integers. The gradient ignores this
-    move. At temperature 0 and rounding 1, the cell looks classes up and adds integers, exactly up to 2^63.
+    move. At temperature 0 and rounding 1, the cell looks classes up and adds integers. The sums are exact up to 2^63,
+    and answers are these sums, rounded to the number format of the parameters.
 
     Source: ours. In contrast to the annealed table of `BlockLinearRNN` with columns `"stochastic"`, an entry depends on
         two messages and a relation, not on one state and a symbol.

@@ -13,11 +13,12 @@ from lengthwise.validation import check_choice, check_divisor
 Structure = Literal["block", "low-rank", "low-rank-product"]
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
-"""The largest number of elements in the transitions that an upper layer computes at once."""
+"""The largest number of elements in the transitions that a layer above the lowest computes at once, unless one position
+of all strings needs more."""
 
 TIME_STEP = 1 / 40
-"""The time step of the discretized equation. The time step also keeps the optimizer's updates small, because states
-would overflow otherwise."""
+"""The time step of the discretized equation. The time step also scales down the changes of transitions by which
+training updates them. After larger changes, states would overflow."""
 
 
 class LinearCDELayer(TabledLayer):
@@ -31,7 +32,7 @@ class LinearCDELayer(TabledLayer):
     - `"low-rank"`: diag(d^i) + U^i (V^i)^T, where U^i and V^i have `rank` columns. A symbol's transition is a D x D
       matrix.
     - `"low-rank-product"`: the parameters of `"low-rank"`, but a transition that is not linear in u. With u_0 = 1 and
-      sums over i = 0 ... D, it is
+      sums over i = 0 ... D, the transition is
 
         I + diag(sum_i u_i d^i) / 40 + (sum_i u_i U^i / 40) (sum_i u_i V^i / 40)^T.
 
@@ -40,8 +41,8 @@ class LinearCDELayer(TabledLayer):
     Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
         2025), and its code for initialization, D states and `"low-rank-product"`.
     Differs from the source: `"low-rank"` is the paper's equation A(u) = sum_i u_i A^i, but the published code computes
-        `"low-rank-product"`. So the published scores of DPLR-SLiCE are scores of the product. Here h_0 does not depend
-        on the first symbol, and this symbol acts like all other symbols. The published code has c_t = 1 and limits each
+        `"low-rank-product"`. So the published scores of DPLR-SLiCE belong to `"low-rank-product"`. Here h_0 does not
+        depend on the first symbol, which acts like all other symbols. The published code has c_t = 1 and limits each
         change of a state to 1e11. So its states can still grow by 1e11 with each symbol, until they become NaN.
     """
 

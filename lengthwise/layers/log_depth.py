@@ -17,8 +17,8 @@ FEED_FORWARD_SCALE = 0.02
 """The ratio of the variance of a feed-forward block's weights to the variance of an operator's weights."""
 
 MASKED_SCORE = -1e4
-"""A score so low that its softmax weight is exactly 0. It is finite, so in a window of one part, this part gets all
-weight."""
+"""A score so low that its softmax weight next to other scores is exactly 0. The score is finite, so that in a window of
+one part, a masked part still gets all weight."""
 
 
 class MLPOperator(nn.Module):
@@ -123,7 +123,7 @@ class LogDepthLayer(nn.Module):
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw operators with variance 2 / (inputs + outputs), and feed-forward weights with 0.02 times this variance.
 
-        L_1 to L_3 become the identity.
+        L_1 to L_3 of an `MLPOperator` become the identity.
         """
         self.operator.reset_parameters(generator)
         for linear in (self.feed_forward.widen, self.feed_forward.narrow):

@@ -19,7 +19,9 @@ from lengthwise.validation import check_choice, check_divisor
 
 
 class SelectiveLayer(RecurrentLayer):
-    """A recurrence with real decays at twice the width of the features, a skip, and a gate: W_out(y * SiLU(z)).
+    """The common parts of Mamba's layers: a recurrence of 2 D channels with real decays, whose output y is gated.
+
+    The output of the layer is W_out(y * SiLU(z)). Subclasses compute y and z.
 
     Decays are exp(s r) in [0, 1], or 2 exp(s r) - 1 in [-1, 1] if `eigenvalues` is `"signed"`. The step s > 0 depends
     on the input, and the rate r < 0 is learned. The state before the first symbol is 0, or learned if `learned_start`.

@@ -73,7 +73,7 @@ class BoundedLayer(RecurrentLayer):
 
 
 class Gated(RecurrentLayer):
-    """A recurrent layer, then a GELU, a linear map to twice the width with halves a and b, and the gate a * sigmoid(b).
+    """A recurrent layer, then a GELU, a linear map to halves a and b of width D each, and the gate a * sigmoid(b).
 
     Source: the code published with Gu et al., "Efficiently modeling long sequences with structured state spaces" (ICLR
         2022).
@@ -132,7 +132,7 @@ def as_complex(pairs: Float[Tensor, "*M 2"]) -> Tensor:
 
 
 def packed(state: Tensor) -> Float[Tensor, "B Z"]:
-    """Return a state of complex numbers as real numbers."""
+    """Return a state of complex numbers as real numbers: Z / 2 pairs of real part and imaginary part."""
     return torch.view_as_real(state).flatten(1)
 
 
@@ -161,7 +161,7 @@ class MixtureReadout(nn.Module):
         self.weight = nn.Parameter(torch.empty(num_states, num_classes))
 
     def reset_parameters(self, generator: torch.Generator, *, alignment: float = 0.0) -> None:
-        """Draw logits from N(0, 1), and add `alignment` to the logit of class s mod Y of each state s."""
+        """Draw logits from N(0, 1); in each state s, add `alignment` to the logit of class s mod Y, for Y classes."""
         nn.init.normal_(self.weight, generator=generator)
         if alignment:
             states = torch.arange(len(self.weight))

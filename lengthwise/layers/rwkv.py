@@ -16,8 +16,8 @@ MINIMUM = -1e30
 class _Shifted(RecurrentLayer):
     """A layer that mixes the features of each position with the features of the previous position.
 
-    The shares of the two positions are learned, separately for each channel. A layer uses mixed features for several
-    purposes. Their number is `uses`, and each purpose has its own shares.
+    The shares of the two positions are learned, separately for each channel. A layer computes `uses` mixtures, for
+    example one each for r, k and v. Each mixture has its own shares.
     """
 
     def __init__(self, *, d_model: int, uses: int) -> None:

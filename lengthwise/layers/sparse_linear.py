@@ -28,8 +28,8 @@ class PDSSMLayer(TabledLayer):
     The gradient of P(u) is the gradient of the column's softmax. D(u) = sigmoid(f(u)) exp(2 pi i sigmoid(g(u))), where
     f and g have N hidden units (GELU).
 
-    - `diagonal`: `"full"` is D as above. With `"phase"`, all entries of D have absolute value 1. With `"none"`, D = 1,
-      and all numbers are real.
+    - `diagonal`: `"full"` is D as above. With `"phase"`, all entries of D have absolute value 1. With `"none"`, D is
+      the identity, and all numbers are real.
     - `driven`: whether the term B u_t is present.
     - `form`: `"scatter"` is P D as above. `"gather"` is D P, where every row of P has a single 1.
 
@@ -38,8 +38,9 @@ class PDSSMLayer(TabledLayer):
 
     Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
         (NeurIPS 2025), and its code for x_0, the initialization, and `"gather"`.
-    Differs from the source: f and g have N hidden units, which give the paper's number of parameters. The code has 2 N.
-        Dropout is absent. The settings with D = 1, with a D of phases only, and with B = 0 are ours.
+    Differs from the source: f and g have N hidden units, which give the paper's number of parameters. In the code, they
+        have 2 N hidden units. Dropout is absent. The settings `"phase"` and `"none"`, and a layer that is not driven,
+        are ours.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class PDSSMLayer(TabledLayer):
         return mixed
 
     def factors(self, features: Float[Tensor, "R D"]) -> Float[Tensor, "R N F"] | None:
-        """Return the diagonals D(u), or None if D = 1."""
+        """Return the diagonals D(u), or None if D is the identity."""
         if self.phase_map is None:
             return None
         unit = _unit_complex(self.phase_map(features))

@@ -1,12 +1,12 @@
 r"""State-space layers with a separate system for each channel: S4, S4D and Liquid-S4.
 
-A channel has one number u_t at each position. It drives the system x' = A x + B u with P numbers x, whose output is
-y = C x + D u. The system is discretized with a learned step. Eigenvalues of A are conjugate pairs, so P / 2 complex
-numbers represent a state.
+A channel has one number u_t at each position. This number drives the system x' = A x + B u, which has P numbers x and
+the output y = C x + D u. The system is discretized with a learned step. Eigenvalues of A are conjugate pairs, so P / 2
+complex numbers represent a state.
 
 In HiPPO-LegS, A_nk is -sqrt((2n+1)(2k+1)) below the diagonal, -(n+1) on the diagonal and 0 above, and B_n is
-sqrt(2n+1). A is the sum of a normal matrix and a matrix of rank one: A = V (Λ - p p*) V*, where Λ is diagonal with real
-parts of -1/2.
+sqrt(2n+1), for n and k from 0. A is the sum of a normal matrix and a matrix of rank one: A = V (Λ - p p*) V*, where Λ
+is diagonal with real parts of -1/2.
 """
 
 import math
@@ -39,11 +39,12 @@ def legs(size: int) -> tuple[Float[Tensor, "P P"], Float[Tensor, " P"]]:
 
 
 def legs_pairs(size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return Λ, p = V* P and V* B of HiPPO-LegS for an even `size`, with one entry for each conjugate pair.
+    """Return Λ, p and V* B of HiPPO-LegS for an even `size` P, with one entry for each conjugate pair.
 
     From each pair, the entry with the positive frequency is returned. All results are complex, of shape [P / 2].
 
-    Source: Gu et al. (ICLR 2022), appendix C.1: A + P P^T with P_n = sqrt(n + 1/2) is -1/2 plus a skew matrix.
+    Source: Gu et al. (ICLR 2022), appendix C.1: p = V* r with r_n = sqrt(n + 1/2), because A + r r^T is the sum of
+        -1/2 times the identity and a skew-symmetric matrix.
     Differs from the source: no difference.
     """
     a, b = legs(size)
@@ -114,7 +115,9 @@ class _Channels(RecurrentLayer):
 
 
 class S4DLayer(_Channels):
-    """A system with a diagonal A, discretized with inputs that are constant during a step. B is 1, as C can scale it.
+    """A system with a diagonal A, discretized with inputs that are constant during a step.
+
+    All entries of B are 1, because C can scale the numbers of a state.
 
     With eigenvalues λ and a step h, x_t = exp(λ h) x_{t-1} + (exp(λ h) - 1) / λ u_t, and y_t = 2 Re(C x_t) + D u_t.
 
@@ -223,7 +226,8 @@ class LiquidS4Layer(S4Layer):
 
     Source: Hasani et al., "Liquid structural state-space models" (ICLR 2023), as in Fan et al. (2024), eq. (4).
     Differs from the source: this is the recurrence itself, step by step. The published code adds a few correlations of
-        inputs to S4's convolution. The product multiplies real parts and imaginary parts separately.
+        inputs to S4's convolution. The elementwise product of B u_t and x_{t-1} multiplies real parts and imaginary
+        parts separately.
     """
 
     @in_full_precision

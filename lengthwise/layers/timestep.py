@@ -74,8 +74,8 @@ class TimestepScales(LoopScales):
 class ConstantScales(LoopScales):
     """Learned gains and gates that all loops share: the baseline for the timestep encoding.
 
-    Source: ours. The published plain loop is not a baseline for the encoding alone. It also has another norm for
-        decision trees, and another norm and activation for dynamic programming.
+    Source: ours. The published looped model without the encoding is not a baseline for the encoding alone, because it
+        also differs in the norm (decision trees), or in the norm and the activation (dynamic programming).
     """
 
     def __init__(self, *, d_model: int, gates: Gates = "closed") -> None:

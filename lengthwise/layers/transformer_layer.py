@@ -54,8 +54,8 @@ class TransformerLayer(nn.Module):
 
     A gain before a linear map multiplies the map's columns, and a gate after it multiplies the map's rows. So `forward`
     multiplies the matrices once for each call, whereas `by_definition` multiplies every state. The results are equal up
-    to rounding. With activations `"recomputed"`, the gradient computes the part after attention again, so its results
-    are not kept.
+    to rounding. With activations `"recomputed"`, the gradient computes the part of the layer after attention again, so
+    the intermediate results of this part are not kept.
 
     Source: Xu and Sato (2024), section 4.2, and their code (`scaled`, `rms`); Radford et al., "Language models are
         unsupervised multitask learners" (2019) (`gpt2`).
@@ -126,11 +126,12 @@ class TransformerLayer(nn.Module):
     def continued(
         self, states: Float[Tensor, "B T D"], tails: Float[Tensor, "B W P S D"], attention: CausalAttention = CAUSAL
     ) -> Float[Tensor, "B W P S D"]:
-        """Return `forward` at the symbols of tails, each of which follows a prefix of 1 ... P = T - S positions.
+        """Return the results of `forward` at the symbols of W tails, which each follow every prefix of the string.
 
-        `states` contains the state at each position of the string. ``tails[:, w, p, s]`` is the state of symbol s of
-        tail w after a prefix of p + 1 positions, that is, at position p + 1 + s. A symbol attends to its prefix and to
-        its own tail.
+        A tail has S symbols, and a prefix has 1 ... P positions, with P = T - S. `states` contains the state at each
+        position of the string. ``tails[:, w, p, s]`` is the state of symbol s of tail w after a prefix of p + 1
+        positions, that is, at position p + 1 + s. This symbol attends to its prefix, to earlier symbols of its tail,
+        and to itself.
         """
         maps = self._maps(None)
         num_prefixes, num_symbols = tails.shape[2:4]

@@ -86,7 +86,7 @@ class MergeLayer(TreeAttentionLayer):
       change from level to level.
     - The tanh saturates. So large numbers keep their information in any number of merges, and small changes are
       forgotten. A linear map would also pass on information that labels do not depend on, such as the number of
-      symbols. On longer strings, such numbers would leave the range that training has seen.
+      symbols. On longer strings, this information would leave the range that training has seen.
     - A single hidden layer would have to compute products of two states from sums over both. Two consecutive layers of
       half the size are as fast and make fewer mistakes.
     - r[h, j] starts at 8 for j = h mod C, so every head mostly reads one part of the window. With r = 0, the layer

@@ -4,8 +4,8 @@ The states are x_t = c_t (A_t x_{t-1} + v_t) with c_t = min(1, L / |A_t x_{t-1} 
 absolute value among the numbers of a string's state, and L is 2^30 (2^60 in float64). So if a state exceeds L, all its
 numbers are divided by the same number.
 
-A norm that reads the states depends only on their directions. If v = 0, c changes no direction, so it does not change
-the function of a net with such a norm. If v is not 0, c changes directions only up to rounding, because rounding
+A norm that reads the states depends only on their directions. If v = 0, c changes no direction, so c does not change
+the function of a net with such a norm. If v is not 0, c changes directions only by rounding errors, because rounding
 removes v from a state as large as L. States that grow beyond L and shrink again are an exception: with c, v has a
 larger effect on them than without c. For the gradient, c is a constant.
 

@@ -56,7 +56,7 @@ class CausalAttention:
     def scores_of_pairs(
         self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]
     ) -> Float[Tensor, "B H T T"]:
-        """Return `scores`, as cheaply as the encoding can; an encoding with a slow definition replaces this."""
+        """Return `scores`, as cheaply as the encoding can; an encoding with slow `scores` overrides this method."""
         return self.scores(query, key)
 
 
@@ -100,9 +100,9 @@ class PositionEncoding(nn.Module, ABC):
         return states
 
     def attention(self, states: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
-        """Return the attention of each layer, for states of this length, type and device.
+        """Return the attention of each layer; a model calls this method once per forward pass.
 
-        It is called once per forward pass.
+        Only the shape, dtype and device of `states` are used.
         """
         return [CAUSAL] * self.sizes.num_layers
 

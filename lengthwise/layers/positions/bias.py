@@ -13,11 +13,11 @@ from lengthwise.layers.positions.base import CausalAttention, PositionEncoding
 MAX_QUERIES = 128
 """The largest number of queries in a part of the attention, which is computed part by part. A part computes scores
 between all its queries and all keys up to its last query, so scores above the diagonal are wasted. With a single part,
-almost half of all scores are wasted. Smaller parts waste fewer scores, but it takes longer to start them."""
+almost half of all scores are wasted. Smaller parts waste fewer scores, but starting more parts takes more time."""
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 22
-"""The largest number of scores in a part. With 4 heads, this limits the number of queries in strings longer than 8,192
-symbols."""
+"""The largest number of scores of one string in a part, unless a single query has more. With 4 heads, this number
+allows fewer than `MAX_QUERIES` queries in strings longer than 8,192 symbols."""
 
 
 class ScoreBias(PositionEncoding):

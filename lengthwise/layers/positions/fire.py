@@ -49,7 +49,7 @@ class FIRE(PositionEncoding):
 
 
 class FIREBias(ScoreBias):
-    """The bias of one layer."""
+    """The biases of FIRE in one layer, which has its own f, c and l."""
 
     def __init__(self, sizes: PositionSizes) -> None:
         super().__init__(sizes)
