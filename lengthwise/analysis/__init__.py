@@ -1,1 +1,1 @@
-"""Analyses of trained models as plain data: states, receptive fields of answers, continuity, and the cost of depth."""
+"""Analyses of trained models as plain data: clusters and drift of states, receptive fields of answers, continuity."""

@@ -48,9 +48,9 @@ def principal_components(states: Float[Tensor, "N D"], num_components: int = 2) 
 def linkage_distances(states: Float[Tensor, "N D"]) -> Float[Tensor, " M"]:
     """Return the N - 1 distances at which clusters merge under single linkage, in ascending order.
 
-    These are the lengths of the edges of a minimum spanning tree of the states. At distance r, two states are in one
-    cluster if a path over states connects them in steps of at most r. So the number of clusters is
-    ``num_clusters(linkage, r) = 1 + (number of distances > r)``.
+    The distances are the edge lengths of a minimum spanning tree of the states. At distance r, two states are in one
+    cluster if a path over states connects them in steps of at most r. So the number of clusters at distance r is 1 plus
+    the number of edges that are longer than r (`num_clusters`).
 
     Example:
         >>> linkage_distances(torch.tensor([[0.0], [5.0], [1.0], [7.0]])).tolist()
@@ -64,7 +64,7 @@ def linkage_distances(states: Float[Tensor, "N D"]) -> Float[Tensor, " M"]:
 
 
 def num_clusters(linkage: Float[Tensor, " M"], distance: float) -> int:
-    """Return the number of clusters at a distance, given the result of `linkage_distances`."""
+    """Return the number of clusters at this distance, given the result `linkage` of `linkage_distances`."""
     return 1 + int((linkage > distance).sum())
 
 
@@ -90,7 +90,7 @@ class LevelClusters(NamedTuple):
 
 
 def level_clusters(blocks: BlockStates) -> list[LevelClusters]:
-    """Return, for each level, the clusters of all states and of the states of each element, under single linkage."""
+    """Return, for each level from 1 up, how the clusters of its states compare with the states' monoid elements."""
     return [_clusters(level, blocks.at_level(level)) for level in range(1, blocks.num_levels + 1)]
 
 

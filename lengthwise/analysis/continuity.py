@@ -1,11 +1,11 @@
 r"""Lower bounds on three moduli of continuity of a function on sequences.
 
 A modulus bounds how much outputs change if inputs change by at most t. Let f map [0, 1]^(T x d), or another product of
-intervals, to R^(T x Y). With p-norms of outputs, its moduli are:
+intervals, to R^(T x Y). With p-norms of outputs, the moduli of f are:
 
-    w(t)            = sup ||f(X) - f(X')||_p        over all X, X' with ||X - X'||_2 <= t
-    w_contextual(t) = sup ||f(X)_n - f(X')_n||_p    over those with X_n = X'_n, so only other tokens change
-    w_token(t)      = sup ||f(X)_n - f(X')_n||_p    over those with X_m = X'_m for all m != n, so only token n changes
+    w(t)            = sup ||f(X) - f(X')||_p        over all inputs X, X' with ||X - X'||_2 <= t
+    w_contextual(t) = sup ||f(X)_n - f(X')_n||_p    over these X, X' and all n, if X_n = X'_n (only other tokens change)
+    w_token(t)      = sup ||f(X)_n - f(X')_n||_p    over these X, X' and all n, if X_m = X'_m for all m != n
 
 A search finds pairs of inputs. Each pair gives a lower bound on a modulus.
 """
@@ -32,7 +32,7 @@ Kind = Literal["sequence", "contextual", "token"]
 _NO_WEIGHTS: Mapping[str, Tensor] = MappingProxyType({})
 
 LAST_STEP = 0.01
-"""The length of the last step of the gradient ascent, as a fraction of the first step's length."""
+"""The fraction of the first step's length to which the steps of the gradient ascent shrink."""
 
 
 class Domain(NamedTuple):
@@ -43,7 +43,10 @@ class Domain(NamedTuple):
 
 
 class ModulusPoint(NamedTuple):
-    """A pair of inputs at most `distance` apart; their outputs differ by `value` at `token` (None: over all tokens)."""
+    """A pair of inputs at most `distance` apart, whose outputs differ by `value` in the p-norm.
+
+    Outputs are compared at the token with index `token`, or at all tokens together if `token` is None.
+    """
 
     distance: float
     value: float
@@ -230,7 +233,10 @@ class _Search(NamedTuple):
         return best
 
     def _gradients(self, pairs: _Pairs) -> tuple[Tensor, Tensor] | None:
-        """Return the gradients of the difference in the first input and the offset; None without gradients."""
+        """Return the gradients of the outputs' difference with respect to the first input and to the pair's offset.
+
+        If the function has no gradient, return None.
+        """
         first = pairs.first.detach().requires_grad_()
         offset = (pairs.second - pairs.first).detach().requires_grad_()
         values = self._differences(first, first + offset, pairs.tokens)

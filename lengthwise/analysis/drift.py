@@ -18,8 +18,9 @@ class DriftPoint(NamedTuple):
     """The states at one length, compared with the states at the reference length.
 
     `shifts` are the fractions of strings whose answer is the right remainder plus 0, 1, ..., m - 1, modulo m. For each
-    harmonic (see `remainder_drift`), `kept` contains its norm divided by its norm at the reference length. `turns`
-    contains the angle between the harmonics at both lengths, in remainders.
+    harmonic (see `remainder_drift`), `kept` contains the harmonic's norm divided by its norm at the reference length.
+    `turns` contains the angle between the harmonics at both lengths. The unit of the angle is the turn that leads from
+    one remainder to the next.
     """
 
     length: int
@@ -42,8 +43,8 @@ def remainder_drift(
     Let m be the task's modulus, and c_q(T) the mean state of the strings of T symbols whose digits add up to q modulo
     m. Harmonic k is ``z_k(T) = (1/m) sum_q exp(-2 pi i k q / m) c_q(T)``. In a net that keeps the sum, no z_k changes
     with T. If the states shrink at each symbol, ``|z_k|`` falls. If the states turn at each symbol, the angle
-    ``angle(<z_k(reference), z_k(T)>) m / (2 pi k)``, in remainders, grows evenly. From half a remainder on, every
-    answer is off by one. The angle of harmonic k is between -m/2 and m/2 before it is divided by k.
+    ``angle(<z_k(reference), z_k(T)>) m / (2 pi k)``, in remainders, grows evenly. From an angle of half a remainder on,
+    every answer is off by one. The angle of harmonic k is known only modulo m/k, and is between -m/(2k) and m/(2k).
 
     Raises:
         ValueError: a length is not positive, or a remainder does not occur because there are too few strings.

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 @contextmanager
 def looking_up(embedding: nn.Embedding, embedded: Float[Tensor, "B T D"]) -> Iterator[None]:
-    """Make an embedding return these vectors inside the `with` block.
+    """Make an embedding return the vectors `embedded` inside the `with` block, whatever symbols it is given.
 
-    Each call returns the vectors of the next positions. The symbols are ignored. Some models read a string in parts,
-    and so call their embedding several times.
+    Some models read a string in parts, and so call their embedding several times. Each call returns the vectors of the
+    next positions.
     """
     start = 0
 

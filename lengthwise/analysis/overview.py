@@ -52,7 +52,8 @@ class Analysis(NamedTuple):
 def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 0) -> Analysis:
     """Analyze the states, gradients and answers of a trained model on random strings.
 
-    If a class cannot occur at `length`, but all classes can at one symbol less, the strings have one symbol less.
+    If some class cannot occur at `length`, but all classes can occur at `length` - 1, strings have `length` - 1
+    symbols.
 
     Raises:
         ValueError: the model is not a RegularGPT of thickness 1 with one chunk size, or `length` is above 10,000. The
@@ -77,8 +78,7 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
     if not supervised.any():
         raise ValueError(
             f"length: expected strings that have an answer, got {NUM_STRINGS} strings of {length} symbols without an "
-            "answer; choose "
-            "another length"
+            "answer; choose another length"
         )
     with torch.no_grad():
         right = (final_answers(model, batch.inputs) == targets)[supervised]

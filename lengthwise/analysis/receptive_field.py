@@ -21,7 +21,7 @@ Answer = Callable[[Float[Tensor, "B T D"]], Float[Tensor, "B Y"]]
 """A function that returns the logits at the last position of strings of embeddings."""
 
 MAX_SYMBOLS_PER_CHUNK = 1 << 15
-"""The largest number of symbols in the strings whose gradients are computed together, which bounds memory."""
+"""The largest number of symbols in the strings whose gradients are computed together, unless one string has more."""
 
 
 def tree_answer(model: RegularGPT) -> Answer:
@@ -45,8 +45,9 @@ def gradient_norms(
 
     With logits z and target y, the log-odds are ``m = z_y - log sum_{k != y} exp z_k``.
 
-    The loss ``-log p_y`` has the gradient ``-(1 - p_y) dm``, which differs from dm by one factor for each string. This
-    factor would cancel in `cumulative_field`, but it may round to 0 if the model is confident.
+    The loss ``-log p_y`` has the gradient ``-(1 - p_y) dm``, where dm is the gradient of m. The factor ``1 - p_y`` is
+    one number for each string. So the factor would cancel in `cumulative_field`, but it may round to 0 if the model is
+    confident.
 
     Raises:
         ValueError: there is only one class.
@@ -102,6 +103,8 @@ def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
 def receptive_window(cumulative: Float[Tensor, "B T"], share: float = 0.99) -> Int64[Tensor, " B"]:
     """Return the empirical receptive field: the smallest number of newest symbols with over `share` of the gradient.
 
+    `cumulative` is the result of `cumulative_field`.
+
     Example:
         >>> receptive_window(torch.tensor([[1.0, 0.995, 0.75, 0.5]])).tolist()
         [3]
@@ -149,9 +152,9 @@ def flip_test(
 ) -> list[FlipPoint]:
     """Replace one symbol by another, drawn uniformly, and test whether the answer to the whole string changes.
 
-    If the task's monoid is a group, replacing a symbol by a symbol with another group element changes the element of
-    the whole string, at any distance. Gradients need not show this. Only pairs of strings that both have an answer
-    count. Distances without such a pair are left out.
+    If the task's monoid is a group, a replacement by a symbol with another group element changes the element of the
+    whole string, at any distance. Gradients need not show this dependence. A pair of a string and its replacement
+    counts only if both have an answer. Distances without such a pair are left out.
 
     Raises:
         ValueError: a distance is outside 0 ... T-1, or the task has a single symbol.

@@ -18,7 +18,8 @@ from lengthwise.tasks.base import RegularTask
 class BlockStates(NamedTuple):
     """States of windows, one in each row, with the level of each window and its element in `monoid`.
 
-    With C = `chunk_size`, a window of level l has C^l symbols, or fewer symbols after pads. Level 1 is the lowest.
+    With C = `chunk_size`, a window of level l has C^l symbols, or pads followed by fewer symbols. Level 1 is the
+    lowest.
     """
 
     states: Float[Tensor, "N D"]
@@ -61,10 +62,10 @@ class BlockStates(NamedTuple):
 
 @torch.no_grad()
 def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B T"]) -> BlockStates:
-    """Return the states of all nodes in the trees of these strings, about T / (C - 1) for each string.
+    """Return the states of all nodes above the leaves in the trees of these strings.
 
-    The monoid belongs to the task's minimal transducer. In a correct model whose states distinguish no more than
-    necessary, windows with the same element have equal states.
+    A string of T symbols has about T / (C - 1) such nodes. The monoid belongs to the task's minimal transducer. In a
+    correct model whose states distinguish no more than necessary, windows with the same element have equal states.
 
     Raises:
         ValueError: the model's thickness is above 1, so a state depends on more than its window; chunk sizes differ

@@ -38,7 +38,8 @@ def text_fields(
     of the log-odds of the last token.
 
     Raises:
-        ValueError: the model does not look up its symbols in one table, or the text is too short for a length.
+        ValueError: the model is neither a RegularGPTLM nor a transformer that reads symbols, or the text is too short
+            for a length.
 
     Source: Chi et al. (2023), section 7.4 and Figure 4b.
     Differs from the source: all lengths and models predict the same tokens; the log-odds of a token replace its loss.
@@ -56,7 +57,7 @@ def text_fields(
 
 
 def embedded_answer(model: SequenceModel) -> Answer:
-    """Return the model's answer as a function of its symbols' embeddings, before positions are added to these."""
+    """Return the model's last logits as a function of its symbols' embeddings, to which positions are not yet added."""
     embedding = _embedding(model)
 
     def answer(embedded: Float[Tensor, "B T D"]) -> Float[Tensor, "B Y"]:

@@ -17,7 +17,7 @@ from lengthwise.validation import check_divisor
 Eigenvalues = Literal["signed", "positive"]
 
 MAX_STRENGTH: dict[Eigenvalues, float] = {"signed": 2.0, "positive": 1.0}
-"""The largest strength b of a matrix I - b k k^T, whose eigenvalues are 1 and 1 - b, for each range of eigenvalues."""
+"""The largest strength b for each range of eigenvalues. A matrix I - b k k^T has the eigenvalues 1 and 1 - b."""
 
 MAX_DECAY_RATE = 16.0
 """The largest rate of a decay exp(-rate step) at the start of training. Rates are drawn uniformly, and steps by

@@ -80,7 +80,7 @@ class LinearCDELayer(TabledLayer):
         return self.first_state.expand(len(like), -1)
 
     def transitions(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M N S S"]:
-        """Return the transitions I + A(u) of features u."""
+        """Return the transitions of features u, I + A(u) / 40 or the product in the class's docstring."""
         size = self.block_dim
         if self.structure == "low-rank-product":
             return self._products(features)
@@ -94,7 +94,7 @@ class LinearCDELayer(TabledLayer):
         return transitions
 
     def _products(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M 1 D D"]:
-        """Return I + diag(d(u)) + U(u) V(u)^T, where both factors of the product depend on u."""
+        """Return the transitions of structure `"low-rank-product"`, whose factors U(u) and V(u) both depend on u."""
         diagonal, left, right = (
             TIME_STEP * (part[0] + (features @ part[1:].flatten(1)).unflatten(-1, part.shape[1:]))
             for part in (self.diagonal, self.left, self.right)

@@ -33,8 +33,8 @@ class PDSSMLayer(TabledLayer):
     - `driven`: whether the term B u_t is present.
     - `form`: `"scatter"` is P D as above. `"gather"` is D P, where every row of P has a single 1.
 
-    If the layer is real, not driven and of form `"scatter"`, every state is exactly a one-hot vector, which is one of N
-    states of a finite machine.
+    If the layer is real, not driven and of form `"scatter"`, every state is exactly a one-hot vector. The layer is then
+    a finite machine of N states.
 
     Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
         (NeurIPS 2025), and its code for x_0, the initialization, and `"gather"`.

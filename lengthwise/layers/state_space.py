@@ -137,7 +137,10 @@ class S4DLayer(_Channels):
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        """Return the convolution with K_t = 2 Re(C A^t B), plus D u and the response to the previous state."""
+        """Return the convolution with K_t = 2 Re(C A^t B), plus D u and the response to the previous state.
+
+        A and B belong to the discrete system.
+        """
         if torch.compiler.is_exporting():
             return self.by_definition(features, state)
         length, c = features.shape[1], as_complex(self.c)
@@ -207,7 +210,10 @@ class S4Layer(_Channels):
     def forward(
         self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
     ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
-        """Return the convolution with K_t = C A^t B, plus D u and the response to the previous state."""
+        """Return the convolution with K_t = C A^t B, plus D u and the response to the previous state.
+
+        A, B and C are the results of `discrete`.
+        """
         length = features.shape[1]
         a, b, c = self.discrete()
         before = state.unflatten(1, (self.d_model, self.d_state))

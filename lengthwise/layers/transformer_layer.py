@@ -212,7 +212,7 @@ def draw_gpt2_weights(layers: Sequence[TransformerLayer], generator: torch.Gener
     """Draw matrices from N(0, 0.02^2) and set biases to 0.
 
     Matrices whose results are added to the residual are divided by the square root of the number of such matrices. This
-    keeps the size of the residual independent of the depth.
+    division keeps the size of the residual independent of the depth.
 
     Source: Radford et al., "Language models are unsupervised multitask learners" (2019), and their code.
     """

@@ -70,8 +70,9 @@ class SequenceModel(nn.Module, ABC):
     It is built as ``Model(config, vocab_size=..., num_classes=..., generator=...)`` and draws its parameters from
     `generator`. The module `readout` turns hidden states into logits. If the user chooses no preset, `default_preset`
     names the recipe for training, and `default_goal_preset` names the recipe for training until a goal is reached. A
-    model needs `default_goal_preset` only if several presets have a goal for it. Abilities that only some models have
-    are classes in `lengthwise.models.capabilities`. A model lists these classes before `SequenceModel` among its bases.
+    model needs `default_goal_preset` only if the `goals` of several presets contain the model's name. Abilities that
+    only some models have are classes in `lengthwise.models.capabilities`. A model lists these classes before
+    `SequenceModel` among its bases.
 
     Overflow of states does not raise an error. From the overflow on, no logit is finite, and every measure counts the
     answers as wrong.
@@ -88,7 +89,7 @@ class SequenceModel(nn.Module, ABC):
 
     def __init_subclass__(cls) -> None:
         """Set `name` to the name of the class; registering the class replaces this name."""
-        # A name that the class inherits from a base class is replaced, because it is not the class's own.
+        # A name that the class inherits from a base class is replaced, because it is the name of the base class.
         if getattr(cls, "name", "") in ("", *(base.__name__ for base in cls.__mro__[1:])):
             cls.name = cls.__name__
 

@@ -27,8 +27,8 @@ from lengthwise.ops.in_range import Steps, states_in_range, steps_by_position, s
 from lengthwise.ops.symbol_recurrence import symbol_final_state
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
-"""The largest number of elements in memory at once. They are elements of states in a net of one layer, and elements of
-transitions in a deeper net."""
+"""The largest number of elements for which a chunk of positions is computed at once. In a net of one layer, the
+elements of states count. In a deeper net, the elements of transitions count."""
 
 MAX_TABLED_SYMBOLS = 256
 """The largest vocabulary for which tables have a row for every symbol. For a larger vocabulary, only the symbols of the
@@ -48,8 +48,7 @@ class BlockLinearRNNConfig(ModelConfig):
 
     - `columns`, `p`, `input_map`, `first_state`: as in `BlockLinearLayer`, for all layers.
     - `hidden`: the number of hidden units between a symbol's embedding and its transition. With 0 units, the embedding
-      itself contains the numbers that determine the symbol's matrix. With `"unit"` columns, it also contains the
-      symbol's input.
+      itself contains the numbers that determine the symbol's matrix and, with `"unit"` columns, the symbol's input.
     - `read`: a hidden layer reads the states of all layers (`"all"`) or of the last layer (`"last"`). In a net with one
       layer of one block, `"mixture"` gives each state its own distribution over answers, and mixes these distributions
       (`MixtureReadout`).
@@ -58,9 +57,9 @@ class BlockLinearRNNConfig(ModelConfig):
     - `end_temperature`: with `"stochastic"` or `"reflected"` columns, the temperature is 1 in the first 40 % of
       training. From 40 % to 90 %, it falls to this value by the same factor at each step. In the last 10 %, it is 0.
 
-    At temperature 0, stochastic columns are one-hot vectors, and the net is a finite machine. The transitions of its
-    first layer then stop learning. Blocks of reflected columns become the identity or a reflection, and both preserve
-    all distances between states.
+    At temperature 0, stochastic columns are one-hot vectors, and the net is a finite machine. The transitions of all
+    layers then stop learning. Blocks of reflected columns become the identity or a reflection, and both preserve all
+    distances between states.
 
     Eq. (5) and (6) of Fan et al. (2024), taken literally, correspond to `"clamped"` columns with a `"linear"` input map
     and a first state of `"zero"`. SD-SSM (preset `sd2025`) has `"unit"` columns without hidden units, so each symbol
@@ -259,7 +258,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
         return state.flatten(1)
 
     def _chunks(self, inputs: Int64[Tensor, "B T"]) -> Sequence[Int64[Tensor, "B _"]]:
-        """Return the strings in chunks whose states fit in memory."""
+        """Return the strings in chunks of positions, limited by `MAX_ELEMENTS_PER_CHUNK`."""
         # Layers above the first need a transition matrix at each position. The first layer looks up its matrices in a
         # table.
         numbers = self.config.d_model * (self.config.block_dim if self.config.num_layers > 1 else 1)

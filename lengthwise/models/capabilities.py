@@ -16,7 +16,7 @@ from lengthwise.ops.intervals import Intervals
 from lengthwise.validation import type_in_words
 
 Perturbation = Callable[[Tensor], Tensor]
-"""A function by which training changes hidden states, for example by adding noise; it keeps their shape."""
+"""A function by which training changes hidden states, for example by adding noise; the states keep their shape."""
 
 Observer = Callable[[int, Mapping[int, Tensor]], None]
 """A function that is called with the number of a tree level and, for each batch, the states [B, N, D] of its nodes."""
@@ -121,7 +121,7 @@ class BoundsSteps(ABC):
 class BoundedReceptiveField(ABC):
     """A model that can have a bounded receptive field: only the last few symbols then determine its answer.
 
-    The positions of these symbols do not matter, so ``last(inputs)`` equals
+    The answer does not depend on the number of symbols before them, so ``last(inputs)`` equals
     ``last(inputs[:, -receptive_field:])`` up to rounding.
     """
 
@@ -215,7 +215,7 @@ class HoldsDistributions(ABC):
         """Return the log probability of each answer, given the symbols up to its position and the answers before it.
 
         Positions without a target have 0. The tables are exp(logits), and the logits have to be normalized. The
-        gradients with respect to the logits are then expected counts.
+        gradient of the sum of all log probabilities with respect to the logits then contains expected counts.
         """
 
 
@@ -223,8 +223,8 @@ class AnswersNumbers(ABC):
     """A model that computes a number. Class k is the integer k, and the answer is the class nearest to the number.
 
     The logit of class k is -`sharpness` times the squared distance from k. Training minimizes the `integer_loss` of the
-    number (`lengthwise.ops.integer_answers`), a cross-entropy over all integers. A cross-entropy over only the classes
-    would reward any number below the smallest class if this class is the target.
+    number (`lengthwise.ops.integer_answers`), a cross-entropy over all integers. If the smallest class is the target, a
+    cross-entropy over only the classes would reward numbers far below this class.
     """
 
     @property
@@ -262,7 +262,7 @@ def check_ids(inputs: object) -> None:
             "ids[None] is a batch of one string, and ids.long() converts whole numbers to torch.int64"
         )
     if not len(inputs):
-        raise ValueError("inputs: expected at least 1 string, got none")
+        raise ValueError("inputs: expected at least 1 string, got none; give a batch of one or more strings")
     if not inputs.shape[1]:
         raise ValueError("length: expected at least 1 symbol, got 0; a string must not be empty")
 

@@ -27,8 +27,8 @@ def find_dependence(
     Outputs must not depend on later symbols or on other strings of the batch. The net must be in evaluation mode. A
     gradient counts as a dependence if it is above `slack` units in the last place of the largest gradient. With slack
     0, gradients must be exactly 0. Gradients of masked positions are exactly 0, because a mask multiplies them by 0
-    without rounding. Convolutions by Fourier transforms mix all positions before they cancel, so nets with such
-    convolutions need a positive `slack`.
+    without rounding. In a convolution by Fourier transforms, the contributions of later positions cancel only up to
+    rounding, so nets with such convolutions need a positive `slack`.
     """
     return _by_gradients(outputs, strings, slack) or _by_changes(outputs, strings, num_symbols)
 
@@ -62,7 +62,10 @@ def _by_gradients(outputs: Outputs, strings: Int64[Tensor, "B T"], slack: float)
 
 
 def _reaches(gradient: Tensor, part: Tensor, slack: float) -> bool:
-    """Return whether a part of a gradient is not zero; NaN counts as zero, because a masked sqrt(0) gives NaN."""
+    """Return whether a part of a gradient exceeds `slack` units in the last place of the gradient's largest entry.
+
+    NaN counts as 0, because a masked sqrt(0) gives NaN.
+    """
     limit = slack * torch.finfo(gradient.dtype).eps * gradient.nan_to_num(0.0).abs().max()
     return bool((part.nan_to_num(0.0).abs() > limit).any())
 
@@ -124,9 +127,9 @@ def _by_changes(outputs: Outputs, strings: Int64[Tensor, "B T"], num_symbols: in
 
 
 def is_close(one: Tensor, another: Tensor, *, relative: float = 0.0) -> bool:
-    """Return whether outputs differ by at most a fraction of the largest output, or of 1 if that is larger.
+    """Return whether outputs differ by at most a fraction of the largest output, or of 1 if all outputs are smaller.
 
-    The fraction is `relative`, or the fraction that counts as rounding if that is larger. NaN equals NaN.
+    The fraction is `relative`, but at least `ROUNDING` units in the last place. NaN equals NaN.
     """
     fraction = max(relative, ROUNDING * torch.finfo(one.dtype).eps)
     limit = fraction * max(1.0, float(one.nan_to_num(0.0, 0.0, 0.0).abs().max()))

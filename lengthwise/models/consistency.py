@@ -18,7 +18,8 @@ from lengthwise.randomness import generator_for
 from lengthwise.registry import is_of_package
 
 NUM_STRINGS, LENGTH, TOLERANCE = 3, 6, 1e-3
-"""The number of strings, their length in symbols, and the tolerance for logits, relative to the largest logit."""
+"""The number of strings, their length in symbols, and the tolerance for logits, relative to the largest logit (to 1 if
+all logits are smaller)."""
 
 LENGTHS = (1, LENGTH, 41)
 """Lengths of strings for tests of methods. With 41 symbols, trees have several levels, and some chunks are
@@ -83,7 +84,7 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
         # `find_dependence` does not change the length of strings, so it cannot find answers that depend on the length.
         for end in range(1, length):
             _compare(model, "forward", model(strings[:1, :end])[:, -1], logits[:1, end - 1], _ALONE)
-        # A user's net may convolve by Fourier transforms, which mix all positions before they cancel.
+        # A user's net may convolve by Fourier transforms, in which later positions cancel only up to rounding.
         if fault := find_dependence(model, strings, len(task.symbols), slack=ROUNDING):
             raise ValueError(f"{type(model).__name__}.forward: {_ALONE.format(f'one that {fault}')}")
 
@@ -94,8 +95,8 @@ def find_fault(outputs: Outputs, net: nn.Module, num_symbols: int, max_length: i
 
     `outputs` maps strings to hidden states or logits. The net reads at most `max_length` symbols. Two calls with the
     same strings must give the same outputs. Gradients with respect to later symbols must be exactly 0. If later symbols
-    change, outputs may change only by rounding. The outputs on a prefix must agree to 0.1 % of the largest output,
-    whether the prefix is read alone or in a longer string.
+    change, outputs may change only by rounding. The outputs on a prefix must agree to 0.1 % of the largest output, or
+    to 0.001, whether the prefix is read alone or in a longer string.
     """
     short, long = (min(length, max_length or length) for length in (LENGTH, LENGTHS[-1]))
     strings = some_strings(NUM_STRINGS, short, num_symbols).to(device_of(net))
@@ -116,8 +117,8 @@ def find_fault(outputs: Outputs, net: nn.Module, num_symbols: int, max_length: i
 def check_methods(model: SequenceModel, task: Alphabet) -> None:
     """Raise a ValueError if a method of the model raises an error, or returns a wrong type or shape.
 
-    This also finds models of this package that were changed after they were made, for example if a weight has another
-    shape or a part was removed.
+    The check also finds models of this package that were changed after they were made. For example, a weight may have
+    another shape, or a part may be missing.
 
     Raises:
         ValueError: the message names the method, and its result or its error.

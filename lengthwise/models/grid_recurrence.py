@@ -15,7 +15,8 @@ from lengthwise.models.capabilities import AcceptsPads, AnswersNumbers, FollowsT
 from lengthwise.ops.grid import last_row
 
 MAX_MESSAGES = 64
-"""The largest number of classes of categorical messages. A table has a row for each pair of classes."""
+"""The largest number of classes of categorical messages, and of relations between letters. The table of a cell has a
+row for each pair of classes and each relation."""
 
 FALL_START, FALL_END = 0.6, 0.9
 """The fractions of training between which the temperature of categorical messages falls. Afterwards, it is 0."""
@@ -52,8 +53,8 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
 
     The grid has a row for each letter of the first string, and a column for each letter of the second. The model reads
     problems with two strings, written as ``a b c | a c <sep>``. Letters before the first ``|`` are the first string,
-    which runs down the grid. Letters after it are the second string, which runs to the right. Other symbols and pads
-    are not letters. After i letters of the first string and j letters of the second, the answer is
+    which runs down the grid. Letters after the first ``|`` are the second string, which runs to the right. Other
+    symbols and pads are not letters. After i letters of the first string and j letters of the second, the answer is
 
         y = c i + sum over j' <= j of r(down message from row i, column j').
 

@@ -34,11 +34,11 @@ class LDRU(SymbolTree):
     for the prefix of length t is a linear map of the state after max(1, ceil(log_2 t)) levels.
 
     Source: Pert, Alrajeh and Russo (2026), on log-depth recurrent units (arXiv 2605.26035), by its code's equations.
-    Differs from the source: windows are aligned to the right end of a string, so pads before a string do not change how
-        it is merged. For lengths that are powers of two, this makes no difference. A single symbol is merged once with
-        zeros. Only nodes that an answer needs are computed, for all prefixes at once. Pads may also be inside strings,
-        and training can insert them as for RegularGPT. Dropout (0.25 there), stacks of trees, the operator GRC, and the
-        penalty on associativity for list operations are missing.
+    Differs from the source: windows are aligned to the right end of a string, so pads before a string do not change the
+        string's merges. For lengths that are powers of two, the alignment makes no difference. A single symbol is
+        merged once with zeros. Only nodes that an answer needs are computed, for all prefixes at once. Pads may also be
+        inside strings, and training can insert them as for RegularGPT. Dropout (0.25 there), stacks of trees, the
+        operator GRC, and the penalty on associativity for list operations are missing.
     """
 
     Config = LDRUConfig

@@ -52,7 +52,7 @@ class LinearCDE(HasPenalty, StackedRNN):
 
     Only a penalty keeps states from growing on long strings. The factor c_t limits the largest number of a state to
     2^30 and preserves the state's direction. The norms after the layer keep only the direction (`LinearCDELayer`). As
-    in the published code, the penalty is the sum of `LinearCDELayer.norm_of_a` over the layers.
+    in the published code, the penalty is `norm_penalty` times the sum of `LinearCDELayer.norm_of_a` over the layers.
 
     Source: Walker et al., "Structured linear CDEs: maximally expressive and parallel-in-time sequence models" (NeurIPS
         2025).

@@ -84,8 +84,8 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
     def generate(self, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
         """Return the first `count` symbols after START, in the precision of the parameters.
 
-        If W_x is 0 except in the column of START, states depend only on W_h, and the read-out reads several states at a
-        time.
+        If W_x is 0 except in the column of START, states do not depend on the generated symbols. The states are then
+        computed first, and the read-out reads up to `MAX_STATES_PER_CHUNK` states at once.
 
         Raises:
             ValueError: `count` is negative, or the model does not have exactly one symbol more than classes.
@@ -120,7 +120,7 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
                 "the model for an alphabet whose last symbol is START"
             )
         if count < 0:
-            raise ValueError(f"count: expected at least 0 symbols, got {count}")
+            raise ValueError(f"count: expected at least 0 symbols, got {count}; give the number of symbols to generate")
 
 
 @torch.no_grad()

@@ -15,7 +15,7 @@ class PDSSMConfig(StackedConfig):
     """The settings of a `PDSSM`: width D, layers, N states, K matrices, and the parts of a transition (`PDSSMLayer`).
 
     - `diagonal`: the diagonal contains complex numbers with absolute values below 1 (`"full"`) or equal to 1
-      (`"phase"`). With `"none"`, all its entries are 1, and all numbers are real.
+      (`"phase"`). With `"none"`, all entries of the diagonal are 1, and all numbers are real.
     - `driven`: whether inputs are added to states.
     - `form`: transitions have a single nonzero number in every column (`"scatter"`) or in every row (`"gather"`).
     """
@@ -31,7 +31,8 @@ class PDSSMConfig(StackedConfig):
 class PDSSM(StackedRNN):
     """x_t = P(u_t) D(u_t) x_{t-1} + B u_t, where P(u) has a single 1 in every column, and D(u) is a complex diagonal.
 
-    With ``diagonal="none"`` and ``driven=False``, states are one-hot vectors, and the net is a machine of N states.
+    With ``diagonal="none"``, ``driven=False`` and ``form="scatter"``, states of layers are one-hot vectors, and a net
+    of one layer is a machine of N states.
 
     Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
         (NeurIPS 2025).

@@ -103,7 +103,8 @@ class RegularGPT(AnswersUpTo, SymbolTree):
     - `"merge"` (ours): a layer without a residual, whose output is normalized. This variant extrapolates.
     - `"paper"`: GPT-2's layer.
     - `"code"`: the authors' post-norm layer. At every level, positions before the string have the embedding of the pad.
-      With K = 1, it computes the function of the published code. With K >= 2, it does so if `left_edge` is `"cut"`.
+      With K = 1, the model computes the function of the published code. With K >= 2, the model computes this function
+      if `left_edge` is `"cut"`.
     - `"bare"`: a layer without norms and residuals. `lengthwise.constructions` computes its weights for any finite
       machine.
 
@@ -111,9 +112,9 @@ class RegularGPT(AnswersUpTo, SymbolTree):
     Differs from the source: pads are a learned symbol that may also be inside a string. Training with such pads teaches
         the net to ignore them. The default layer is `MergeLayer`. The lowest levels may have their own chunk sizes. The
         published code draws read-out weights from a normal distribution truncated at two standard deviations. Variant
-        `"code"` does not truncate it there. By default, windows have pads at all positions before a string. The
-        published code has pads only up to a full first chunk, and cuts off windows that reach farther back. This
-        changes answers if K >= 2. Dropout is absent.
+        `"code"` does not truncate the distribution there. By default, windows have pads at all positions before a
+        string. The published code has pads only up to a full first chunk, and cuts off windows that reach farther back.
+        If K >= 2, this cut changes answers. Dropout is absent.
     """
 
     Config = RegularGPTConfig
@@ -188,17 +189,20 @@ class RegularGPT(AnswersUpTo, SymbolTree):
         )
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        """Return the logits of `forward`, computed by the masks of eq. (1); for small T."""
+        """Return the logits of `forward`, computed by `prefix_states_by_definition`; for small T."""
         logits: Tensor = self.readout(prefix_states_by_definition(self.rows(inputs), self.tree))
         return logits
 
     def forward_bounded(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
-        """Return the logits of `forward`, computed by the masks of eq. (1) on strings padded to `max_length`."""
+        """Return the logits of `forward`, computed on strings that are padded to `max_length`.
+
+        The states are computed by the masks of eq. (1), or by `prefix_states` with the left edge `"cut"`.
+        """
         ids = self.rows(inputs)
         # With one size for all lengths, one exported graph suffices. Answers do not depend on later symbols.
         filled = F.pad(ids, (0, max_length))[:, :max_length]
-        # With a cut edge, the definition needs a pass for each prefix, so the fast form is used. It also gives a single
-        # graph.
+        # With a cut edge, the definition needs a pass for each prefix, so `prefix_states` is used. With strings of one
+        # size, `prefix_states` also gives a single graph.
         states = prefix_states_by_definition if self.config.left_edge == "pads" else prefix_states
         logits: Tensor = self.readout(states(filled, self.tree))
         return logits.index_select(1, torch.arange(inputs.shape[1], device=inputs.device))

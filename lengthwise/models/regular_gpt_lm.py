@@ -81,8 +81,8 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
     Source: Chi et al. (2023), sections 3 and 6 and Table 5; layers and initialization: Radford et al., "Language models
         are unsupervised multitask learners" (2019), and nanoGPT, from which the paper's runs started.
     Differs from the source: the paper's footnote 1 pads strings to a multiple of C, and this model does not. At
-        initialization, maps into the residual are divided by the square root of 2 K. This is the number of such maps
-        with separate weights. Levels are not counted, because their number depends on the length. `depth` `"prefix"`,
+        initialization, maps into the residual are divided by the square root of 2 K, the number of such maps with
+        separate weights. Levels are not counted, because their number depends on the length. `depth` `"prefix"`,
         `max_levels` and `num_tables` are ours. The paper does not give the initialization of r, and N(0, 0.02^2) is
         from its code for regular languages.
     """

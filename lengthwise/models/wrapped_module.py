@@ -54,7 +54,7 @@ def wrap_module(
     The logits at a position must answer the prefix that ends there. Tests on a few strings check this during wrapping,
     and again before the net is attacked, certified or trained. Gradients with respect to later symbols must be exactly
     0. If later symbols change, logits may change only by rounding. The logits for a prefix must agree to 0.1 % of the
-    largest logit, whether the prefix is read alone or in a longer string.
+    largest logit, or to 0.001, whether the prefix is read alone or in a longer string.
 
     Args:
         module: maps ids, torch.int64, to logits. A certificate identifies a module by its class and weights, and a

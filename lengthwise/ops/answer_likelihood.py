@@ -6,12 +6,12 @@ over states is conditioned on the answer, if there is one. Let f_0 be the initia
 
     m_t = A[u_t] f_{t-1},   p_t = e_y . m_t  for row e_y of E and answer y = y_t,   f_t = e_y * m_t / p_t.
 
-So p_t is the probability of answer y_t given the symbols up to u_t and the answers before y_t, and the sum of all log
-p_t is the log likelihood of the answers. At a position without a target, f_t = m_t, and log p_t counts as 0. Because
-f_t is normalized at every step, all numbers stay in the range of floats, on strings of any length.
+So p_t is the probability of answer y_t given the symbols up to u_t and the answers before y_t. The sum of all log p_t
+is the log likelihood of the answers. At a position without a target, f_t = m_t, and log p_t counts as 0. Because f_t is
+normalized at every step, all numbers stay in the range of floats, on strings of any length.
 
-An answer whose probability is below `MIN_PROBABILITY` is impossible for the model. Its log probability is
-log `MIN_PROBABILITY` with a gradient of 0, and f_t = m_t.
+An answer counts as impossible if its probability is below `MIN_PROBABILITY`. Then log `MIN_PROBABILITY`, with a
+gradient of 0, replaces log p_t, and f_t = m_t.
 
 The gradient is computed backwards in time. Let g_t be the gradient with respect to log p_t, and l_t the gradient with
 respect to f_t. Then
@@ -164,7 +164,7 @@ class _AnswerLikelihood(torch.autograd.Function):
             # f_t is a quotient with divisor p_t, and l_t . f_t is the part of the gradient through this divisor.
             weight = gradient[:, t] - (by_state * states[t]).sum(1)
             by_joint[t] = _masked(is_possible[t], (by_state + weight[:, None]) / divisors[t, :, None])
-            # An impossible answer left the distribution as it was, so the gradient for f_t passes to m_t unchanged.
+            # If an answer is missing or impossible, f_t = m_t, so the gradient for f_t passes to m_t unchanged.
             by_moved[t] = torch.where(is_possible[t, :, None], by_joint[t] * weights[t], by_state)
             by_state = step(by_moved[t, :, None], tokens[:, t])[:, 0]
         before = torch.cat([initial[None], states[:-1]])

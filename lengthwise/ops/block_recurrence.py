@@ -10,8 +10,8 @@ one. Numbers are real or complex.
 - `"scan"`: a prefix scan in about 2 log_2 T steps. On the way up, it multiplies matrices with each other (S^3 products
   each). On the way down, it only multiplies matrices with states.
 - `"chunked"`: chunks of about sqrt(T) steps in parallel. First come the products of the matrices of each chunk, then
-  the states between chunks, then the states within chunks. This takes S^3 + 2 S^2 products for each step and block, in
-  about 3 sqrt(T) steps.
+  the states between chunks, then the states within chunks. In total, each step and block takes S^3 + 2 S^2 products,
+  and about 3 sqrt(T) steps run in sequence.
 
 The gradient follows from the same kind of recurrence backwards in time, l_t = g_t + A_{t+1}^H l_{t+1}. Here g_t is the
 gradient with respect to the output x_t. Then dL/dv_t = l_t, dL/dA_t = l_t x_{t-1}^H and dL/dx_0 = A_1^H l_1. Every form
@@ -102,8 +102,8 @@ MAX_STEP_PRODUCTS = 2_048
 def fastest_form(transitions: Tensor, inputs: Tensor) -> Form:
     """Return the form that is likely the fastest on a CPU core; `benchmarks/recurrence.py` also prints this choice.
 
-    Chunks do more multiplications in fewer steps. So they are faster only for many steps, each so small that starting
-    its kernels takes most of its time.
+    Chunks do more multiplications in fewer steps. So chunks are faster only if there are many steps, and starting the
+    kernels of a step takes most of the step's time.
     """
     width = inputs.shape[-1] if transitions.ndim > inputs.ndim else 1
     step = inputs[:, 0].numel() * width

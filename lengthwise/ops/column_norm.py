@@ -66,9 +66,9 @@ def rescaled_blocks_by_definition(matrices: Float[Tensor, "*N S S"], p: float = 
     """Subtract each column's mean, then divide the matrix by its largest column p-norm, even if this norm is below 1.
 
     Every column sums to 0, so the matrix has rank S - 1 at most. A centered permutation has columns of p-norm
-    ((1 - 1/S)^p + (S - 1) / S^p)^(1/p), which is 1.347 for S = 8 and p = 1.2. So at every step, the numbers of a state
-    shrink to 0.743 of their size. The numbers of a state are below float32's normal numbers after 295 steps, and 0
-    after about 350 steps.
+    ((1 - 1/S)^p + (S - 1) / S^p)^(1/p). For S = 8 and p = 1.2, this norm is 1.347. So at every step, the numbers of a
+    state shrink to 0.743 of their size. They are below float32's normal numbers after 295 steps, and 0 after about 350
+    steps.
 
     Raises:
         ValueError: p is below 1, where it does not define a norm, or is not finite.

@@ -6,16 +6,17 @@ and the sub-step moves this value towards v.
 
 S <- a_t S,   then for j = 1..n:   S <- S - b k (S^T k - v)^T = (I - b k k^T) S + b k v^T,   then   o_t = S^T q_t.
 
-`delta_rule_by_definition` is this loop. `delta_rule` cuts a string into chunks of whole symbols. For a chunk, the rows
-of K and V are the keys and values of its sub-steps, the rows of q are the queries of its symbols, and B is the diagonal
-matrix of strengths. Let G_ij be the product of the decays after sub-step j up to sub-step i >= j. For each row, c is
-the product of all decays of the chunk up to this row, and d is the product of all later decays. Then
+`delta_rule_by_definition` is this loop. `delta_rule` cuts a string into chunks of whole symbols. The rows of K and V
+are the keys and values of a chunk's sub-steps. The rows of q are the queries of its symbols. B is the diagonal matrix
+of strengths. Let G_ij be the product of the decays after sub-step j up to sub-step i >= j. For each row, c is the
+product of the chunk's decays up to this row, and d is the product of all later decays. Then
 
 (I + strictly_lower(B K K^T * G)) [U W] = B [V  c K],
 S <- (c_last I - (d K)^T W) S + (d K)^T U,   o = c q S + (lower(q K^T) * G) (U - W S).
 
-Here S is the state before the chunk. Only the equation of S runs chunk by chunk. Up to rounding, both functions return
-the same results, with gradients for all arguments.
+Here S is the state before the chunk. In the equation of o, G has one row for each symbol, the row of its last sub-step.
+Only the equation of S runs chunk by chunk. Up to rounding, both functions return the same results, with gradients for
+all arguments.
 
 Source: Yang et al., "Parallelizing linear transformers with the delta rule over sequence length" (NeurIPS 2024), for
 the chunks; Yang, Kautz and Hatamizadeh, "Gated delta networks" (ICLR 2025), for the decay; Siems et al., "DeltaProduct"

@@ -32,7 +32,7 @@ class Intervals:
     Proofs keep the ends in float64. Training only estimates how intervals grow, so it keeps the ends in the model's
     precision. Every operation returns intervals that contain its result for all values in the given intervals: the
     exact result, and the float32 result for any order of summation. For this, the ends are moved outwards by twice the
-    largest error of float32. This also covers the rounding of the ends in float64, which is a billion times smaller.
+    largest error of float32. The factor 2 also covers the rounding of the ends in float64, which is far smaller.
 
     Results above `LARGEST` have infinite ends. Operations on such intervals return intervals with an infinite or NaN
     end. No comparison that a proof needs is true for such intervals, so no proof can use them.

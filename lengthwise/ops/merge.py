@@ -1,4 +1,4 @@
-r"""The merge of windows as one operation, with a gradient written by hand. Most of the time of training is for merges.
+r"""The merge of windows as one operation with a gradient written by hand. Training spends most of its time on merges.
 
 A window has C parts, the states y_0 ... y_{C-1}, newest first. With n(x) = (x - mean) / sqrt(variance + 1e-5):
 

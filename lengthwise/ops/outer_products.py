@@ -2,9 +2,9 @@ r"""Decaying sums of outer products: the recurrence of a matrix state with one d
 
     S_t = a_t S_{t-1} + k_t v_t^T,     y_t = S_t^T q_t,
 
-for every head. The a_t are real numbers, possibly 0 or negative, and their products over a chunk are finite. Keys and
-queries have N numbers, and values have P numbers. Decays are [B, T, H], values [B, T, H, P], states [B, H, N, P]. Keys
-and queries are [B, T, H, N], or [B, T, 1, N] if all heads share them.
+for every head. The a_t are real numbers, possibly 0 or negative, and their products over a chunk must be finite. Keys
+and queries have N numbers, and values have P numbers. Decays are [B, T, H], values [B, T, H, P], states [B, H, N, P].
+Keys and queries are [B, T, H, N], or [B, T, 1, N] if all heads share them.
 
 The definition is a loop over positions. `outer_products` cuts the string into chunks of up to 32 positions. Within a
 chunk, y_i = sum_{j <= i} (q_i . k_j) L_ij v_j with L_ij = a_{j+1} ... a_i, which is masked attention. States are passed

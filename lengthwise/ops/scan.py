@@ -1,7 +1,7 @@
 r"""Prefix scans of any associative operator: the definition, and a scan with logarithmically many steps.
 
 Elements are tuples of tensors with time in dimension 1 and any other dimensions. ``operator(earlier, later)`` combines
-the elements of two such tuples at each time. For elements x_1 ... x_T, the prefixes are
+the elements of two such tuples at each time. For elements x_1 ... x_T and the operator *, the prefixes are
 
     y_1 = x_1,   y_t = y_{t-1} * x_t.
 

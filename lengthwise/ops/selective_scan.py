@@ -4,9 +4,9 @@ The state of each channel e has P numbers. For every channel e and number p,
 
     h_t[p, e] = a_t[p, e] h_{t-1}[p, e] + b_t[p] v_t[e],     y_t[e] = sum_p c_t[p] h_t[p, e].
 
-The decays a_t[p, e] are exp(s_t[e] r[p, e]) in [0, 1] or, if signed, 2 exp(s_t[e] r[p, e]) - 1 in [-1, 1], with steps
-s >= 0 and rates r <= 0. Steps and values are [B, T, E], rates [P, E], b and c [B, T, P]. The state before the first
-position is [B, P, E].
+With steps s >= 0 and rates r <= 0, the decays a_t[p, e] are exp(s_t[e] r[p, e]), which is in [0, 1]. Signed decays are
+2 exp(s_t[e] r[p, e]) - 1, which is in [-1, 1]. Steps and values are [B, T, E], rates [P, E], b and c [B, T, P]. The
+state before the first position is [B, P, E].
 
 The definition is a loop over positions, with autograd's own gradient. `selective_scan` runs the same loop with buffers
 that stay in a core's cache. The states of a string have T P E numbers. Only the state before every part of 8 positions

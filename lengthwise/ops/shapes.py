@@ -1,4 +1,4 @@
-"""A check that the shapes of tensors fit together. Otherwise, some kernels would read memory outside of the tensors."""
+"""Checks that the shapes of tensors fit together. Without these, kernels could read memory outside of the tensors."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps

@@ -102,7 +102,7 @@ class _SLSTM(torch.autograd.Function):
         matrices = feedback.flatten(0, 1)
         hidden, averages = (each.new_empty(length + 1, *each.shape) for each in (h, average))
         hidden[0], averages[0] = h, average
-        computed = torch.empty_like(gates)  # i - x, sigmoid(-f), tanh(z), sigmoid(o)
+        computed = torch.empty_like(gates)  # w, sigmoid(-f), tanh(z), sigmoid(o)
         fed = h.new_empty(4, heads, size, width)
         for t in range(length):
             fed.copy_(hidden[t].expand_as(fed))

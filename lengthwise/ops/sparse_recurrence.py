@@ -13,11 +13,11 @@ row, at the row's largest entry of M, and p(i) is the column of the 1 in row i.
 The gradient for M is computed as if P were the softmax of M's columns, or of M's rows with `"gather"` (see
 `hard_columns`).
 
-`sparse_recurrence_by_definition` builds the matrices. `sparse_recurrence` represents the P of a step by N indices, and
-also a product of steps. The steps run one by one or, if there are many small steps, in a prefix scan. The gradient for
-the states is the recurrence of the other `form` backwards in time: l_t = g_t + A_{t+1}^H l_{t+1}, where A_t is P D or
-D P. The gradient for M has N^2 numbers at each position. They are summed for each row of the tables, some rows at a
-time. For the gradient, only the states are kept.
+`sparse_recurrence_by_definition` builds the matrices. `sparse_recurrence` represents P by N indices, for a step and for
+a product of steps. The steps run one by one or, if there are many small steps, in a prefix scan. The gradient for the
+states is the recurrence of the other `form` backwards in time: l_t = g_t + A_{t+1}^H l_{t+1}, where A_t is P D or D P.
+The gradient for M has N^2 numbers at each position. They are summed for each row of the tables, some rows at a time.
+For the gradient, only the states are kept.
 
 Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models" (NeurIPS
 2025): the paper (`"scatter"`) and the code published with it (`"gather"`).
@@ -203,7 +203,7 @@ class _SparseRecurrence(torch.autograd.Function):
 
 
 class RowSums:
-    """Sums over all positions that use the same row of the tables; `rows` is [T, B], flattened."""
+    """Sums over all positions that use the same row of the tables; `rows` has each position's row, [T, B] flattened."""
 
     def __init__(self, rows: Int64[Tensor, " P"], num_rows: int) -> None:
         self.rows, self.num_rows = rows, num_rows

@@ -2,9 +2,9 @@ r"""The recurrence x_t = A[u_t] x_{t-1} + v[u_t] over symbols u_t, where tables 
 
 `transitions` has shape [V, N, S, S], `values` [V, N, S], `tokens` [B, T] and x_0 [B, N, S]. States are [B, T, N, S]. No
 tensor of size T N S^2 is built. A step multiplies the states of all strings by the matrices of all symbols: for each of
-N blocks, [B, S] times [S, V S]. Then it picks the result for each string's symbol. This needs V times as many
-multiplications, but starts only one kernel. If there are many symbols, a step instead gathers the matrix of each
-string's symbol. If there are many small steps, chunks of about sqrt(T) steps run in parallel, as in
+N blocks, [B, S] times [S, V S]. Then it picks the result for each string's symbol. Multiplying by all matrices takes V
+times as many multiplications, but starts only one kernel. If there are many symbols, a step instead gathers the matrix
+of each string's symbol. If there are many small steps, chunks of about sqrt(T) steps run in parallel, as in
 `lengthwise.ops.block_recurrence`.
 
 The gradient is the same recurrence backwards in time (see `lengthwise.ops.block_recurrence`). For the gradient of the

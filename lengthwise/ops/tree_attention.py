@@ -17,11 +17,11 @@ Positions before the start are pads. Under the pad rule `"merged"`, pads pass th
 `prefix_states_by_definition` has a [T, T] mask for each level, as in eq. (1). `prefix_states` computes the same without
 a mask. `last_state` computes only the answer for the whole string, from the positions congruent to T - 1 modulo C^l at
 level l. As long as windows repeat, `prefix_states` and `last_state` merge each distinct window once, and copy the
-result to all nodes with this window. This is exact, even in training.
+result to all nodes with this window. States and gradients are the same as without this sharing.
 
-On the levels where windows repeat, `rows` contains the distinct states of a level, and `codes` the row of each node.
-From the first level with few repeated windows on, `states` contains a state for each node. `pad` is the current level's
-pad.
+Variables of this module: on the levels where windows repeat, `rows` contains the distinct states of a level, and
+`codes` contains each node's row in `rows`. From the first level with few repeated windows on, `states` contains a state
+for each node. `pad` is the current level's pad.
 
 Letters: B strings, T symbols, N or M nodes of a level, V symbols with the pad, R rows, D width, H heads of E = D / H,
 C chunk size, K thickness. `lengthwise.ops.tree` draws the tree of a string of 5 symbols.
@@ -109,8 +109,9 @@ def merge_of(layer: TreeLayer) -> Merge:
 def prefix_states_by_definition(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D"]:
     """Return every prefix's state by the definition: with the mask of eq. (1), and with explicit pads before the start.
 
-    This takes O(T^2) memory. The pads reach as far back as the widest window of a symbol. Windows of pads may lack
+    The mask takes O(T^2) memory. The pads reach as far back as the widest window of a symbol. Windows of pads may lack
     states that lie even farther back: attention over equal states returns their common value, whatever their number is.
+    With the left edge `"cut"`, this is `cut_prefix_states_by_definition`.
     """
     if tree.left_edge == "cut":
         return cut_prefix_states_by_definition(ids, tree)
@@ -279,10 +280,10 @@ def _gathered(rows: Float[Tensor, "R D"], codes: Int64[Tensor, "B N"]) -> Float[
 
 
 def _read_after(level: int, tree: Tree, skipped: int = 0) -> tuple[int, slice]:
-    """Return the positions whose prefixes are read after this level, because lower levels do not reach them.
+    """Return the positions whose prefixes are answered after exactly this level, because one level less is too low.
 
-    The first `skipped` columns are not stored. So the result is the number of these positions among the first `skipped`
-    columns, and a slice that selects the other such positions.
+    The first `skipped` columns are not stored. So the result is a pair: the number of such positions among the skipped
+    columns, and the slice of such positions among the stored columns.
     """
     start, stop = 0 if level == 0 else tree.reach(level), tree.reach(level + 1)
     return max(0, min(stop, skipped) - start), slice(max(0, start - skipped), max(0, stop - skipped))
