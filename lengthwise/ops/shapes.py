@@ -1,4 +1,4 @@
-"""Checks that the shapes of tensors fit together. Without these, kernels could read memory outside of the tensors."""
+"""Checks that shapes of tensors fit together. Without these checks, kernels could read memory outside of a tensor."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps

@@ -17,7 +17,7 @@ Positions before the start are pads. Under the pad rule `"merged"`, pads pass th
 `prefix_states_by_definition` has a [T, T] mask for each level, as in eq. (1). `prefix_states` computes the same without
 a mask. `last_state` computes only the answer for the whole string, from the positions congruent to T - 1 modulo C^l at
 level l. As long as windows repeat, `prefix_states` and `last_state` merge each distinct window once, and copy the
-result to all nodes with this window. States and gradients are the same as without this sharing.
+result to all nodes with this window. This sharing changes states and gradients only by rounding.
 
 Variables of this module: on the levels where windows repeat, `rows` contains the distinct states of a level, and
 `codes` contains each node's row in `rows`. From the first level with few repeated windows on, `states` contains a state
@@ -280,7 +280,7 @@ def _gathered(rows: Float[Tensor, "R D"], codes: Int64[Tensor, "B N"]) -> Float[
 
 
 def _read_after(level: int, tree: Tree, skipped: int = 0) -> tuple[int, slice]:
-    """Return the positions whose prefixes are answered after exactly this level, because one level less is too low.
+    """Return the positions whose prefixes are answered after exactly this level, the first that covers them.
 
     The first `skipped` columns are not stored. So the result is a pair: the number of such positions among the skipped
     columns, and the slice of such positions among the stored columns.
