@@ -1,7 +1,7 @@
 """Conventions that tasks, models and training share."""
 
 IGNORE = -100
-"""The integer target of an unsupervised position. If targets are floats, it is NaN instead."""
+"""The integer target of an unsupervised position. Targets that are floats contain NaN instead."""
 
 PAD = -1
 """The input id of "no symbol". Only models that accept pads read it (`lengthwise.models.capabilities.AcceptsPads`)."""

@@ -1,9 +1,9 @@
 """Devices: choosing the device of a net, naming it in results, moving tensors to it, and checking its arithmetic.
 
 Batches, noise and initial weights are drawn on the CPU and then moved, because the CPU's generators give the same
-numbers everywhere. Results on other devices may differ in the last bits, because they add numbers in another order.
-With a single thread, the order is fixed, so a repeated run on the CPU gives the same bits. The nets are small, so more
-threads would also be far slower on a busy machine.
+numbers everywhere. Results on other devices may differ in the last bits, because these devices add numbers in another
+order. With a single thread, the order is fixed, so a repeated run on the CPU gives the same bits. The nets are small,
+so more threads would also be far slower on a busy machine.
 """
 
 import os
@@ -33,8 +33,8 @@ VARIABLE = "LENGTHWISE_DEVICE"
 """The environment variable that names the default device."""
 
 SYNCHRONOUS_DEVICES = ("cpu", "mps", "meta")
-"""Devices on which the program itself checks numbers, and waits for the result. On any other device, the device checks
-them later (`on_device_assert`)."""
+"""Devices on which the program itself checks numbers, and waits for the result. Any other device checks the numbers
+itself, later (`on_device_assert`)."""
 
 
 def find_device(name: str) -> torch.device:

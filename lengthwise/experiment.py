@@ -133,10 +133,10 @@ class Scoring(NamedTuple):
 class Requirements(NamedTuple):
     """The requirements of an experiment's runs, besides a laptop and the package.
 
-    - `needs`: sentences about the device, data and time that the runs require, if a laptop does not suffice. They are
-      printed before the start.
+    - `needs`: sentences about the device, data and time that the runs require, if a laptop does not suffice. These
+      sentences are printed before the start.
     - `lacks`: a sentence about missing inputs of the runs, such as a text that is not part of the package.
-    - `weights`: the study inspects the nets, so recorded results cannot replace runs.
+    - `weights`: True if the study inspects the nets, so that recorded results cannot replace runs.
     """
 
     needs: str = ""

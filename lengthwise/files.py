@@ -92,8 +92,8 @@ def write_by_rename(path: Path, content: bytes) -> None:
     """Write a file by renaming a complete draft.
 
     So a reader finds either the old or the new content, even during the writing or after a crash. The draft is in the
-    same folder, because a rename must stay on one file system. Its name contains the machine and the process. A link is
-    replaced, and its target stays as it is.
+    same folder, because a rename must stay on one file system. The draft's name contains the machine and the process. A
+    link is replaced, and its target stays as it is.
 
     Raises:
         OSError: the file cannot be written, for example because the disk is full, or the path is a pipe or a device.

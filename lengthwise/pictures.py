@@ -48,9 +48,10 @@ def check_picture(path: Path) -> None:
 
 
 def pictures(requests: Sequence[tuple[str, Chart | str]]) -> list[bytes] | None:
-    """Draw charts, or drawings in SVG, each as `"svg"`, as `"pdf"`, or as `"png"` at twice the size.
+    """Draw charts, or drawings in SVG, and return the content of a file for each.
 
-    Return None, with a warning, if the chart library crashes. One separate process draws all pictures, because
+    A request is a pair of a format and a chart or a drawing. The formats are `"svg"`, `"pdf"`, and `"png"` at twice the
+    size. Return None, with a warning, if the chart library crashes. One separate process draws all pictures, because
     starting a process takes a second.
 
     Raises:

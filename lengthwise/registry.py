@@ -30,8 +30,8 @@ MAX_DIFFERENCE = 40
 def nearest(name: object, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the known name closest to `name`, or "" if no known name is similar.
 
-    Case is ignored. A name is also similar to a longer name of which it begins a part, to its own beginning, and to a
-    name of the same letters.
+    Case is ignored. Two names are also similar in three cases: `name` begins a part of the known name, the known name
+    begins `name`, or both names have the same letters.
 
     Example:
         >>> nearest("LTSM", ["lstm", "gru"]), nearest("dyck", ["bounded-dyck"]), nearest("hyena", ["lstm"])
@@ -51,7 +51,7 @@ def _plain(name: str) -> str:
 def _similarity(name: str, known: str) -> tuple[float, float]:
     """Return how similar two names are, and their ratio of equal characters, which decides between equal values."""
     if abs(len(name) - len(known)) > MAX_DIFFERENCE:
-        return 0.0, 0.0  # Long texts are no misspelled names, and a comparison takes quadratic time.
+        return 0.0, 0.0  # Long texts are not misspelled names, and a comparison takes quadratic time.
     ratio = SequenceMatcher(None, known, name).ratio()
     begins_part = len(name) > 2 and f"-{name}" in f"-{known}"
     is_longer = name.startswith(known) and (len(known) > 2 or len(name) == len(known) + 1)

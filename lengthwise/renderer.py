@@ -1,7 +1,8 @@
-"""The process that makes pictures. It reads their kinds and contents as JSON, and writes the results in base64.
+"""The process that makes pictures. The process reads kinds and contents of pictures as JSON, and writes the pictures in
+base64.
 
-`lengthwise.pictures` starts it as a separate process, because V8, which draws, reserves gigabytes of address space and
-ends its process if it does not get them.
+`lengthwise.pictures` starts this process, because V8, which draws, reserves gigabytes of address space. If too little
+is available, V8 ends the process in which it runs.
 """
 
 import base64

@@ -15,14 +15,14 @@ Machine = Task | Transducer | DFA
 """The machine to compile: the machine of a regular task, or any other finite machine."""
 
 MAX_WEIGHTS = 20_000_000
-"""The largest number of weights of a model. In float32, they take 80 MB."""
+"""The largest number of weights of a model. In float32, this many weights take 80 MB."""
 
 MARGIN = 10.0
 """The smallest logit margin of a compiled model: the correct answer's logit minus the largest other logit."""
 
 
 class Target(NamedTuple):
-    """A minimal machine that answers like the machine to compile, with the names of its classes, and its task.
+    """A minimal machine that answers like the machine to compile, with the names of its answer classes, and its task.
 
     The task is None if a machine without a task is compiled. `make_model` accepts a target in place of a task, because
     a target has `symbols` and `classes`.
@@ -88,7 +88,7 @@ def construct(name: str, machine: Machine, **options: Any) -> Construction:
 
 
 def target_of(machine: Machine) -> Target:
-    """Return the target of a compilation.
+    """Return the minimized machine with the names of its answer classes, and the task if the argument is a task.
 
     The classes of a DFA are named "out" and "in". The classes of a transducer are named 0, 1, ...
 

@@ -21,7 +21,7 @@ def compile_block_linear_rnn(machine: Machine) -> Construction:
     symbol. W_1 has one hidden unit for each symbol. From the unit of symbol u, W_2 computes the logits of A(u).
 
     Raises:
-        ValueError: the model has more than 20,000,000 weights.
+        ValueError: `target_of` rejects the machine, or the model would have more than 20,000,000 weights.
 
     Example:
         >>> from lengthwise.automata import library

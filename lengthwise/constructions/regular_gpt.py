@@ -76,8 +76,8 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
         tensor([[0, 0, 1, 0, 0, 0, 1]])
 
     Source: Chi et al. (2023), section 7.2, Lemma 1 and appendices C-D.
-    Differs from the source: heads are in temporal order, oldest first (as Lemma 1 concatenates). The bias is -1000
-        instead of -infinity, and its exponential is also 0. Matrices omit the machine's sink. The other two
+    Differs from the source: heads are in temporal order, oldest first, as in the concatenation of Lemma 1. The bias is
+        -1000 instead of -infinity; exp(-1000) is also 0. Matrices omit the machine's sink. The other two
         representations, and C > 2, are ours.
     """
     check_kind("chunk_size", chunk_size, Integral, "a whole number")

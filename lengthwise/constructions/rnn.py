@@ -11,7 +11,7 @@ from lengthwise.models.rnn import RNN, RNNConfig
 
 @CONSTRUCTIONS.register("rnn")
 def compile_rnn(machine: Machine) -> Construction:
-    """Compile any finite machine to an Elman network of Q V + 1 ReLU units: one is 1, and all others are 0.
+    """Compile any finite machine to an Elman network of Q V + 1 ReLU units: one unit is 1, and all others are 0.
 
     Q is the number of states, and V is the number of symbols. Unit (q, v) is 1 after symbol v was read in state q, and
     the last unit is 1 before the first symbol. W_h has a 1 from unit (p, u) to each unit (q, v) such that symbol u

@@ -8,7 +8,7 @@ QUANTILE = 1.959963984540054
 """The 97.5 % quantile of the standard normal distribution."""
 
 ROUNDING = 1e-12
-"""Differences below this bound count as rounding errors, for example the difference of 0.4 - 0.3 and 0.3 - 0.2.
+"""Differences below this bound count as rounding errors, for example the difference between 0.4 - 0.3 and 0.3 - 0.2.
 
 The bound applies to the standard error of values relative to their mean, and to differences of scores, which are at
 most 1.
@@ -103,11 +103,11 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
     """Return a 95 % interval for the mean accuracy of at least 2 nets, which are measured on the same strings.
 
     Seeds and strings are independent, so their variances add up. Student's interval measures the variation between
-    nets, and Wilson's interval the variation between strings. Each side of the result combines one side of both
-    intervals: its distance from the mean is the square root of the sum of their squared distances. The result is NaN
-    for fewer nets, or if a net was not measured. If all nets have the same accuracy, only Wilson's interval remains.
-    The result then describes only these nets, on other strings, because equal nets do not show how much other nets
-    would differ.
+    nets, and Wilson's interval the variation between strings. Let a and b be the distances of the two intervals' lower
+    ends from the mean. The lower end of the result has the distance sqrt(a^2 + b^2), and the upper end is computed
+    alike. The result is NaN for fewer nets, or if a net was not measured. If all nets have the same accuracy, only
+    Wilson's interval remains. The result then describes only these nets, on other strings, because equal nets do not
+    show how much other nets would differ.
 
     Example:
         >>> low, high = accuracy_interval([0.7, 0.8, 0.9], num_strings=100)
@@ -170,8 +170,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values corrected for n tests: the smallest is multiplied by n, the next by n - 1, and so on.
 
     In this order, a corrected p-value is at least as large as the previous one, and at most 1. If all effects with a
-    corrected p of at most 0.05 are called different from 0, the probability of any wrong statement is at most 5 %. NaN
-    stays NaN, and does not count as a test.
+    corrected p of at most 0.05 are called different from 0, the probability that any of these statements is wrong is at
+    most 5 %. NaN stays NaN, and does not count as a test.
 
     Raises:
         ValueError: a number is neither NaN nor in [0, 1].

@@ -184,7 +184,7 @@ def draw_labeled(task: SymbolTask, num_strings: int, length: int, generator: tor
 def supervised_answers(
     model: SequenceModel, inputs: Int64[Tensor, "B T"], positions: Int64[Tensor, " B"]
 ) -> Int64[Tensor, " B"]:
-    """Return the model's answer at one position of each row, or -1 if the model's states overflow before it."""
+    """Return the model's answer at one position of each row, or -1 if the states overflow before this position."""
     length = inputs.shape[1]
     if bool((positions == length - 1).all()):
         return final_answers(model, inputs)
@@ -208,7 +208,7 @@ def answered_point(model: SequenceModel, task: SymbolTask, strings: LabeledStrin
 
 
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-    """Return the model's answers to all prefixes; from the first overflow of the model's states on, they are -1."""
+    """Return the model's answers to all prefixes; from the first overflow of its states on, all answers are -1."""
     return answers_of(model(moved(inputs, device_of(model)))).to(inputs.device)
 
 

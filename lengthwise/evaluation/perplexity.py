@@ -33,8 +33,8 @@ MAX_LOGITS_PER_CHUNK = 1 << 25
 """The largest number of logits that are computed at once; more logits are computed in parts."""
 
 MAX_RECURRENT = 256
-"""The largest number of chunks that a recurrent model reads at once. It bounds the memory of states, because `states`
-may yield the states at a thousand positions at a time."""
+"""The largest number of chunks that a recurrent model reads at once. This limit bounds the memory of states, because
+`states` may yield the states at a thousand positions at a time."""
 
 MAX_CHUNKS = 1_000_000
 """The largest number of chunks of one length."""

@@ -64,7 +64,7 @@ class EvaluationPlan(Description):
         return self
 
     def limit_lengths(self, max_length: int, task: Task | None = None) -> "EvaluationPlan":
-        """Return the plan without lengths above `max_length`; it replaces the chunk lengths if all are above it.
+        """Return the plan without lengths above `max_length`; if all chunk lengths are above, they become `max_length`.
 
         Raises:
             ValueError: `max_length` is below the dense range or, for a text, below two tokens.
@@ -149,7 +149,7 @@ class EvaluationPlan(Description):
     def measure_dense(
         self, model: SequenceModel, task: SymbolTask, set_progress: SetProgress = lambda fraction: None
     ) -> LengthCurve:
-        """Return only the first part of `measure`."""
+        """Return the accuracies in the dense range, which are the first part of `measure`."""
         low, high = self.dense
         exchangeable = isinstance(task, RegularTask) and task.prefix_exchangeable
         protocol: Protocol = "one-pass" if exchangeable else "independent"

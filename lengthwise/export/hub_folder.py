@@ -57,7 +57,7 @@ class HubFolder(Export):
 def model_card(stored: StoredModel, certificate: Certificate | None, doubt: str | None = None) -> str:
     """Return the page about a model: task, protocol, seed, accuracy, certificate, and commands to use it.
 
-    `doubt` says why held-out labels do not confirm a machine that was learned from examples.
+    `doubt` is the reason why held-out labels do not confirm a machine that was learned from examples.
     """
     settings, run = stored.settings, stored.run
     name, task = settings["model"]["name"], settings["task"]["name"]

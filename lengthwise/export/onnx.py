@@ -29,11 +29,12 @@ PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 class ONNX(Export):
     """An ONNX graph, opset 20, in one file; names of symbols and answers are in its metadata, as JSON.
 
-    For recurrent models the graph is one step, from ``token`` [batch] and ``state`` [batch, Z] to ``logits`` and
-    ``next_state``; a state has Z numbers. The metadata contain ``initial_state``, the state before the first symbol. In
-    form ``strings`` the graph maps ``inputs`` [batch, length] to ``logits_of_prefixes`` [batch, length, classes]. In
-    form ``parts`` the graph also takes ``state`` and returns ``last_state``, from which the next part of the strings
-    continues. A part has at least one symbol. For other models, form ``strings`` returns ``logits``.
+    In form ``step``, the default for recurrent models, the graph maps ``token`` [batch] and ``state`` [batch, Z] to
+    ``logits`` and ``next_state``; a state has Z numbers. In forms ``step`` and ``parts``, the metadata contain
+    ``initial_state``, the state before the first symbol. In form ``strings``, the graph of a recurrent model maps
+    ``inputs`` [batch, length] to ``logits_of_prefixes`` [batch, length, classes]. In form ``parts`` the graph also
+    takes ``state`` and returns ``last_state``, from which the next part of the strings continues. A part has at least
+    one symbol. For other models, form ``strings`` returns ``logits``.
     """
 
     has_weights = True
@@ -69,7 +70,7 @@ def onnx_model(
     """Return the file of a model's graph: equal bytes for equal weights, without paths or times.
 
     Raises:
-        ValueError: the model has no such form (`trace`), or ONNX has no operator for a part of it.
+        ValueError: the model has no such form (`trace`), or ONNX has no operator for a part of the model.
     """
     _check_expressible(model)
     form = form or default_form(model)

@@ -35,7 +35,7 @@ class GraphBuilder:
         self.initializers: list[Any] = []
 
     def constant(self, array: Any) -> str:
-        """Add a constant. A float64 array is converted to the model's dtype, in which its weights are exact."""
+        """Add a constant. A float64 array is converted to the model's dtype, in which the weights are exact."""
         from onnx import numpy_helper
 
         name = f"constant_{len(self.initializers)}"

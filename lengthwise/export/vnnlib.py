@@ -34,7 +34,7 @@ NUM_POINTS = 30
 MAX_DIFFERENCE = 1e-5
 """The largest allowed difference between the outputs of a graph and of the model.
 
-It is relative to the largest output, or to 1 if all outputs are smaller.
+The bound is relative to the largest output, or to 1 if all outputs are smaller.
 """
 
 README = """\
@@ -137,10 +137,11 @@ class VNNLib(Export):
 
 
 def proved_enclosures(source: str, stored: StoredModel) -> tuple[CertificateFacts, Enclosures]:
-    """Repeat the proof of the certificate that is stored with a model.
+    """Repeat the proof of a model's certificate, and return the certificate's facts and the boxes of the proof.
 
     Raises:
-        ValueError: the model has no certificate, its proof has no enclosures, or the proof fails this time.
+        ValueError: the model has no certificate of level proved; the proof is not by intervals, has boxes of a single
+            state, or needs more than 20,000 queries; or the proof fails this time.
     """
     certified = certificate_of(source)
     if certified is None or (evidence := certified[1].evidence) is None:
@@ -172,7 +173,7 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[CertificateFact
 
 
 def graphs_of(model: RecurrentModel, num_symbols: int) -> dict[str, bytes]:
-    """Return the files of all steps and of the read-out."""
+    """Return the ONNX files, by name: one for the step of each symbol, and one for the read-out."""
     steps = {f"step-{symbol}.onnx": step_graph(model, symbol) for symbol in range(num_symbols)}
     return {**steps, "answer.onnx": answer_graph(model)}
 

@@ -28,7 +28,7 @@ MAX_PROTOTYPES = 400
 """The largest number of prototypes by which a page colors states. Otherwise, colors show the machine's classes."""
 
 LEARNED_FROM = "learned.json"
-"""The file about the examples, in the folder of a machine that was learned from them."""
+"""The file about the examples, in the folder of a machine that was learned from examples."""
 
 MAX_TASK_ENTRIES = 200_000
 """The largest number of entries of a task's machine that a page contains."""
@@ -38,8 +38,8 @@ def run_contents(path: Path) -> dict[str, Any]:
     """Return the page's contents about the model at a path (`load_stored`); a missing certificate is made.
 
     Raises:
-        ValueError: the path has no model, the page cannot run it, its task has no symbols, or the certificate is about
-            another model.
+        ValueError: the path has no model; the page cannot run the model; the model's task has no symbols; or the
+            certificate is about another model.
     """
     stored = load_stored(path)
     model, task = stored.model.eval(), stored.task
@@ -173,7 +173,7 @@ def _task(task: SymbolTask) -> dict[str, Any]:
 
 
 def _drawings(certificate: Certificate | None, task: SymbolTask, is_learned: bool) -> list[dict[str, str]]:
-    """Return drawings of the machine read off the net, if it has states, and of the task's machine if it differs."""
+    """Return drawings of the transducer read off the net, if there is one, and of the task's machine if it differs."""
     drawings: list[dict[str, str]] = []
     own = None
     if certificate is not None and certificate.machine is not None:

@@ -35,7 +35,7 @@ from lengthwise.models.wrapped import WrappedRNN
 from lengthwise.ops.in_range import LARGEST
 
 MAX_WEIGHTS = 4_000_000
-"""The largest number of weights that a page contains. They take 16 MB in float32, and 21 MB in base64."""
+"""The largest number of weights that a page contains. This many weights take 16 MB in float32, and 21 MB in base64."""
 
 MAX_SYMBOLS = 512
 """The largest number of symbols that a transformer reads on the page, and the largest length of tables of positions."""
@@ -175,8 +175,9 @@ def _transformer(model: Transformer) -> Exported:
 def _position_tables(positions: PositionEncoding, length: int) -> dict[str, Tensor]:
     """Return the numbers of an encoding for strings of up to `length` symbols.
 
-    They are vectors added to states, by position; biases of scores, by layer, head and distance; the cosines and sines
-    that rotate queries and keys, by position; or the two vectors and the keys of Transformer-XL's scores, by distance.
+    The numbers are vectors added to states, by position; biases of scores, by layer, head and distance; the cosines and
+    sines that rotate queries and keys, by position; or the two vectors and the keys of Transformer-XL's scores, by
+    distance.
     """
     if type(positions) not in ENCODINGS:
         names = ", ".join(encoding.name for encoding in ENCODINGS)

@@ -83,5 +83,5 @@ def content_source(text: str) -> str:
 
 
 def part(name: str) -> str:
-    """Read a file of the page."""
+    """Return the text of a file from which the page is made, such as `app.js`."""
     return files("lengthwise.playground").joinpath(name).read_text(encoding="utf-8")

@@ -43,8 +43,8 @@ class Preset:
     """A named set of changes: to the defaults of `Recipe`, and to the defaults of the models in `models`.
 
     The class is never instantiated: a run's specification merges a preset with the given settings and validates the
-    result. The docstring names the source of its numbers. `goals` contains, for each model, further changes. They
-    apply if the model is trained until it reaches a goal.
+    result. The docstring of a preset names the source of the preset's numbers. `goals` contains further changes for
+    some models, which apply if the model is trained until it reaches a goal.
     """
 
     name: ClassVar[str]

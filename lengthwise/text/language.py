@@ -22,8 +22,8 @@ class LanguageTask(SymbolTask):
 
     A sample of length T is a window of T + 1 tokens that begins anywhere in the training split: ``inputs = x_0 ...
     x_{T-1}``, ``targets = x_1 ... x_T``. Models are measured by perplexity (`lengthwise.evaluation.perplexity`),
-    because what matters is the probability that they give to the next token. No answer is the only right one. So the
-    task has no oracle and no reference machine, and nets trained on it cannot be certified.
+    because what matters is the probability of the next token. No answer is the only right one. So the task has no
+    oracle and no reference machine, and nets trained on it cannot be certified.
     """
 
     default_preset: ClassVar[str] = "language"
@@ -34,7 +34,8 @@ class LanguageTask(SymbolTask):
 
     @abstractmethod
     def tokenize(self, text: str) -> Int64[Tensor, " T"]:
-        """Return the tokens of plain text; unlike `encode`, which reads names of tokens, it accepts any text."""
+        """Return the tokens of plain text; unlike `encode`, which reads names of tokens, this method accepts any
+        text."""
 
     @abstractmethod
     def detokenize(self, ids: Int64[Tensor, " T"]) -> str:

@@ -20,15 +20,15 @@ HELD_OUT = 0.1
 """The default fraction of characters that is held out for a split."""
 
 Files = Annotated[tuple[Path, ...], Field(exclude=True)]
-"""Paths of text files; they are not part of a task, which identifies the text by its hash."""
+"""Paths of text files. The task does not keep these paths, but identifies the text by a hash."""
 
 
 @TASKS.register("text")
 class Text(LanguageTask):
-    """Prediction of the next token of a given text or, without one, of the names of numbers.
+    """Prediction of the next token of a given text or, without a text, of the names of numbers.
 
-    - `files`: the paths of UTF-8 texts for training; each file is one document. `valid_files` and `test_files` are
-      used for measurements. Without them, the last fraction `held_out` of the characters is held out for testing, and
+    - `files`: the paths of UTF-8 texts for training; each file is one document. `valid_files` and `test_files` are used
+      for measurements. Without these files, the last fraction `held_out` of the characters is held out for testing, and
       the same fraction of the rest for validation.
     - `documents`: a data set of Hugging Face, which is used instead of `files`.
     - `vocab_size`: the largest number of tokens. With 257, the tokens are the 256 bytes and the end of a document. A
@@ -109,7 +109,8 @@ class Text(LanguageTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Return the names of the tokens. They write each byte as a printable character, such as U+0120 for a space."""
+        """Return the names of the tokens. A name contains a printable character for each byte, such as U+0120 for a
+        space."""
         return self._opened.tokenizer.symbols
 
     @property

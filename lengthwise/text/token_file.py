@@ -1,4 +1,4 @@
-"""Tokens in a file: ``tokens.bin``, little-endian, and a header that describes it.
+"""Tokens in a file: ``tokens.bin``, little-endian, and a header that describes this file.
 
 The header is written last, so a folder without a header is unfinished. The header contains the type of the numbers, so
 no reader has to guess it.
@@ -60,7 +60,7 @@ class Header(FrozenRecord):
 
 
 class TokenFile(NamedTuple):
-    """A folder with tokens, their header and their tokenizer, read and checked."""
+    """The content of a folder of tokens, read and checked: the header, the tokenizer, and the tokens of all splits."""
 
     header: Header
     tokenizer: Tokenizer

@@ -28,7 +28,7 @@ MAX_CHARACTERS_PER_PIECE = 1 << 16
 def _byte_names() -> tuple[str, ...]:
     """Return a printable character for each byte, as in GPT-2.
 
-    It is the character with the byte's own code if that is printable, and otherwise a character from U+0100 on.
+    A byte's character has the byte's own code if that character is printable, and otherwise a code from U+0100 on.
     """
     printable = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)]
     others = [byte for byte in range(NUM_BYTES) if byte not in printable]

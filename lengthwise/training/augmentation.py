@@ -21,8 +21,8 @@ def with_identity_padding(
     merging is associative.
 
     Pads come in groups of `block` pads. The distance from each group to the end of the string is a multiple of `block`.
-    In a tree with chunks of that size, each chunk is then either all pads or a chunk of the unpadded string. If T is
-    not a multiple of `block`, pads in front fill the first block of the string.
+    In a tree with chunks of `block` symbols, each chunk is then either all pads or a chunk of the unpadded string. If T
+    is not a multiple of `block`, pads in front fill the first block of the string.
     """
     length = batch.inputs.shape[1]
     num_pad_blocks = int(torch.randint(int(max_per_symbol * length) // block + 1, (), generator=generator))

@@ -161,7 +161,7 @@ def examples_answered(model: SequenceModel, task: SymbolTask, recipe: Recipe, *,
 
 
 def _select_rows(strings: Batch, rows: Int64[Tensor, " B"]) -> Batch:
-    """Select rows, and drop the last columns that contain only pads in all these rows."""
+    """Select rows, and drop the columns at the end that contain only pads in these rows."""
     inputs, targets = strings.inputs[rows], strings.targets[rows]
     if inputs.is_floating_point():
         return Batch(inputs, targets)

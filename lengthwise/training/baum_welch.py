@@ -20,8 +20,8 @@ class BaumWelch(torch.optim.Optimizer):
     parameter of R distributions. If R is small, a batch shows each distribution often. The whole prior would then only
     slow down the learning of what the batch shows least, such as the deep levels of a stack. The `floor` f keeps every
     probability above 0; a probability of 0 would stay 0, whatever later strings show. A plain step has r = 1 and moves
-    to q. A larger `relaxation` r moves further in the same direction. It needs fewer steps to learn what a batch shows
-    only weakly.
+    to q. A step with a larger `relaxation` r moves further in the same direction. Training then needs fewer steps to
+    learn what a batch shows only weakly.
 
     Parameters are z = log p, and the loss is the mean of -log p(answer), computed from p = exp(z). The gradient of the
     loss with respect to z is then -n, up to one factor for all counts. The first step starts from the normalized
@@ -71,7 +71,7 @@ class BaumWelch(torch.optim.Optimizer):
         shape, dim = group["shape"], group["dim"]
         floor = group["floor"]
         assert logits.grad is not None
-        # Counts are at least 0, but rounding can make the count of a state without any count slightly negative.
+        # Counts are at least 0, but rounding can make a count of 0 slightly negative.
         weights = ((-logits.grad).clamp(min=0) + group["prior"] * logits.exp()).view(shape)
         target = (1 - floor) * weights / weights.sum(dim, keepdim=True) + floor / shape[dim]
         # Without the bound, a step beyond the target would take small probabilities to 0, where they would stay.

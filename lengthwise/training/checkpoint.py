@@ -104,7 +104,10 @@ def read_notes(path: Path, fingerprint: str) -> dict[str, str]:
 
 
 def load_final_weights(model: SequenceModel, path: Path, fingerprint: str) -> int:
-    """Put a checkpoint's final weights into `model` (the average, if it was kept); return the number of steps done."""
+    """Put a checkpoint's final weights into `model`, and return the number of steps done.
+
+    The final weights are the average of the weights, if training kept an average.
+    """
     tensors, metadata = _read(path, fingerprint, model)
     first = first_names(model)
     weights = {
@@ -168,8 +171,8 @@ def _read(path: Path, fingerprint: str, model: SequenceModel) -> tuple[dict[str,
 def _with_sorted_metadata(content: bytes) -> bytes:
     """Return a safetensors file with sorted metadata, because safetensors writes metadata in arbitrary order.
 
-    The file consists of the size of its header in 8 bytes, the header, which is JSON padded with blanks, and the
-    tensors. With sorted metadata, equal states give equal files, which can be compared byte by byte.
+    The file has three parts: the size of the header in 8 bytes, the header as JSON padded with blanks, and the tensors.
+    With sorted metadata, equal states give equal files, which can be compared byte by byte.
     """
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])

@@ -17,7 +17,7 @@ MAX_LENGTHS = 50
 
 @one_thread()
 def final_loss(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -> float:
-    """Return the mean loss of the final weights, as if training ended now, over a new batch of each measured length.
+    """Return the mean loss of the final weights, as if training ended now, over a new batch at each measured length.
 
     Unlike the losses of training steps, this loss contains no noise and no pads, and every length counts the same.
     """

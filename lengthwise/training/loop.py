@@ -49,7 +49,7 @@ MIN_CLIP_NORM = 0.01
 """The lower bound of adaptive clipping, so that the rare large gradients of a nearly solved task still count."""
 
 INITIAL_LOSS = 2.0
-"""The first value of a running loss. It is high, so that one batch of low loss does not count as success."""
+"""The first value of a running loss. This value is high, so that one batch of low loss does not count as success."""
 
 IMPROVEMENT_FACTOR = 0.9
 """The running loss counts as improved if it is below this factor times the best running loss."""
@@ -91,8 +91,8 @@ class TrainingState:
 
     `gradient_norm` is the running mean of the norms of gradients after clipping. `loss` is the running mean of the loss
     of the answers, plus the loss of supervision by states (`StatesRecipe`). `solved_at` is the number of steps after
-    which `loss` was low enough for a solved task (`PaceRecipe`). Whenever `loss` falls a tenth below `best_loss`, it
-    becomes the new `best_loss`, and `best_at` becomes the number of steps done.
+    which `loss` was low enough for a solved task (`PaceRecipe`). Whenever `loss` falls a tenth below `best_loss`,
+    `best_loss` becomes this loss, and `best_at` becomes the number of steps done.
     """
 
     def __init__(self, model: SequenceModel, recipe: Recipe, task: Task | None = None, ranks: Ranks = ALONE) -> None:
@@ -176,10 +176,9 @@ def train(
     Data and noise come from `seed`; the initial weights are the model's own. Training runs on one torch thread.
 
     `on_step` is called with the record of each step. If it returns True, training ends, and the model keeps the weights
-    of this step. The function may measure the model at these weights. Measuring changes neither the weights nor the
-    data of later steps. If `on_step` does not end training, and the recipe keeps an average of the weights
-    (`ema_decay`), the final weights are this average. Other rules that end training are settings of the recipe
-    (`PaceRecipe`).
+    of this step. `on_step` may measure the model at these weights. Measuring changes neither the weights nor the data
+    of later steps. If `on_step` does not end training, and the recipe keeps an average of the weights (`ema_decay`),
+    the final weights are this average. Other rules that end training are settings of the recipe (`PaceRecipe`).
 
     Example:
         >>> from lengthwise.models import make_model
@@ -328,7 +327,7 @@ def _update(
 
 def _gradient_limit(state: TrainingState, recipe: Recipe) -> float:
     """Return the norm at which the gradient of this step is clipped."""
-    # These gradients are counts. A step uses only their proportions, so it cannot be too long.
+    # The gradients of Baum-Welch are counts. A step uses only their proportions, so no step is too long.
     if recipe.optimizer.counts_outcomes:
         return math.inf
     # The limit is relative to earlier norms, because a gradient a hundred times as large would dominate the momentum of

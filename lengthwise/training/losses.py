@@ -101,7 +101,7 @@ def step_loss(
 
 
 def supervised_loss(model: SequenceModel, batch: Batch, supervision: str) -> Float[Tensor, ""]:
-    """Return the mean loss over the last supervised position of each row (`"last"`) or over all of them (`"prefix"`).
+    """Return the mean loss over all supervised positions (`"prefix"`), or over the last one of each row (`"last"`).
 
     The loss is the cross-entropy if answers are classes, and the squared error if they are numbers. For models that
     answer with integers it is the cross-entropy over all integers.

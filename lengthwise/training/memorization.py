@@ -22,7 +22,7 @@ class Stack(NamedTuple):
     tanh, h_i is the tanh of that sum for i >= 2.
 
     Source: "update on rnn memorization" (20 November 2023), its definition.
-    Differs from the source: the note chooses weights, and nothing is trained. h_1 is also learned, and standard RNNs
+    Differs from the source: the note chooses weights, and trains nothing. Here h_1 is also learned, and standard RNNs
         have tanh.
     """
 
@@ -100,7 +100,7 @@ def logits(stack: Stack, letters: Int64[Tensor, "R T"], activation: Activation =
 
 
 class Descent(NamedTuple):
-    """Training settings: Adam's steps, the first learning rate (it falls to 0 like a cosine), and the clip norm."""
+    """Training settings: Adam's steps, the initial learning rate (which falls to 0 by a cosine), and the clip norm."""
 
     steps: int = 2_000
     learning_rate: float = 0.02
@@ -118,8 +118,8 @@ def descend(
 ) -> tuple[Stack, Float[Tensor, " R"]]:
     """Train each net on its own letters by cross-entropy; return the trained nets and each net's last loss.
 
-    Without `learns_inputs` W_x is 0. Nets do not influence one another: Adam works element by element, and clipping
-    net by net.
+    Without `learns_inputs`, W_x is 0. Nets do not influence one another, because Adam works element by element, and
+    gradients are clipped net by net.
     """
     start = stack if learns_inputs else stack._replace(inputs=torch.zeros_like(stack.inputs))
     parameters = [tensor.clone().requires_grad_(learns_inputs or name != "inputs") for name, tensor in _named(start)]
@@ -159,7 +159,7 @@ def _clip(parameters: Sequence[Tensor], maximum: float) -> None:
 
 @torch.no_grad()
 def generate(stack: Stack, count: int, activation: Activation = "identity") -> Int64[Tensor, "R T"]:
-    """Return the symbols that each net answers when it reads its own answers."""
+    """Return the first `count` symbols that each net answers when it reads its own answers."""
     state, symbols = stack.first, []
     for _ in range(count):
         letter = ((stack.readout @ state[:, :, None])[:, :, 0] + stack.bias).argmax(1)

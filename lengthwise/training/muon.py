@@ -22,7 +22,7 @@ class Muon(torch.optim.Optimizer):
     gradient of 1. A net whose loss is 0 would then follow the rounding errors of its gradient until it fails.
 
     Source: K. Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024).
-    Differs from `torch.optim.Muon` for updates below that norm, and in its number type: `torch.optim.Muon` iterates in
+    Differs from `torch.optim.Muon` for updates below `MIN_NORM`, and in the number type: `torch.optim.Muon` iterates in
     bfloat16, which takes four times as long on a CPU.
     """
 

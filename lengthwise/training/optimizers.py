@@ -53,7 +53,7 @@ def make_optimizers(
 
 
 def _with_full_rates(optimizers: list[torch.optim.Optimizer]) -> list[torch.optim.Optimizer]:
-    """Store the learning rates that the schedule multiplies."""
+    """Store each group's learning rate as `full_rate`, by which the schedule's factor is multiplied."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["full_rate"] = group["lr"]
@@ -67,7 +67,7 @@ def defer_compiler() -> None:
     imported the compiler, such as the first step of Adam, the methods are excluded from compilation as usual.
     """
     for name in UNCOMPILED:
-        # In a torch without this private mark, there is no wrapped method, and the import happens as before.
+        # A version of torch without this private attribute has no wrapped method, and imports the compiler as before.
         method = getattr(getattr(torch.optim.Optimizer, name), "__wrapped__", None)
         if method is not None and not hasattr(method, _EXCLUDED):
             setattr(method, _EXCLUDED, _excluded_if_imported(method))

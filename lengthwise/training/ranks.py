@@ -1,10 +1,10 @@
 """The processes that train one model together: the rows that each process takes, and their common decisions.
 
-Every process draws the whole batch of a step from the seed and the step's number. It takes every `size`-th row,
-beginning with its own rank. Losses are sums over these rows, divided by the number of supervised positions in the whole
-batch. With prefix supervision, ranks have different numbers of supervised positions, so the mean of the ranks' means
-would differ. Processes that start with equal weights keep equal weights: they see the same gradient and the same loss,
-and make the same decisions.
+Every process draws the whole batch of a step from the seed and the step's number. Each process takes every `size`-th
+row, beginning with its own rank. Losses are sums over these rows, divided by the number of supervised positions in the
+whole batch. With prefix supervision, ranks have different numbers of supervised positions, so the mean of the ranks'
+means would differ from the mean over the whole batch. Processes that start with equal weights keep equal weights: they
+see the same gradient and the same loss, and make the same decisions.
 """
 
 from collections.abc import Iterator

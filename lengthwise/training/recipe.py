@@ -219,9 +219,9 @@ class Recipe(Description):
     - `lengths="balanced"`: only lengths at which every class of the task occurs.
     - `lengths="legal"`: all lengths of the task.
     - `lengths="mostly-balanced"`: balanced lengths, and occasionally lengths at which some class cannot occur. For
-      example, a net cannot learn that strings of odd length are outside D_n without seeing any. Lengths below the
-      shortest balanced length are drawn in the second half of training only. A net that learns from the start that all
-      single symbols belong to one class confuses the symbols later.
+      example, a net cannot learn that strings of odd length are outside D_n without seeing such a string. Lengths below
+      the shortest balanced length are drawn in the second half of training only. A net that learns from the start that
+      all single symbols belong to one class confuses the symbols later.
     - `length_sampling="uniform"`, `"log-uniform"`: equal probabilities, or probabilities in proportion to 1/length.
     - `length_sampling="short-first"`: probabilities in proportion to length^e, where e rises from -1 at the first step
       to 1 at the last step. A net learns the structure from short strings, and keeps it on long strings.
@@ -236,8 +236,8 @@ class Recipe(Description):
       positions.
     - `late_consistency`: the weight of mean (h(x) - h(x'))^2, which is added to the loss in the second half of
       training. Each string in half of a batch gives a random suffix x, and x' is x with identity padding. The model's
-      states on x are h(x). This loss needs no labels. If it began at the first step, it could make all states equal,
-      and nothing would be learned.
+      states on x are h(x). This loss needs no labels. If this loss began at the first step, it could make all states
+      equal, and nothing would be learned.
     - `states`: tree models learn how each part of a string changes the states of the task's machine (`StatesRecipe`).
     - `contraction`: a penalty makes the steps of a recurrent model contract (`ContractionRecipe`). The model must be
       able to bound its steps.

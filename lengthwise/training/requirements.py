@@ -1,4 +1,4 @@
-"""Checks that a task and a model meet the requirements of a recipe, made before training starts."""
+"""Checks, before training starts, that a task and a model meet the requirements of a recipe."""
 
 from collections.abc import Mapping
 
@@ -22,8 +22,8 @@ from lengthwise.training.recipe import Recipe, TaskRiseRecipe
 from lengthwise.validation import quoted, validated
 
 MAX_ACTIVATIONS = 1 << 33
-"""The largest estimated number of activations in a step (`check_memory`). They take 32 GB in float32, as much as a
-large GPU has."""
+"""The largest estimated number of activations in a step (`check_memory`). This many activations take 32 GB in float32,
+as much as a large GPU has."""
 
 
 def check_task(task: Task, recipe: Recipe) -> None:
@@ -47,7 +47,8 @@ def check_task(task: Task, recipe: Recipe) -> None:
 
 
 def check_trainable(model: SequenceModel) -> None:
-    """Raise a ValueError if no gradient reaches a weight, or if steps would not change a weight."""
+    """Raise a ValueError if gradients are off, no weight is trainable, or a weight is too coarse or has sparse
+    gradients."""
     # Otherwise the first backward pass fails, with torch's message about a tensor without a gradient.
     if not torch.is_grad_enabled() or torch.is_inference_mode_enabled():
         raise ValueError(
@@ -87,7 +88,7 @@ def check_gradients(parameters: Mapping[str, nn.Parameter]) -> None:
 
 
 def _check_task_rise(task: Task, rise: TaskRiseRecipe) -> None:
-    """Raise a ValueError if the task lacks the field, or if its first or last value is illegal or changes shapes."""
+    """Raise a ValueError if the task lacks the field, or if a value `start` or `stop` is illegal or changes shapes."""
     fields = {name: getattr(task, name) for name in type(task).model_fields}
     numbers = [name for name, value in fields.items() if value is None or type(value) is int]
     if rise.field not in numbers:

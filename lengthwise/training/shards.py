@@ -10,15 +10,15 @@ from torch import Tensor
 from lengthwise.training.ranks import Ranks, is_part, rank_errors
 
 FOLDER = ".shards"
-"""The folder next to a checkpoint that contains its parts while they are joined."""
+"""The folder, next to a checkpoint, in which processes store their parts until the parts are joined."""
 
 
 def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> dict[str, Tensor]:
     """Return the whole tensors in the first process, and nothing in other processes; all processes have to call this.
 
-    Each process writes its parts as safetensors, so nothing is pickled. Tensors that all processes have whole are taken
-    from the first process. The reason is that torch 2.13 joins a tensor without dimensions, such as an optimizer's
-    count of steps, to 0.
+    Each process writes its parts as safetensors, so nothing is pickled. Tensors that are whole in every process are
+    taken from the first process. The reason is that torch 2.13 joins a tensor without dimensions, such as an
+    optimizer's count of steps, to 0.
     """
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
     from torch.distributed.checkpoint.state_dict_saver import save

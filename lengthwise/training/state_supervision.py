@@ -76,7 +76,7 @@ def combine(
     recipe: StatesRecipe,
     generator: torch.Generator,
 ) -> tuple[Float[Tensor, "M D"], Int64[Tensor, "M Q"]]:
-    """Return the given nodes, and nodes that the model merges from random nodes; any piece may follow any other piece.
+    """Return states and maps of the given nodes, and of nodes that the model merges from random nodes, in any order.
 
     Each round draws from the nodes of the round before, and draws all maps equally often.
     """

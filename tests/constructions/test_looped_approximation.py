@@ -144,7 +144,7 @@ def test_the_error_stays_below_the_bound(num_bins: int) -> None:
     [
         ({"largest": -1.0}, "largest: expected a norm of at least 0, got -1.0"),
         ({"largest": float("nan")}, "largest: expected a norm of at least 0, got nan"),
-        ({"p": 0.5}, "p: expected at least 1, got 0.5; below 1 it does not define a norm"),
+        ({"p": 0.5}, "p: expected at least 1, got 0.5; take p of at least 1, because L^p has a norm only then"),
     ],
 )
 def test_error_bounds_reject_what_is_not_a_norm(wrong: dict[str, float], message: str) -> None:

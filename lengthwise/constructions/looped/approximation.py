@@ -28,8 +28,8 @@ differ by at most d."""
 class LoopedApproximation(NamedTuple):
     """A network that is constant on the cubes of a grid, except for gaps between them.
 
-    On cubes of T different tokens, the network's outputs differ by at most `tolerance` (in each dimension) from the
-    function's outputs at the center of the cube.
+    A cube contains the sequences whose tokens have the same T token IDs. If these IDs are different, the network's
+    outputs differ by at most `tolerance` (in each dimension) from the function's outputs at the center of the cube.
     """
 
     network: LoopedNetwork
@@ -50,8 +50,9 @@ def looped_approximation(
     - loops n + 1 ... n + T: `extended_contextual_mapping`, which computes each token's contextual ID;
     - then: `stepwise_memory` walks through the values of all IDs, and each token keeps the value of its own ID.
 
-    The value of an unused ID is interpolated between the values of its neighbors. At a carry, many digits of an ID
-    change at once. Interpolation spreads the change of the value over n steps. The error is at most
+    IDs that no token can have are unused. The value of an unused ID is interpolated between the values of the nearest
+    used IDs. At a carry, many digits of an ID change at once. Interpolation spreads the change of the value over n
+    steps. The error is at most
 
         (T d)^(1/p) (w_token(delta sqrt(d)) + w_contextual(delta sqrt(T d))) + w(delta sqrt(T d)) + O(delta^(d/p))
 
@@ -76,8 +77,9 @@ def looped_approximation(
 
     Source: Xu and Sato (2024), Theorem 3.7, Corollary 3.8, and the consolidation in Appendix A.2.
     Differs from the source: the network is smaller than state dimension 17 d + 9 and width 49 d + 25 (docs/looped.md
-        cites these sizes), because idle sub-networks add nothing, and only one connection between them must be switched
-        on. A cube is represented by its center. IDs before the first used ID and after the last used ID are left out.
+        cites these sizes), because idle sub-networks add nothing, and only one connection between sub-networks must be
+        switched on. A cube is represented by its center. IDs before the first used ID and after the last used ID are
+        left out.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
     ids, values = used_ids(function, grid)
@@ -104,9 +106,9 @@ def timed_approximation(
 ) -> LoopedApproximation:
     """Return a network like `looped_approximation`, but with `timed_memory` as the third step and factors in all loops.
 
-    The outputs are exact at the centers of cubes. The error is at most w(delta sqrt(T d)) + O(delta^(d/p)). The bound
-    does not contain w_token and w_contextual. The network has state dimension 3 d + 4 and width 2 d + 11.
-    It has one more loop than the network of `looped_approximation`.
+    The outputs at the centers of cubes of different tokens are exact. The error is at most w(delta sqrt(T
+    d)) + O(delta^(d/p)). The bound does not contain w_token and w_contextual. The network has state dimension 3 d + 4
+    and width 2 d + 11. It has one more loop than the network of `looped_approximation`.
 
     Raises:
         ValueError: for the same reasons as `looped_approximation`.
@@ -118,7 +120,7 @@ def timed_approximation(
         [0.375, -0.375]
 
     Source: Xu and Sato (2024), section 4.1 and Theorem 4.2.
-    Differs from the source: the source has no such consolidation and gives no number of loops.
+    Differs from the source: the source does not combine the three steps into one network, and gives no number of loops.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
     ids, values = used_ids(function, grid)
@@ -142,11 +144,11 @@ def timed_approximation(
 def error_bound(
     grid: Grid, *, sequence: Modulus, token: Modulus | None, contextual: Modulus | None, largest: float, p: float = 2
 ) -> float:
-    """Return the theorem's bound on the L^p error; `token` and `contextual` are None for a `timed_approximation`.
+    """Return the bound on the L^p error in Theorem 3.7, or in Theorem 4.2 if `token` and `contextual` are None.
 
-    The last term is explicit. Cubes with two equal tokens have at most T (T - 1) / 2 delta^d of the volume. `largest`
-    is a bound on the p-norm of the error in these cubes. Gaps of the quantizer, which can be arbitrarily narrow, are
-    neglected.
+    For a `timed_approximation`, both are None. The last term of the bound, O(delta^(d/p)), is computed. Cubes with two
+    equal tokens have at most T (T - 1) / 2 delta^d of the volume. `largest` is a bound on the p-norm of the error in
+    these cubes. Gaps of the quantizer, which can be arbitrarily narrow, are neglected.
 
     Raises:
         ValueError: `largest` is not a number of at least 0, or p is below 1.
@@ -155,13 +157,13 @@ def error_bound(
         >>> error_bound(Grid(4, 2, 1), sequence=lambda t: t, token=None, contextual=None, largest=0.0)
         0.3535533905932738
 
-    Source: Xu and Sato (2024), Theorem 3.7, and Theorem 4.2 for None.
+    Source: Xu and Sato (2024), Theorems 3.7 and 4.2.
     Differs from the source: the last term is explicit; the source gives only its order.
     """
     if not largest >= 0:
-        raise ValueError(f"largest: expected a norm of at least 0, got {largest}; give the largest error")
+        raise ValueError(f"largest: expected a norm of at least 0, got {largest}; give a bound on the error's norm")
     if not p >= 1:
-        raise ValueError(f"p: expected at least 1, got {p}; below 1 it does not define a norm")
+        raise ValueError(f"p: expected at least 1, got {p}; take p of at least 1, because L^p has a norm only then")
     delta, size = 1 / grid.num_bins, grid.num_tokens * grid.token_dim
     bound = sequence(delta * size**0.5) + largest * (comb(grid.num_tokens, 2) * delta**grid.token_dim) ** (1 / p)
     for modulus, distance in ((token, delta * grid.token_dim**0.5), (contextual, delta * size**0.5)):
@@ -192,7 +194,7 @@ def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
 
 
 def used_ids(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray, " N"], Shaped[np.ndarray, "N Y"]]:
-    """Return the sorted extended contextual IDs of all tokens in sequences of different tokens, with their values."""
+    """Return the sorted extended contextual IDs of all tokens in sequences of different tokens, and each ID's value."""
     tokens = np.array(list(combinations(range(grid.base - 1, -1, -1), grid.num_tokens)))
     values = _at_centers(function, tokens, grid)
     powers = grid.base ** np.arange(grid.num_tokens)[::-1]

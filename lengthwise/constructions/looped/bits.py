@@ -97,7 +97,7 @@ class Rounded(NamedTuple):
     levels: Shaped[np.ndarray, "K Y"]
 
     def outputs(self, names: Sequence[str]) -> list[Form]:
-        """Return the value as forms in the coordinates `names`, which contain the integers `levels[k]` of the value."""
+        """Return a value as affine forms of the coordinates `names`, which contain the value's integers `levels[k]`."""
         return [s * Form.coordinate(name) + y for y, s, name in zip(self.first, self.size, names, strict=True)]
 
 
@@ -132,7 +132,10 @@ def table_of(targets: Targets) -> Shaped[np.ndarray, "K Y"]:
 
 
 class Walk(NamedTuple):
-    """A number that changes by -1, 0 or 1 in each loop. Two integers, one for each sign, encode the changes as bits."""
+    """A number that changes by -1, 0 or 1 in each loop.
+
+    For each sign in `signs`, the bits of an integer show in which loops the number changes by this sign.
+    """
 
     name: str
     moves: Shaped[np.ndarray, " L"]
@@ -189,7 +192,10 @@ def pass_values(walks: Sequence[Walk], at: Form) -> tuple[dict[str, Form], list[
 
 
 def _nearest(number: Fraction) -> int:
-    """Round halves up, so that neighbors stay at most 1 apart; Python's `round` maps 0.5 and 1.5 to 0 and 2."""
+    """Round to the nearest integer, halves up, so that neighbors stay at most 1 apart.
+
+    Python's `round` would map 0.5 and 1.5 to 0 and 2.
+    """
     return int((number + Fraction(1, 2)) // 1)
 
 

@@ -16,7 +16,7 @@ contains this value instead of the previously gathered value."""
 
 
 MAX_ID_BITS = 10_000
-"""The largest size of a contextual ID, in bits. It is limited because every loop computes with IDs."""
+"""The largest size of a contextual ID, in bits. The size is limited because every loop computes with IDs."""
 
 
 class Grid(NamedTuple):
@@ -109,13 +109,14 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
         [5482, 15482, 9482]
 
     Source: Xu and Sato (2024), Corollary A.6: a single head.
-    Differs from the source: the source adds the digit of the token's own ID only in its next step.
+    Differs from the source: the source adds the digit of the token's own ID only in the next step of its proof.
     """
     grid = Grid(num_bins, num_tokens, token_dim).checked()
     inputs = [f"k{i}" for i in range(token_dim)]
     digits = [Form.coordinate(name) for name in inputs]
     twice = 2 * grid.token(digits)
-    # The reduction unit acts one loop before the last. A single token has only one loop, so it is reduced at the start.
+    # The reduction unit acts one loop before the last. A single token has only one loop, so its digit is subtracted at
+    # the start.
     first_is_last = digits[-1] if num_tokens == 1 else Form({})
     starts = {"waiting": twice - first_is_last, "gathered": Form({}), "number": twice, "last": digits[-1]}
     units = [*selection_units(grid, factor=2), reduction_unit(grid, Form.coordinate("last"), CLOCK - (num_tokens - 1))]
@@ -125,10 +126,10 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
 
 
 def selection_units(grid: Grid, factor: int) -> list[Unit]:
-    """Return units that append the gathered token to `number`, unless it is -1, and stop this token from waiting.
+    """Return units that append the gathered token to `number`, unless this token is -1, and stop it from waiting.
 
-    While a token waits, its coordinate `waiting` is `factor` times its ID. Afterwards, it is -1. Coordinate `number` is
-    -1 until it gets its first digit. Until then, these units do not change it.
+    While a token waits, its coordinate `waiting` is `factor` times its ID. Afterwards, `waiting` is -1. Coordinate
+    `number` is -1 until it gets its first digit. Until then, these units do not change it.
     """
     largest = factor * grid.base
     beyond = (grid.base - 1) * largest * grid.base**grid.num_tokens

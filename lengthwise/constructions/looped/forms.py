@@ -1,8 +1,8 @@
 """A notation for constructions: named coordinates, affine forms in them, and ReLU units that read and write them.
 
 A sub-network is a few named coordinates and a list of units. A network is the union of the coordinates and units of
-several sub-networks; `assemble` makes its matrices. All sub-networks share one coordinate, the `CLOCK`. Its value is t
-at the beginning of loop t = 1, 2, ..., and it switches the units that read it on and off.
+several sub-networks; `assemble` makes its matrices. All sub-networks share one coordinate, the `CLOCK`. The clock has
+the value t at the beginning of loop t = 1, 2, ... A unit that reads the clock can act in certain loops only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,7 +73,7 @@ def step(form: Form, writes: Mapping[str, Number]) -> list[Unit]:
     """Return two units whose sum is 1 if the form is at least 0, 0 if it is at most -1, and linear in between.
 
     Source: Xu and Sato (2024), Proposition A.2.
-    Differs from the source: the ramp has width 1; a multiple of the form makes it steeper.
+    Differs from the source: the ramp has width 1; a multiple of the form makes the ramp steeper.
     """
     return [Unit(form + 1, writes), Unit(form, _negative(writes))]
 

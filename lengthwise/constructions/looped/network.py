@@ -128,7 +128,7 @@ def evaluate(
 
     Raises:
         ValueError: the inputs have the wrong shape or dtype, the temperature is not a positive number, or a weight of
-            the block or of `read_in` is not a float64 number or is above 2^52.
+            the block or of `read_in` is not an integer of at most 2^52 over a power of 2.
 
     Example:
         >>> from lengthwise.constructions.looped import quantizer
@@ -221,6 +221,6 @@ def _check_exact(array: np.ndarray) -> None:
         if abs(exact.numerator) > 2**FLOAT_BITS or exact.denominator.bit_count() != 1:
             raise ValueError(
                 f"network: expected weights with exact float64 sums, namely integers up to 2^{FLOAT_BITS} over a "
-                f"power of 2, got one with {exact.numerator.bit_length()} bits in the numerator and "
+                f"power of 2, got a weight with {exact.numerator.bit_length()} bits in the numerator and "
                 f"{exact.denominator.bit_length()} in the denominator; use evaluate_exactly"
             )

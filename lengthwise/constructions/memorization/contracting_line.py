@@ -24,7 +24,7 @@ def contracting_rate(word: Word) -> Fraction | None:
     The net reads its own answers. Let c be the difference of the columns of W_x. Let y be 1 at positions of one symbol
     and 0 at positions of the other symbol. Up to a shift, the state before the answer at position i of the cycle is c
     times S_i = sum_k a^k y_(i - 1 - k). The two logits differ by an affine function of the state. The word is therefore
-    generated iff all S_i with answer 1 are above all S_i with answer 0, or all of them are below.
+    generated iff the S_i with answer 1 are all above, or all below, the S_i with answer 0.
 
     Multiplied by 1 - a^p > 0, the S_i are polynomials in a of degree at most p - 1. A difference of two S_i keeps its
     sign between its roots, which Sturm's theorem counts in exact arithmetic. Ends of intervals need no test: if all
@@ -106,7 +106,7 @@ def _differences(word: Word) -> list[Polynomial]:
 
 
 class _Difference(NamedTuple):
-    """A nonzero polynomial, and Sturm's chain of the polynomial that has the same roots, all of them simple."""
+    """A nonzero polynomial, and Sturm's chain of its square-free part, which has the same roots, each of them once."""
 
     polynomial: Polynomial
     chain: list[Polynomial]
@@ -132,7 +132,7 @@ def _changes(chain: list[Polynomial], at: Fraction) -> int:
 
 
 def _sturm(polynomial: Polynomial) -> list[Polynomial]:
-    """Return Sturm's chain of a polynomial whose repeated roots have been made simple by dividing by common factors."""
+    """Return Sturm's chain of the polynomial's square-free part, which has the same roots, each of them once."""
     chain = [polynomial, _trimmed([k * c for k, c in enumerate(polynomial)][1:])]
     while chain[-1] and (rest := _divided(chain[-2], chain[-1])[1]):
         chain.append(tuple(-c for c in rest))

@@ -1,12 +1,12 @@
 """Contracting nets of two dimensions that read their own answers: a net for a word, or a proof that none exists.
 
-Up to a change of basis, the trace s and the determinant t of W_h determine such a net's states. Both eigenvalues are
-inside the unit circle iff (s, t) is inside the triangle |s| < 1 + t, t < 1. A net generates the word iff a line
-separates its states with answer 1 from its states with answer 0. By Kirchberger's theorem, no line separates them iff
-no line separates some four of them. For four states, there are two cases. Either a segment between states of one answer
-crosses a segment between states of the other answer. Or a state is in a triangle of states with the other answer. Signs
-of polynomials in s and t decide whether one of these cases holds. A polynomial has one sign on a whole triangle of
-(s, t) if all its Bernstein coefficients, which are integers, have this sign.
+Up to a change of basis, the trace s and the determinant t of W_h determine such a net's states. Both eigenvalues of W_h
+are inside the unit circle iff (s, t) is inside the triangle |s| < 1 + t, t < 1. A net generates the word iff a line
+separates its states with answer 1 from its states with answer 0. By Kirchberger's theorem, no line separates these
+states iff no line separates some four of them. For four states, there are two cases. Either a segment between states of
+one answer crosses a segment between states of the other answer. Or a state is in a triangle of states with the other
+answer. Signs of polynomials in s and t decide whether one of these cases holds. A polynomial has one sign on a whole
+triangle of (s, t) if all its Bernstein coefficients, which are integers, have this sign.
 """
 
 from collections import deque
@@ -30,12 +30,12 @@ Form = Mapping[tuple[int, ...], int]
 the weights of a triangle's three corners."""
 
 Triple = tuple[int, int, int]
-"""The positions of three states. The turn of a triple is twice the signed area of the triangle of its states. It is
-positive if the path through the states turns left."""
+"""The positions of three states. The turn of a triple is twice the signed area of the triangle of its states. The turn
+is positive if the path through the three states turns left."""
 
 Crossing = tuple[tuple[tuple[int, Triple], ...], ...]
-"""Groups of triples. Each triple has a factor 1 or -1. If, in each group, all products of the factor and the sign of
-the turn are equal and not 0, no line separates the states."""
+"""Groups of triples. Each triple has a factor 1 or -1. If, in each group, the products of a triple's factor and the
+sign of its turn are all equal and not 0, no line separates the states."""
 
 _CORNERS = np.array([[-2.0, 1.0], [2.0, 1.0], [0.0, -1.0]])
 _TRACE: Form = {(1, 0, 0): -2, (0, 1, 0): 2}
@@ -53,8 +53,8 @@ def contracting_plane(word: Word) -> LinearGenerator | None:
 
     Only nets whose states are on their cycle, and whose W_x reaches both dimensions, are considered. If W_x reaches
     only one dimension, d = 1 suffices. Triangles are halved until each triangle has a `Crossing` with definite signs.
-    On edges of triangles, signs may be 0, but edges need no proof. The reason is that if a line separates the states of
-    a net, it also does so for every W_h that differs little enough.
+    On edges of triangles, signs may be 0, but edges need no proof. The reason is that a line that separates the states
+    of a net also separates the states for every W_h that differs little enough.
 
     Raises:
         ValueError: the word does not have two symbols, or has more than `MAX_PERIOD` letters.

@@ -44,7 +44,7 @@ def is_zero(number: Sum, period: int) -> bool:
 
 
 def sign(number: Sum, period: int) -> int:
-    """Return the exact sign of a sum's real part: if it is not 0, intervals are refined until they exclude 0.
+    """Return the exact sign of a sum's real part: if this part is not 0, intervals are refined until they exclude 0.
 
     Example:
         >>> sign([Fraction(-1), Fraction(2), Fraction(0)], 3), sign([Fraction(1)] * 3, 3)
@@ -74,7 +74,9 @@ def sign(number: Sum, period: int) -> int:
 
 
 def null_vector(equations: Sequence[Sequence[Term]], period: int) -> list[Sum] | None:
-    """Return the real l_j with sum 1 that solve all equations sum_j c_j z^(e_j) l_j = 0; None if they are not unique.
+    """Return the real l_j with sum 1 that solve all equations sum_j c_j z^(e_j) l_j = 0.
+
+    The result is None unless all solutions are multiples of one solution, and the sum of this solution is not 0.
 
     Each complex equation is two equations over the real field of c = 2 cos(2 pi / p). One equation has cosines as
     coefficients, and the other has sines divided by sin(2 pi / p). These coefficients are Chebyshev polynomials of c.

@@ -1,4 +1,4 @@
-"""Proofs that frequencies cannot read a word: Farkas certificates, checked by interval or by exact arithmetic.
+"""Proofs that frequencies have no read-out of a word: Farkas certificates, checked by interval or by exact arithmetic.
 
 Each position i and competing symbol j have a constraint: the margin of the letter s_i over j, which is linear in the
 weights w, b, is positive. Suppose that numbers l_ij >= 0 exist, not all 0, such that the margins, multiplied by l_ij,
@@ -81,7 +81,7 @@ def refute(word: Word, frequencies: Frequencies, kind: Kind | None = None) -> Fa
 
 
 def refute_below(memorization: Memorization | RationalMemorization) -> list[FarkasCertificate]:
-    """Return certificates for every maximal set of frequencies below the smallest dimension; they cover all subsets.
+    """Return a certificate for every maximal set of frequencies below the smallest dimension; each covers all subsets.
 
     For a rational W_h, the sets are derived from the sets of orders.
 
@@ -271,7 +271,7 @@ def _enclosed(word: Word, frequencies: Frequencies, position: int, competitor: i
 
 
 def _exact(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
-    """Find an exact certificate: numbers for the pairs of a vertex that solve equations in the field of z."""
+    """Find an exact certificate: numbers in the field of z, for the pairs of a vertex that `dual_weights` finds."""
     weights = dual_weights(word.letters, orbit(frequencies, word.period), spread=False)
     if weights is None:
         return None

@@ -26,7 +26,7 @@ def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
 
 
 def counter(zeros: int) -> LinearGenerator:
-    """Return a generator of (0^a 1)^+ with d = 1: the state counts zeros, a 1 resets it; y compares it with a - 1/2.
+    """Return a generator of (0^a 1)^+ with d = 1: the state counts zeros until a 1; y compares the count with a - 1/2.
 
     Example:
         >>> counter(3).generate(9)
@@ -52,8 +52,8 @@ def digits(word: Word) -> LinearGenerator:
     ``h' = n h - M j``, has the digits rotated by one. So no word needs more than d = 1. No word of several symbols
     needs less, because a net with d = 0 repeats one symbol.
 
-    W_h = n expands, so an error of h grows n-fold in every step. The arithmetic of Python's integers is exact. In
-    float64, it is exact for p <= 51 in base 2.
+    W_h = n expands, so an error of h grows n-fold in every step. The arithmetic of Python's integers is exact. The
+    arithmetic of float64 is exact for p <= 51 in base 2.
 
     Raises:
         ValueError: the word has only one symbol.

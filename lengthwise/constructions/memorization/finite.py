@@ -27,8 +27,8 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
     the changes are arbitrary. A text of two symbols with c changes of symbol therefore needs d = c, and END needs no
     further dimension. The dimension is the first at which a linear program finds a read-out from states with entries
     x^(k i), k = 1 ... d, where x^len(text) = 1/2. If each symbol has a single run, d = 1 suffices, because the upper
-    envelope of lines gives the symbols in turn. A check shows that the generator stays at END. Since its state shrinks,
-    from some step on a bound on the state's effect on the logits suffices.
+    envelope of lines gives the symbols in turn. A check shows that the generator stays at END. Since the generator's
+    state shrinks, a bound on the state's effect on the logits suffices from some step on.
 
     Raises:
         ValueError: the text is empty, contains the end symbol, or has more than 1,000 symbols; or it changes so often

@@ -3,8 +3,8 @@
 W_h with W_h^p = 1 has eigenvalues e^(2 pi i k / p). In one orbit, a second copy of a frequency k adds nothing, k and
 p - k are the same rotation, and the bias replaces frequency 0. Except for its read-out, a generator without feedback is
 therefore a set S of frequencies ``1 <= k <= p / 2``. Its dimension d(S) is 2 |S|, minus 1 if p / 2 is in S. In each
-step, its state turns by 2 pi k / p in the plane of each k. If a word can be read out from a set of frequencies, it can
-also be read out from every larger set that contains this set.
+step, the generator's state turns by 2 pi k / p in the plane of each k. If a word can be read out from a set of
+frequencies, it can also be read out from every larger set that contains this set.
 """
 
 from collections.abc import Iterator
@@ -76,8 +76,8 @@ class Bounds(NamedTuple):
     """Bounds on the smallest dimension of a word's generators, computed without a linear program.
 
     `lower` <= d_min <= `upper`; the word can be read out from the set `sufficient` of dimension `upper`. Stride u reads
-    the letters at positions 0, u, 2u, ... modulo p. At the i-th stride, frequency k becomes `degrees[i, k]`, and any
-    two symbols alternate at most `alternations[i]` times.
+    the letters at positions 0, u, 2u, ... modulo p. At the i-th stride of `units(p)`, frequency k becomes
+    `degrees[i, k]`, and any two symbols alternate at most `alternations[i]` times.
     """
 
     lower: int
@@ -97,8 +97,8 @@ class Bounds(NamedTuple):
 def bounds(word: Word) -> Bounds:
     """Return bounds on the smallest dimension of a generator without feedback, for a word of at least two symbols.
 
-    *Upper*: choose a stride u. The symbol with the most runs at this stride gets the logit 0. For any other symbol,
-    with r runs, a trigonometric polynomial of degree r that is positive only on these runs is the logit. So twice the
+    *Upper*: choose a stride u. The symbol with the most runs at this stride gets the logit 0. The logit of another
+    symbol, with r runs, is a trigonometric polynomial of degree r that is positive only on these runs. So twice the
     second largest number of runs suffices. For binary words, this is the number of changes at the best stride. A
     dimension of p - 1 always suffices. *Lower*: the bound is 1 for period 2, and 2 if at some stride no two symbols
     cross (occur as x .. y .. x .. y). Otherwise it is 3, or 4 for odd periods, which have no odd dimension.

@@ -63,8 +63,8 @@ def angle_formula(period: int, drift: float) -> float:
     The edge is an edge of the regular p-gon of states. From this step on, a state has drifted along its edge beyond the
     middle of the edge, and beyond a decision line through this middle. Suppose that a word has one plane and threshold
     0. The first wrong symbol is then at the first later step whose state has a neighbor with a different letter on the
-    side of the drift. For 0^h 1^h, such states are at the last letters of runs if the plane turns too far. If it turns
-    too little, they are at the first letters of runs. The wait for such a state is less than h steps.
+    side of the drift. For 0^h 1^h, such states are at the last letters of runs if the plane turns too far. If the plane
+    turns too little, such states are at the first letters of runs. The wait for such a state is less than h steps.
     """
     return math.pi / period / abs(drift) if drift else math.inf
 

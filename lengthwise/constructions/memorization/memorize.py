@@ -39,10 +39,10 @@ class Memorization(NamedTuple):
 
     The bounds are equal unless the budget ended the search. `frequencies` are the generator's frequencies. Their
     dimension is `upper`, or more if `memorize` searched larger dimensions for a wider margin. `margin` is the smallest
-    distance from a state of the generator, which has norm 1, to the region of another symbol. For two symbols, it is
-    the largest margin that these frequencies allow. For more symbols, it is at least `min_margin`, the optimum of the
-    group lasso. `programs` counts the linear programs of the search for d_min. `is_widest` is False if the budget ended
-    the search for wider margins.
+    distance from a state of the generator, which has norm 1, to the region of another symbol. For two symbols, `margin`
+    is the largest margin that these frequencies allow. For more symbols, `margin` is at least `min_margin`, the optimum
+    of the group lasso. `programs` counts the linear programs of the search for d_min. `is_widest` is False if the
+    budget ended the search for wider margins.
     """
 
     word: Word
@@ -80,7 +80,7 @@ def memorize(
         (3, (1, 4), 'abacabadabacabad')
 
     Source: "update on rnn memorization", section "How small can we make d?".
-    Differs from the source: it only determines which orders W_h can have; here the word is also read out.
+    Differs from the source: the source only determines which orders W_h can have; here the word is also read out.
     """
     word = parse_word(text)
     check_max_dimension(max_dimension)
@@ -133,8 +133,8 @@ def _check_programs(word: Word, upper: int) -> None:
 class _Search:
     """A search through sets of frequencies that no bound excludes, in order of dimension, until the budget is used up.
 
-    The caller reports the linear programs that it solves by calling `count`. `reached` is the dimension of the last
-    set.
+    After it has solved linear programs for a set, the caller passes their number to `count`. `reached` is the dimension
+    of the last set.
     """
 
     def __init__(self, word: Word, known: Bounds, budget: int) -> None:

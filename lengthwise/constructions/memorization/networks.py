@@ -20,7 +20,7 @@ def as_linear_rnn(generator: LinearGenerator, dtype: torch.dtype = torch.float64
     the model generates a different word.
 
     Raises:
-        ValueError: the generator has complex numbers, no dimension, or numbers that float64 cannot represent.
+        ValueError: the generator has complex numbers, dimension 0, or numbers that float64 cannot represent.
 
     Example:
         >>> from lengthwise.constructions.memorization.closed_form import rotation
@@ -80,7 +80,7 @@ def as_elman(generator: LinearGenerator, activation: Literal["relu", "tanh"], co
 
 
 def _shift(generator: LinearGenerator, count: int) -> np.ndarray:
-    """Return a vector that makes each of the first `count` states positive when it is added to the state."""
+    """Return a vector whose sum with each of the first `count` states is positive in every coordinate."""
     if generator.inputs is None:
         states = generator.states(count)
     else:

@@ -12,10 +12,10 @@ def planar(word: Word) -> LinearGenerator:
 
     Stride u reads the letters at positions 0, u, 2u, ... modulo p. In this order, the span of a symbol goes from its
     first to its last position. No two symbols cross (occur as x .. y .. x .. y), so two spans are nested or disjoint.
-    The symbols therefore form a tree whose root is the symbol at position 0, with logit 0. For any
-    other symbol x, a chord of the circle cuts off exactly the span of x. Let g_x be the signed distance of the state
-    beyond this chord. Then y_x = y_parent(x) + g_x. At any position, g is positive for the position's symbol and its
-    ancestors, and negative for all other symbols (except the root, which has no g).
+    The symbols therefore form a tree whose root is the symbol at position 0, with logit 0. For any other symbol x, a
+    chord of the circle cuts off exactly the span of x. Let g_x be the signed distance of the state beyond this chord.
+    Then y_x = y_parent(x) + g_x. At any position, g is positive for the position's symbol and its ancestors, and
+    negative for all other symbols (except the root, which has no g).
 
     W_h turns by 2 pi v / p with u v = 1 modulo p.
 

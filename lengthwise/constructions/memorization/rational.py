@@ -29,8 +29,8 @@ from lengthwise.constructions.memorization.separation import num_entries, read_o
 from lengthwise.constructions.memorization.words import Word, parse_word
 
 MAX_DIVISORS = 18
-"""The largest number of divisors of a period whose sets of divisors are enumerated. For periods with more divisors,
-only a bound on the dimension is computed."""
+"""The largest number of divisors j >= 2 of a period for which all sets of divisors are enumerated. For periods with
+more divisors, only a bound on the dimension is computed."""
 
 
 def psi(order: int) -> int:
@@ -54,11 +54,12 @@ def psi(order: int) -> int:
 
 
 class RationalMemorization(NamedTuple):
-    """The smallest generator of a word with a rational W_h that was found; here W_h is an integer matrix.
+    """The smallest generator that a search found for a word, among all generators with a rational W_h.
 
     `orders` is the set J of the orders of the eigenvalues of W_h. `order_dimension` is psi(p), which suffices for a
-    matrix of order p but may not suffice for the word. All numbers are integers. The smallest dimension is at least
-    `lower`, and equal to `lower` unless the search ended early. `programs` counts the linear programs that were solved.
+    matrix of order p but may not suffice for the word. All numbers of the generator, including W_h, are integers. The
+    smallest dimension is at least `lower`, and equal to `lower` unless the search ended early. `programs` counts the
+    linear programs that were solved.
     """
 
     word: Word
@@ -165,7 +166,8 @@ def frequencies_of(orders: tuple[int, ...], period: int) -> Frequencies:
 
 
 def companion_blocks(orders: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return the block-diagonal matrix of companions of Phi_j, and the sum of the first unit vectors of its blocks."""
+    """Return the block-diagonal matrix of the companions of Phi_j, and the sum of the first unit vectors of all
+    blocks."""
     sizes = [_degree(j) for j in orders]
     hidden, first = np.zeros((sum(sizes),) * 2, int), np.zeros(sum(sizes), int)
     start = 0

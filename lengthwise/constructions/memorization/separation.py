@@ -87,11 +87,11 @@ def _scaled(letters: Letters, orbit: Orbit, unknowns: Float[np.ndarray, " k"]) -
 
 
 def dual_weights(letters: Letters, orbit: Orbit, *, spread: bool) -> Float[np.ndarray, " m"] | None:
-    """Return weights >= 0 for `pairs`, not all 0, with which the `constraints` add up to 0, or None if there are none.
+    """Return weights >= 0 for `pairs`, not all 0, with which the `constraints` add up to 0, if HiGHS finds them.
 
     If such weights exist, no read-out exists, by Farkas' lemma. The weights are exact only up to rounding. With
     `spread`, a weight is at least 1 if it is positive in some solution. Without `spread`, the weights are a vertex of
-    the polytope of solutions, so few of them are positive.
+    the polytope of solutions, so few of them are positive. The result is None if HiGHS finds no weights.
     """
     from scipy.optimize import linprog
 
@@ -130,7 +130,10 @@ class WidestMargin(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """Return sum_k |V_k|; its inverse is the margin of unit states for two symbols, and a lower bound for more."""
+        """Return sum_k |V_k|, the inverse of the margin of unit states.
+
+        For more than two symbols, the inverse of the cost is only a lower bound on the margin.
+        """
         return float(self.norms.sum())
 
 
@@ -138,8 +141,8 @@ MAX_ROUNDS = 200
 """The largest number of cutting-plane rounds; `WidestMargin.lower_bound` shows how close the result is."""
 
 MAX_TOTAL_ENTRIES = 10_000_000
-"""The largest number of entries in the constraints of all rounds together. For large programs, it limits the number of
-rounds."""
+"""The largest number of entries in the constraints of all rounds together. For large programs, this limit reduces the
+number of rounds."""
 
 GAP = 1e-6
 """The relative distance between cost and lower bound at which no further round is run."""
@@ -149,11 +152,11 @@ def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Widest
     """Return the read-out that tolerates the largest change of unit states, by a group lasso over frequencies, or None.
 
     Block k of the state may be scaled by r_k, and its weights by 1 / r_k, with sum_k r_k^2 = 1. Let V_k be the
-    differences of weights on block k between all pairs of symbols, at margin 1. The best scales are
-    r_k^2 = |V_k| / sum_j |V_j|, with Frobenius norms. For two symbols, 1 / sum_k |V_k| is then the distance of the
-    nearest state from the region of the other symbol. For more symbols, it is a lower bound on this distance. Kelley's
+    differences of weights on block k between all pairs of symbols, at margin 1. The best scales are r_k^2 = |V_k| /
+    sum_j |V_j|, with Frobenius norms. For two symbols, 1 / sum_k |V_k| is then the distance of the nearest state from
+    the region of the other symbol. For more symbols, 1 / sum_k |V_k| is a lower bound on this distance. Kelley's
     cutting planes minimize sum_k |V_k|. Each round is a linear program in which |V_k| >= <G, V_k> for a few G of norm
-    1, and its value is a lower bound on the minimum. The result is None if the word has no read-out.
+    1. The optimum of this program is a lower bound on the minimum. The result is None if the word has no read-out.
 
     Source: second-order cone program of the group lasso, Yuan and Lin (2006).
     Differs from the source: the program has margin constraints instead of a squared loss.

@@ -107,7 +107,7 @@ def at_stride(letters: Int64[np.ndarray, " p"], stride: int) -> Int64[np.ndarray
 
 
 def num_runs(letters: Int64[np.ndarray, " p"]) -> Int64[np.ndarray, " n"]:
-    """Return the number of runs of each symbol around the circle; a binary word has twice as many changes.
+    """Return the number of runs of each symbol around the circle: in a binary word, half the number of changes.
 
     Example:
         >>> num_runs(np.array([0, 1, 1, 0, 2, 1])).tolist()
@@ -151,8 +151,8 @@ def non_crossing_stride(letters: Int64[np.ndarray, " p"]) -> int | None:
 
 
 MAX_PERIOD = 32
-"""The longest word, in letters, for which it is decided exactly whether a contracting net exists. The
-search has a polynomial for each pair of a 1 and a 0, and its degree grows with the word."""
+"""The longest word, in letters, for which it is decided exactly whether a contracting net exists. The search has a
+polynomial for each pair of a 1 and a 0, and the degrees of the polynomials grow with the word."""
 
 
 def check_binary(word: Word, longest: int | None = None) -> None:

@@ -26,7 +26,7 @@ POSITIONS = 500
 
 
 def element_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Chart:
-    """Draw states on the plane of the first two components, with a color for each element and its shortest string."""
+    """Draw states on the plane of the first two principal components, with a color for each element of the monoid."""
     # Both axes have the same scale, so that a component with hardly any variance is visible as such.
     reach = 1.1 * max(float(components.points.abs().max()), 1e-9)
     scale, axis = alt.Scale(domain=[-reach, reach], nice=False), alt.Axis(tickCount=5)
@@ -59,7 +59,7 @@ def level_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Cha
 
 
 def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_size: int) -> alt.LayerChart:
-    """Draw, for each level, the number of clusters against the distance that joins states, on logarithmic axes."""
+    """Draw, for each level, the number of clusters against the distance up to which states are joined, on log axes."""
     exponents = torch.linspace(0, 1, GRID, dtype=torch.float64)
     grid = (distance * NEAR * (FAR / NEAR) ** exponents).tolist()
     values = [

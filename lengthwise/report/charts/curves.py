@@ -19,7 +19,8 @@ LOSS_WINDOWS = 200
 """The largest number of points of a loss curve; a point is the median over the steps since the previous point."""
 
 LOSS_FLOOR = 1e-8
-"""The smallest loss that is drawn. A smaller loss, such as 0, does not fit on a logarithmic axis; it is drawn here."""
+"""The smallest loss that is drawn. A smaller loss, such as 0, does not fit on a logarithmic axis, and is drawn at this
+value."""
 
 FEW = 4
 """The largest number of seeds for which line widths and offsets of points keep equal accuracies visible."""
@@ -102,7 +103,8 @@ def _means(models: Mapping[str, Sequence[RunRow]], *, is_long: bool) -> list[Val
 def loss_chart(losses: Mapping[int, Sequence[StepRecord]], change: Change | None = None) -> alt.LayerChart:
     """Draw the training loss against step by seed, on a logarithmic axis: medians over windows of steps.
 
-    A vertical rule marks the step after which training adds noise or losses (`change`), and its label names them.
+    A vertical rule marks the step after which training adds noise or losses (`change`). A label at the rule names these
+    additions.
     """
     steps = max((len(records) for records in losses.values()), default=1)
     window = math.ceil(max(1, steps) / LOSS_WINDOWS)
@@ -263,7 +265,7 @@ def _color(field: str, names: Sequence[Any], *, columns: int) -> alt.Color:
 
 
 def log_ticks(low: float, high: float) -> list[int]:
-    """Return 1, 2, 5 times each power of ten below 1,000, then powers of ten only."""
+    """Return the ticks of a range: 1, 2 and 5 times each power of ten below 1,000, then only powers of ten."""
     powers = range(math.ceil(math.log10(high)) + 1)
     ticks = (digit * 10**power for power in powers for digit in ((1, 2, 5) if power < 3 else (1,)))
     return [tick for tick in ticks if low <= tick <= high]

@@ -17,7 +17,7 @@ TITLE_WIDTH = 18
 """The largest width of a line of a panel's title, in characters. A panel can be as narrow as one column."""
 
 PADDING = {"left": 24, "top": 12, "right": 24, "bottom": 5}
-"""The margins in pixels, for labels in a font that is wider than the one that made the chart."""
+"""The margins in pixels, for labels in a font that is wider than the font for which the chart was laid out."""
 
 COLORS = ("#f4f1ec", "#1f8a70")
 MARKS = {"proved": "#0b3d91", "bounded": "#5b7fd1", "extracted": "#9aa7b8"}

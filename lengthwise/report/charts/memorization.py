@@ -209,7 +209,7 @@ def _period_chart(memorization: Memorization | RationalMemorization) -> alt.Laye
 
 
 def _between(frequencies: tuple[int, ...], period: int, times: Array) -> Array:
-    """Return `orbit` at any time; at frequency p / 2 only the cosine remains."""
+    """Return `orbit` at any times, also between steps; at frequency p / 2, only the cosine remains."""
     columns: list[Array] = []
     for k in frequencies:
         angles = 2 * np.pi * k * times / period

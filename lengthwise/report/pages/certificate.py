@@ -88,8 +88,8 @@ def _picture(certificate: Certificate) -> str:
 def _machine_table(certificate: Certificate, names: Sequence[str]) -> Table | None:
     """Return a table with a line for each state or class of a machine; None if it would be too large.
 
-    A line contains the answer and the successors: of a state for each symbol, and of a class for each newer class that
-    it is merged with.
+    A line contains the answer and the successors. A state has a successor for each symbol. A class of a tree machine
+    has a successor for each newer class that is merged with it.
     """
     if certificate.machine is None or len(names) > MAX_TABLE_SIZE:
         return None

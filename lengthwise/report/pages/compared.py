@@ -55,7 +55,7 @@ def length_table(comparison: Comparison, width: int) -> Table:
     def cell(of_length: list[float] | None, *, bar: bool) -> str:
         if not of_length:
             return ""
-        mean = fmean(of_length)  # a bar is whole only at 100 %, as the percentage
+        mean = fmean(of_length)  # only 100 % has a whole bar, just as only exactly 1 is shown as 100 %
         return f"{percent(mean):>8}" + (f" {'#' * math.floor(BAR_LENGTH * mean)}".ljust(BAR_LENGTH + 1) if bar else "")
 
     for bar in (True, False):

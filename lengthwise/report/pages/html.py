@@ -17,7 +17,7 @@ from lengthwise.report.tables.table import Table
 def html_page(
     title: str, summary: str, sections: Mapping[str, str], charts: Mapping[str, alt.Chart | alt.LayerChart]
 ) -> str:
-    """Return the page. `sections` maps headings to HTML; a chart is drawn into the element that has its name as id.
+    """Return the page. `sections` maps headings to HTML; a chart is drawn into the element whose id is its name.
 
     The page contains its style, its charts and the library that draws them, and loads nothing from the network.
     """
@@ -59,7 +59,7 @@ def html_table(table: Table) -> str:
 
 
 def html_machine(machine: Transducer, classes: Sequence[str]) -> str:
-    """Draw a machine (`machine_svg`), which the page colors."""
+    """Return a drawing of a machine as HTML (`machine_svg`); the style of the page sets its colors."""
     return f"<div class='scroll'>{machine_svg(machine, classes)}</div>"
 
 

@@ -83,7 +83,8 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tupl
 
 
 def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) -> StudyPage:
-    """Return the page: sections, the heat map and the table of all cells. It shows how many runs are finished."""
+    """Return the page: sections, the heat map and the table of all cells. The page also shows how many runs are
+    finished."""
     entries = entries_of(experiment, outcomes)
     if not entries:
         return StudyPage(["The experiment has no finished run yet."], {})

@@ -40,8 +40,7 @@ def progress_display(console: Console, specs: Iterable[RunSpec] = ()) -> Iterato
 
     On a terminal, runs have bars; elsewhere, each run prints a line after every tenth of its steps. Before the runs, a
     sentence announces the changes during training, because such a change may make the loss jump. If there are several
-    runs, the display also counts the finished ones. With more than `MAX_BARS` runs, the bars of finished runs
-    disappear.
+    runs, the display also counts finished runs. With more than `MAX_BARS` runs, the bars of finished runs disappear.
     """
     specs = list(specs)
     changes = dict.fromkeys(late_change(spec.to_json()["train"]) for spec in specs)
@@ -191,7 +190,7 @@ BAR_LENGTH = 20
 
 
 def print_curve(console: Console, curve: LengthCurve, *, trained_to: int | None) -> None:
-    """Print the accuracy at the points of a curve, with bars if they fit, and its mean and minimum.
+    """Print the accuracy at the points of a curve, with bars if they fit, and the curve's mean and minimum.
 
     If a curve has more than `MAX_ROWS` points, a subsample is shown with the first, the last and the lowest point.
     """
@@ -200,7 +199,7 @@ def print_curve(console: Console, curve: LengthCurve, *, trained_to: int | None)
         return
     subsample = _subsample(curve.points)
     plain = point_table(subsample)
-    # A bar is whole only at 100 %, as the percentage.
+    # Only 100 % has a whole bar, just as only exactly 1 is shown as 100 %.
     bars = ["#" * math.floor(BAR_LENGTH * point.accuracy) for point in subsample]
     lines = tuple((*line, bar) for line, bar in zip(plain.lines, bars, strict=True))
     table = plain._replace(header=(*plain.header, "plot"), lines=lines)

@@ -50,7 +50,7 @@ def benchmark_tables(
     score: Callable[[Sequence[float]], float],
     published_part: str = "",
 ) -> tuple[dict[str, Table], list[str]]:
-    """Return a table for each part of a benchmark, and the notes to which its column `from` refers.
+    """Return a table for each part of a benchmark, and the notes to which the column `from` of the tables refers.
 
     Published models come first, then the measured models with a result. Each task has its own column, unless there
     are more than `MAX_ROWS` tasks. `score` combines the accuracies of a cell's runs.
@@ -98,7 +98,7 @@ def citations(published: Mapping[tuple[str, str], Sequence[Printed]], notes: Seq
 def _published_lines(
     published: Mapping[tuple[str, str], Sequence[Printed]], columns: Sequence[str], protocols: dict[str, str]
 ) -> list[tuple[str, ...]]:
-    """Return a line for each model and protocol, and add a mark for each new protocol."""
+    """Return a line for each model and protocol, and add the marks of new protocols to `protocols`."""
     entries: dict[tuple[str, str], dict[str, str]] = {}
     for (row, model), cell in published.items():
         for printed in cell if row in columns else ():

@@ -94,7 +94,7 @@ def _machine(certificate: Certificate) -> Iterator[tuple[str, str]]:
 
 
 def checked_lines(certificate: Certificate, checked: Checked) -> Iterator[tuple[str, str]]:
-    """Return the outcome of checking a certificate."""
+    """Return the claim of a certificate and the results of its check, as pairs of name and sentence."""
     yield certificate.level, certificate.claim
     if certificate.note:
         yield "the task", certificate.note

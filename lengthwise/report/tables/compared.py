@@ -190,7 +190,7 @@ def comparison_facts(comparison: Comparison) -> dict[str, Any]:
 
 
 def comparison_tables(comparison: Comparison) -> dict[str, Table]:
-    """Return the tables of models and of their differences by title."""
+    """Return two tables by title: the models, and the differences between models."""
     seeds = ", ".join(map(str, comparison.seeds))
     return {
         f"{comparison.task}: {len(comparison.models)} models, seeds {seeds}": model_table(comparison),

@@ -17,14 +17,14 @@ from lengthwise.runs.pools.outcome import Outcome
 HEADER = ("row", "first", "second", "difference", "95 % interval", "better", "p, Holm")
 
 LEVEL = 0.05
-"""The significance level: a difference is significant if its corrected p-value is at most this."""
+"""The significance level: a difference is significant if its corrected p-value is at most this level."""
 
 
 class Difference(NamedTuple):
     """The difference (first - second) of two columns: mean over seeds, Student's 95 % interval, and p-values.
 
-    There is a p-value without correction, and one with Holm's correction for all differences of the experiment. With
-    too few seeds, p-values are NaN.
+    `p_value` is not corrected, and `corrected` is the p-value after Holm's correction for all differences of the
+    experiment. With too few seeds, p-values are NaN.
     """
 
     row: str

@@ -53,7 +53,7 @@ def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 def independently_checked(certificates: Iterable[Certificate]) -> str:
     """Return how many proofs the separate checker accepted and skipped, or "" without proofs.
 
-    Certificates of an earlier format were made before `certify` ran the checker.
+    Proofs in certificates of an earlier format count as skipped, because `certify` did not yet run the checker on them.
     """
     accepted, tried, skipped = _checker_counts(certificates)
     parts = [f"{accepted} of {tried}"] if tried else []
@@ -129,5 +129,5 @@ def _certificates(results: Sequence[RunResult]) -> list[Certificate]:
 
 
 def _table(header: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> Table:
-    """Return the table without empty columns, and without the cells' columns if there is only one."""
+    """Return the table without empty columns, and without the column `column` if all its entries are equal."""
     return Table(header, tuple(lines)).without_empty().folded(["column"])._replace(shared=())

@@ -129,7 +129,7 @@ def _ours(printed: Printed, results: Sequence[RunResult], cell: Cell, experiment
     """Return our mean at the lengths of a printed number, on the scale of that number."""
     at_window = cell._replace(window=printed.window or cell.window)
     curves = [accuracies_scored(result, at_window, experiment) for result in results]
-    if not all(curve.points for curve in curves):  # scale smoke is shorter than the paper's lengths
+    if not all(curve.points for curve in curves):  # at scale smoke, the paper's lengths are not measured
         return NOTHING
     mean = fmean(curve.mean() for curve in curves)
     if not printed.is_above_chance:

@@ -146,8 +146,8 @@ def point_table(points: Sequence[LengthPoint]) -> Table:
 def curve_table(name: str, curve: LengthCurve) -> Table:
     """Return a line for each family of strings: the number of right answers, and the mean and the lowest accuracy.
 
-    Each length also has a column if there are at most `MAX_LENGTHS`. Mean, lowest and chance are over the lengths at
-    which every class can occur.
+    Each length also has a column if there are at most `MAX_LENGTHS` lengths. Mean, lowest and chance are over the
+    lengths at which every class can occur.
     """
     lengths = sorted({point.length for point in curve.points})
     columns = lengths if len(lengths) <= MAX_LENGTHS else []
@@ -230,7 +230,7 @@ def _long_column(length: int) -> _Column:
 
 
 def _at(point: LengthPoint | None) -> str:
-    """Return an accuracy and, unless it is perfect, its length or family."""
+    """Return the accuracy of a point and, unless it is perfect, the point's length and family."""
     if point is None:
         return NOTHING
     location = f"{point.length:,}" if point.family == "random" else f"{point.length:,}, {point.family}"

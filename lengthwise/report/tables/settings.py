@@ -128,7 +128,7 @@ def _stated(settings: Settings, left_out: Set[str] = frozenset()) -> dict[str, A
 
 
 def preset_below(spec: Settings) -> str:
-    """Return the preset with which the file of `as_toml` repeats the training; it adds no section to the run.
+    """Return the preset with which the file of `as_toml` repeats the training; this preset adds no section to the run.
 
     Example:
         >>> preset_below({"model": {"name": "gru"}})
