@@ -44,7 +44,7 @@ class LengthPoint(FrozenRecord):
         if self.num_correct + self.num_overflowed > self.num_strings:
             raise ValueError(
                 f"num_correct: expected at most num_strings={self.num_strings} right and overflowed answers, got "
-                f"{self.num_correct} right and {self.num_overflowed} overflowed"
+                f"{self.num_correct} right and {self.num_overflowed} overflowed; correct these counts"
             )
         return self
 

@@ -75,7 +75,7 @@ class LanguageTask(SymbolTask):
 def parse_split(name: str) -> Split:
     """Return the split of this name; raise a ValueError for an unknown name."""
     if name not in get_args(Split):
-        raise ValueError(f"split: expected one of {', '.join(get_args(Split))}, got {name!r}")
+        raise ValueError(f"split: expected one of {', '.join(get_args(Split))}, got {name!r}; choose one of these")
     return cast(Split, name)
 
 

@@ -157,7 +157,8 @@ def train_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
     texts = texts_of("texts", texts)
     if not MIN_VOCAB <= vocab_size <= MAX_VOCAB:
         raise ValueError(
-            f"vocab_size: expected {MIN_VOCAB} (the bytes and an end token) to {MAX_VOCAB:,} tokens, got {vocab_size:,}"
+            f"vocab_size: expected {MIN_VOCAB} (the bytes and an end token) to {MAX_VOCAB:,} tokens, got "
+            f"{vocab_size:,}; choose a size in this range"
         )
     if vocab_size == MIN_VOCAB:
         return Tokenizer()

@@ -119,7 +119,7 @@ def test_float64_with_softmax_gives_the_same_where_it_can_count(make, num_bins: 
 
 def test_float64_is_refused_where_it_cannot() -> None:
     made = looped_approximation(wave, num_bins=4, num_tokens=2)
-    with pytest.raises(ValueError, match=r"expected weights with exact float64 sums, .* got one with 11. bits"):
+    with pytest.raises(ValueError, match=r"expected weights with exact float64 sums, .* got a weight with 11. bits"):
         evaluate(made.network, torch.zeros(1, 2, 1, dtype=torch.float64))
 
 
@@ -144,7 +144,7 @@ def test_the_error_stays_below_the_bound(num_bins: int) -> None:
     [
         ({"largest": -1.0}, "largest: expected a norm of at least 0, got -1.0"),
         ({"largest": float("nan")}, "largest: expected a norm of at least 0, got nan"),
-        ({"p": 0.5}, "p: expected at least 1, got 0.5; take p of at least 1, because L^p has a norm only then"),
+        ({"p": 0.5}, "p: expected at least 1, got 0.5; take p >= 1, because no smaller p defines a norm"),
     ],
 )
 def test_error_bounds_reject_what_is_not_a_norm(wrong: dict[str, float], message: str) -> None:

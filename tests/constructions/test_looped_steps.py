@@ -125,7 +125,7 @@ def test_float64_extracts_51_bits_and_no_more(pattern: list[int]) -> None:
     bits = (pattern * 51)[:51]
     outputs = evaluate(bit_sum(bits), torch.arange(52, dtype=torch.float64)[None, :, None])
     assert outputs.flatten().tolist() == [0, *np.cumsum(bits).tolist()]
-    with pytest.raises(ValueError, match=r"expected weights with exact float64 sums, .* got one with 5\d bits"):
+    with pytest.raises(ValueError, match=r"expected weights with exact float64 sums, .* got a weight with 5\d bits"):
         evaluate(bit_sum([*bits, 1]), torch.zeros(1, 1, 1, dtype=torch.float64))
 
 

@@ -163,7 +163,7 @@ def error_bound(
     if not largest >= 0:
         raise ValueError(f"largest: expected a norm of at least 0, got {largest}; give a bound on the error's norm")
     if not p >= 1:
-        raise ValueError(f"p: expected at least 1, got {p}; take p of at least 1, because L^p has a norm only then")
+        raise ValueError(f"p: expected at least 1, got {p}; take p >= 1, because no smaller p defines a norm")
     delta, size = 1 / grid.num_bins, grid.num_tokens * grid.token_dim
     bound = sequence(delta * size**0.5) + largest * (comb(grid.num_tokens, 2) * delta**grid.token_dim) ** (1 / p)
     for modulus, distance in ((token, delta * grid.token_dim**0.5), (contextual, delta * size**0.5)):
