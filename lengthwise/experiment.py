@@ -120,8 +120,8 @@ class Scoring(NamedTuple):
     - `fit`: one of the plan's long lengths, and the accuracy that every run of a cell must reach there. Cells with a
       run that misses this accuracy are marked, because their scores at larger lengths do not measure generalization.
     - `best_test`: also show the best test result during training, as the paper does.
-    - `compared`: pairs of columns to compare seed by seed, in each row that has both columns. Their cells have one run
-      for each seed.
+    - `compared`: pairs of columns to compare seed by seed, in each row that has both columns. The cells of these
+      columns have one run for each seed.
     """
 
     measure: Literal["balanced", "legal", "error", "attempts", "search", "perplexity"] = "balanced"

@@ -53,8 +53,8 @@ def whole_seed(seed: object, maximum: int | None = None) -> int:
 def draws_without_generator(device: torch.device, seed: int, *purpose: str | int) -> Iterator[None]:
     """Seed torch's default generators inside the context, so that draws depend only on the seed and the purpose.
 
-    Dropout, for example, draws from them. This works on a CPU or an NVIDIA GPU. Afterwards, torch continues as if
-    nothing was drawn inside.
+    Dropout, for example, draws from these generators. The context works on a CPU or an NVIDIA GPU. Afterwards, torch
+    continues as if nothing was drawn inside.
     """
     generators = [torch.default_generator]
     if device.type == "cuda":

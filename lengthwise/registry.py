@@ -49,7 +49,7 @@ def _plain(name: str) -> str:
 
 
 def _similarity(name: str, known: str) -> tuple[float, float]:
-    """Return how similar two names are, and their ratio of equal characters, which decides between equal values."""
+    """Return how similar two names are, and their ratio of equal characters, which decides between similar names."""
     if abs(len(name) - len(known)) > MAX_DIFFERENCE:
         return 0.0, 0.0  # Long texts are not misspelled names, and a comparison takes quadratic time.
     ratio = SequenceMatcher(None, known, name).ratio()

@@ -19,8 +19,8 @@ def continued_logits(
     There are B strings of T symbols and W tails of S symbols, and P = T - S.
 
     Entry [b, p, w, s] answers the string ``inputs[b, :p + 1] + tails[w, :s + 1]``. A model that can continue from a
-    prefix reads about W S + 1 symbols for each symbol of the inputs. Any other model reads each of the strings from its
-    start, which are many more symbols (`num_symbols_read`). The results are equal up to rounding.
+    prefix reads about W S + 1 symbols for each symbol of the inputs. Any other model reads each of these strings from
+    the start, and thus many more symbols (`num_symbols_read`). The results are equal up to rounding.
 
     Raises:
         ValueError: the tails are empty, or the strings are not longer than the tails.

@@ -28,7 +28,7 @@ class LengthPoint(FrozenRecord):
     """A point of a length curve: how many final answers are right, and the accuracy of the best constant answer.
 
     `num_strings` is the number of strings, each with one final answer. `num_overflowed` is the number of strings on
-    which the model's states overflow; their answers are wrong.
+    which the model's states overflow; the answers to these strings count as wrong.
     """
 
     length: int

@@ -17,6 +17,7 @@ most 1.
 
 def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
     """Return Wilson's 95 % score interval for a proportion: the p with |num_correct/n - p| <= z sqrt(p (1-p) / n).
+
     Here n is `num_strings`, and z is `QUANTILE`.
 
     Raises:
@@ -46,6 +47,7 @@ def wilson_interval(num_correct: int, num_strings: int) -> tuple[float, float]:
 
 def error_bound(num_wrong: int, num_strings: int) -> float:
     """Return the upper bound on an error rate at 95 % confidence: the p with P(Binomial(n, p) <= num_wrong) = 0.05.
+
     Here n is `num_strings`.
 
     Example: without an error, the bound is about 3 / n (the rule of three).

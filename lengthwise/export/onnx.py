@@ -56,7 +56,7 @@ class ONNX(Export):
 
 
 def check_installed() -> None:
-    """Raise a ValueError that names the extra if a package is missing."""
+    """Raise a ValueError that names the extra `onnx` if one of `PACKAGES` is missing."""
     if missing := [name for name in PACKAGES if find_spec(name) is None]:
         raise ValueError(
             f"onnx: expected the packages {', '.join(PACKAGES)}, got no {missing[0]}; install them with "
@@ -239,7 +239,7 @@ def runner(content: bytes, form: str, model: SequenceModel) -> Any:
 
 @contextmanager
 def _sentence(way_out: str) -> Iterator[None]:
-    """Turn an error of onnxruntime into a ValueError of one sentence; its error classes have no common base."""
+    """Turn an error of onnxruntime into a ValueError of one sentence; these errors have no common base class."""
     try:
         yield
     except Exception as problem:

@@ -78,7 +78,7 @@ def _question(task: SymbolTask) -> str:
 
 
 def _task_name(name: str, settings: Mapping[str, Any]) -> str:
-    """Return the task's title, or else its name and short settings."""
+    """Return the task's title, or else the task's name and the settings whose values are short."""
     if is_titled({"name": name, **settings}):
         return f"{settings['title']} ({name})"
     quoted = [

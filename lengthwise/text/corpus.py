@@ -175,8 +175,7 @@ def _open(folder: Path, key: str) -> TokenFile:
 
 @lru_cache(maxsize=8)
 def built_in_corpus(vocab_size: int) -> TokenFile:
-    """Return a corpus that needs no file: the names of numbers, one per line. This corpus is for first trials and
-    tests."""
+    """Return a corpus that needs no file, for first trials and tests: the names of numbers, one per line."""
     texts = Texts(split_documents([number_names()], 0.1, ("test", "valid")), ("the names of numbers",))
     tokenizer, tokens = tokens_of(texts, vocab_size)
     return in_memory(tokens, tokenizer, source=texts.digest, sources=texts.sources)

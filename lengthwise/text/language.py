@@ -34,8 +34,7 @@ class LanguageTask(SymbolTask):
 
     @abstractmethod
     def tokenize(self, text: str) -> Int64[Tensor, " T"]:
-        """Return the tokens of plain text; unlike `encode`, which reads names of tokens, this method accepts any
-        text."""
+        """Return the tokens of any plain text, whereas `encode` reads names of tokens."""
 
     @abstractmethod
     def detokenize(self, ids: Int64[Tensor, " T"]) -> str:

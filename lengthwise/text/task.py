@@ -109,8 +109,7 @@ class Text(LanguageTask):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Return the names of the tokens. A name contains a printable character for each byte, such as U+0120 for a
-        space."""
+        """Return the names of the tokens, with a printable character for each byte, such as U+0120 for a space."""
         return self._opened.tokenizer.symbols
 
     @property

@@ -16,8 +16,8 @@ def with_identity_padding(
 
     The number of pads at random positions is between 0 and `max_per_symbol` * T.
 
-    A pad means the identity, so the last pad of a group has the target of the symbol before it. Pads before the first
-    symbol have no target. Training shows every string under many bracketings, so a tree model has to learn that
+    A pad means the identity, so the last pad of a group has the target of the symbol before the group. Pads before the
+    first symbol have no target. Training shows every string under many bracketings, so a tree model has to learn that
     merging is associative.
 
     Pads come in groups of `block` pads. The distance from each group to the end of the string is a multiple of `block`.

@@ -1,4 +1,4 @@
-"""The training loop."""
+"""The training loop: batches, losses, updates of the weights, and the end of training."""
 
 import math
 from collections.abc import Callable, Iterator

@@ -34,7 +34,7 @@ class Stack(NamedTuple):
 
 
 def draw(count: int, dimension: int, num_symbols: int, generator: torch.Generator) -> Stack:
-    """Draw W_h orthogonal (Haar), and W_x, h_1 and W_y normal with variance 1 / d, so that states keep their size."""
+    """Draw nets: W_h orthogonal (Haar); W_x, h_1 and W_y normal with variance 1 / d, so that states keep their size."""
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(count, *shape, generator=generator) / math.sqrt(dimension)

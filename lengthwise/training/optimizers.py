@@ -53,7 +53,7 @@ def make_optimizers(
 
 
 def _with_full_rates(optimizers: list[torch.optim.Optimizer]) -> list[torch.optim.Optimizer]:
-    """Store each group's learning rate as `full_rate`, by which the schedule's factor is multiplied."""
+    """Store each group's learning rate as `full_rate`, which training multiplies by the schedule's factor."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["full_rate"] = group["lr"]

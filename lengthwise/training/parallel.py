@@ -44,7 +44,7 @@ class StepLosses(nn.Module):
 def losses_of(model: SequenceModel, head: StateHead | None, ranks: Ranks) -> Callable[..., StepLoss]:
     """Return a function that computes the losses of a step; `backward` gives every process the whole gradient.
 
-    With `fsdp` each process keeps only its own part of the model's parameters afterwards.
+    With `fsdp`, each process keeps only its own part of the model's parameters after this call.
     """
     losses = StepLosses(model, head, ranks)
     if ranks.size == 1:
@@ -83,7 +83,7 @@ def own_device(name: str) -> torch.device:
     """Return the device of this name (`find_device`) for this process, which may be one of several on a machine.
 
     Raises:
-        ValueError: the machine has no such device, or fewer devices than processes.
+        ValueError: the machine has no such device, or fewer devices than processes; or several processes use `mps`.
     """
     device = find_device(name)
     if not is_started_by_torchrun():

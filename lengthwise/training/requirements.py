@@ -47,8 +47,11 @@ def check_task(task: Task, recipe: Recipe) -> None:
 
 
 def check_trainable(model: SequenceModel) -> None:
-    """Raise a ValueError if gradients are off, no weight is trainable, or a weight is too coarse or has sparse
-    gradients."""
+    """Raise a ValueError if training cannot change the model's weights, or would make sparse gradients.
+
+    Training changes no weight if gradients are off, if no weight is trainable, or if a type below float32 rounds steps
+    away.
+    """
     # Otherwise the first backward pass fails, with torch's message about a tensor without a gradient.
     if not torch.is_grad_enabled() or torch.is_inference_mode_enabled():
         raise ValueError(

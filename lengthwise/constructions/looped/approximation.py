@@ -42,17 +42,17 @@ def looped_approximation(
 ) -> LoopedApproximation:
     r"""Return a looped transformer that approximates a permutation-equivariant function on T tokens in [0, 1]^d.
 
-    The function is continuous. Let n = num_bins = 1 / delta. One block is applied at most n + T + 2 n^((T + 1) d)
-    times. For outputs of d dimensions, the block has one head of size 1, state dimension 8 d + 4 and width 12 d + 10.
-    These sizes depend on neither n nor T. The loops are:
+    The function has to be continuous. Let n = num_bins = 1 / delta. One block is applied at most n + T + 2 n^((T + 1)
+    d) times. For outputs of d dimensions, the block has one head of size 1, state dimension 8 d + 4 and width 12
+    d + 10. These sizes depend on neither n nor T. The loops are:
 
     - loops 1 ... n - 1: `quantizer`; loop n writes each token's ID into the coordinates that the next loops read;
     - loops n + 1 ... n + T: `extended_contextual_mapping`, which computes each token's contextual ID;
     - then: `stepwise_memory` walks through the values of all IDs, and each token keeps the value of its own ID.
 
-    IDs that no token can have are unused. The value of an unused ID is interpolated between the values of the nearest
-    used IDs. At a carry, many digits of an ID change at once. Interpolation spreads the change of the value over n
-    steps. The error is at most
+    An ID is unused if no token of a sequence of different tokens has this ID. The value of an unused ID is interpolated
+    between the values of the nearest used IDs. At a carry, many digits of an ID change at once. Interpolation spreads
+    the change of the value over n steps. The error is at most
 
         (T d)^(1/p) (w_token(delta sqrt(d)) + w_contextual(delta sqrt(T d))) + w(delta sqrt(T d)) + O(delta^(d/p))
 
@@ -106,9 +106,9 @@ def timed_approximation(
 ) -> LoopedApproximation:
     """Return a network like `looped_approximation`, but with `timed_memory` as the third step and factors in all loops.
 
-    The outputs at the centers of cubes of different tokens are exact. The error is at most w(delta sqrt(T
-    d)) + O(delta^(d/p)). The bound does not contain w_token and w_contextual. The network has state dimension 3 d + 4
-    and width 2 d + 11. It has one more loop than the network of `looped_approximation`.
+    The outputs at the centers of cubes of different tokens are exact. The error is at most
+    w(delta sqrt(T d)) + O(delta^(d/p)). The bound does not contain w_token and w_contextual. The network has state
+    dimension 3 d + 4 and width 2 d + 11. It has one more loop than the network of `looped_approximation`.
 
     Raises:
         ValueError: for the same reasons as `looped_approximation`.

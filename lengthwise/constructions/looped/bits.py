@@ -166,7 +166,7 @@ class Walk(NamedTuple):
 
     @property
     def value(self) -> Form:
-        """Return the form of the walk's number after the current loop's step."""
+        """Return the walk's number at the end of the current loop, as an affine form."""
         return sum(
             (sign * Form.coordinate(self._bit(sign)) for sign in self.signs), Form.coordinate(f"{self.name}_running")
         )

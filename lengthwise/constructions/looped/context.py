@@ -67,8 +67,8 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
     no longer waits. Once no token waits, nothing changes. The network has state dimension 4 and width 3.
 
     Raises:
-        ValueError: a size is not allowed, there are fewer than T different tokens, or the IDs have more than 10,000
-            bits.
+        ValueError: a number of intervals, tokens or dimensions is out of bounds, there are fewer than T different
+            tokens, or the IDs have more than 10,000 bits.
 
     Example:
         >>> from lengthwise.constructions.looped import evaluate_exactly
@@ -99,8 +99,8 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
     base n is subtracted from the token that the last loop gathers. The network has state dimension 5 and width 4.
 
     Raises:
-        ValueError: a size is not allowed, there are fewer than T different tokens, or the IDs have more than 10,000
-            bits.
+        ValueError: a number of intervals, tokens or dimensions is out of bounds, there are fewer than T different
+            tokens, or the IDs have more than 10,000 bits.
 
     Example:
         >>> from lengthwise.constructions.looped import evaluate_exactly
@@ -129,7 +129,7 @@ def selection_units(grid: Grid, factor: int) -> list[Unit]:
     """Return units that append the gathered token to `number`, unless this token is -1, and stop it from waiting.
 
     While a token waits, its coordinate `waiting` is `factor` times its ID. Afterwards, `waiting` is -1. Coordinate
-    `number` is -1 until it gets its first digit. Until then, these units do not change it.
+    `number` is -1 until it gets its first digit. Until then, these units do not change `number`.
     """
     largest = factor * grid.base
     beyond = (grid.base - 1) * largest * grid.base**grid.num_tokens

@@ -17,10 +17,10 @@ of a dense matrix."""
 def quantizer(num_bins: int, token_dim: int = 1, sharpness: int = SHARPNESS) -> LoopedNetwork:
     """Return a network that finds intervals: x in [k delta, (k + 1) delta - gap] becomes k; 1 is in the last interval.
 
-    Here delta = 1 / num_bins and gap = delta / sharpness. In the gap below a threshold, the result is between k and k +
-    1. Loop t adds a step at the threshold 1 - t delta. The last of the num_bins - 1 loops has threshold delta. For each
-    of d inputs, the network has two coordinates and two units. With the clock, the state dimension is 2 d + 1, and the
-    width is 2 d.
+    Here delta = 1 / num_bins and gap = delta / sharpness. In the gap below a threshold, the result is between k and
+    k + 1. Loop t adds a step at the threshold 1 - t delta. The last of the num_bins - 1 loops has threshold delta. For
+    each of d inputs, the network has two coordinates and two units. With the clock, the state dimension is 2 d + 1, and
+    the width is 2 d.
 
     Raises:
         ValueError: there are fewer than 2 or more than 2^18 intervals, no inputs or more than 1,000, or the sharpness

@@ -107,13 +107,13 @@ def _offset(zeros: int, period: int) -> float:
 
 
 def permutation(word: Word, power: int = 1, action: Action = "inverse") -> LinearGenerator:
-    """Return a generator of any word with d = p: W_h is a power of the cyclic shift, and W_y has one-hot columns.
+    """Return a generator of any word, with d = p: W_h is a power of the cyclic shift, and W_y has one-hot columns.
 
     W_h represents c^j for the cycle c = (1 2 ... d) and j = `power` coprime to d. A permutation s acts on a vector v in
     one of two ways. With the action of the source, `"note"`, (s.v)_i = v_{s(i)}, and c maps e_1 to e_d, although the
     source states e_2. With the action `"inverse"`, (s.v)_i = v_{s^-1(i)}, and c maps e_1 to e_2. Only `"inverse"` is a
-    representation of all permutations. For both actions, the columns of W_y are the letters, in the order of the orbit
-    of h_1 = e_1. All numbers are 0 and 1, so nothing is rounded.
+    representation of all permutations. For both actions, the columns of W_y are one-hot vectors of the letters, in the
+    order of the orbit of h_1 = e_1. All numbers are 0 and 1, so nothing is rounded.
 
     Raises:
         ValueError: the power is not coprime to p, or the action is unknown.
@@ -145,7 +145,7 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
 
 
 def simplex(word: Word) -> LinearGenerator:
-    """Return a generator of any word with d = p - 1, in integers: e_1 -> e_2 -> ... -> e_(p-1) -> (-1, ..., -1) -> e_1.
+    """Return an integer generator of any word, with d = p - 1: e_1 -> e_2 -> ... -> e_(p-1) -> (-1, ..., -1) -> e_1.
 
     W_h is the companion matrix of 1 + x + ... + x^(p-1). This is the cyclic shift without its eigenvalue 1, which the
     bias replaces. The states are the corners of a simplex, so a read-out can give them arbitrary logits. Here the

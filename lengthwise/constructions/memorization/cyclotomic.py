@@ -15,7 +15,7 @@ Term = tuple[int, int]
 
 @cache
 def cyclotomic(order: int) -> tuple[int, ...]:
-    """Return the coefficients of the p-th cyclotomic polynomial, the highest power first.
+    """Return the coefficients of the cyclotomic polynomial of this order, the highest power first.
 
     Example:
         >>> cyclotomic(8), min(cyclotomic(105))

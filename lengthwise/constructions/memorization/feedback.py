@@ -7,7 +7,7 @@ from lengthwise.constructions.memorization.words import Word
 
 
 def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
-    """Return a generator of a repeated word of different symbols, with d = 1 and the last symbol's index as the state.
+    """Return a generator of a repeated word of different symbols, with d = 1; the state is the previous symbol's index.
 
     W_h is 0. Let t be the index of the symbol before symbol j. The logit y_j = 2 t h - t^2 is the largest logit if t is
     nearest to the state h.
@@ -45,7 +45,7 @@ def counter(zeros: int) -> LinearGenerator:
 
 
 def digits(word: Word) -> LinearGenerator:
-    """Return a generator of any word of two or more symbols with d = 1, in integers: letters are digits of one number.
+    """Return a generator of any word of two or more symbols, with d = 1, in integers: letters are digits of one number.
 
     With n symbols and M = n^p - 1, the state h is the number whose digits in base n are the next p letters. The first
     digit, j, is floor(n h / M), and ``y_j = j n h - M j (j + 1) / 2`` is the largest logit. The next state,

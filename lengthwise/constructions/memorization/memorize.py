@@ -70,9 +70,9 @@ def memorize(
     dimension").
 
     Raises:
-        ValueError: the text is not a word (`parse_word`). Its linear programs are too large. The word needs more than
-            `max_dimension` dimensions, or the search found no generator with at most that many. `max_dimension` is
-            above 999, the most that any word needs.
+        ValueError: the text is not a word (`parse_word`). The linear programs of the word are too large. The word needs
+            more than `max_dimension` dimensions, or the search found no generator with at most that many.
+            `max_dimension` is above 999, the most that any word needs.
 
     Example:
         >>> memorization = memorize("abacabad")

@@ -166,8 +166,7 @@ def frequencies_of(orders: tuple[int, ...], period: int) -> Frequencies:
 
 
 def companion_blocks(orders: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return the block-diagonal matrix of the companions of Phi_j, and the sum of the first unit vectors of all
-    blocks."""
+    """Return the block-diagonal matrix of the companions of Phi_j, and the sum of the blocks' first unit vectors."""
     sizes = [_degree(j) for j in orders]
     hidden, first = np.zeros((sum(sizes),) * 2, int), np.zeros(sum(sizes), int)
     start = 0

@@ -152,11 +152,12 @@ def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Widest
     """Return the read-out that tolerates the largest change of unit states, by a group lasso over frequencies, or None.
 
     Block k of the state may be scaled by r_k, and its weights by 1 / r_k, with sum_k r_k^2 = 1. Let V_k be the
-    differences of weights on block k between all pairs of symbols, at margin 1. The best scales are r_k^2 = |V_k| /
-    sum_j |V_j|, with Frobenius norms. For two symbols, 1 / sum_k |V_k| is then the distance of the nearest state from
-    the region of the other symbol. For more symbols, 1 / sum_k |V_k| is a lower bound on this distance. Kelley's
-    cutting planes minimize sum_k |V_k|. Each round is a linear program in which |V_k| >= <G, V_k> for a few G of norm
-    1. The optimum of this program is a lower bound on the minimum. The result is None if the word has no read-out.
+    differences of weights on block k between all pairs of symbols, at margin 1. The best scales are
+    r_k^2 = |V_k| / sum_j |V_j|, with Frobenius norms. For two symbols, 1 / sum_k |V_k| is then the distance of the
+    nearest state from the region of the other symbol. For more symbols, 1 / sum_k |V_k| is a lower bound on this
+    distance. Kelley's cutting planes minimize sum_k |V_k|. Each round is a linear program in which |V_k| >= <G, V_k>
+    for a few G of norm 1. The optimum of this program is a lower bound on the minimum. The result is None if the word
+    has no read-out.
 
     Source: second-order cone program of the group lasso, Yuan and Lin (2006).
     Differs from the source: the program has margin constraints instead of a squared loss.

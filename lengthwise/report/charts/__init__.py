@@ -1,1 +1,1 @@
-"""Charts."""
+"""Charts of results, analyses, matrices and memorized words."""

@@ -1,4 +1,4 @@
-"""Certificates on a run's page: the level, the machine, and a map of the prototype states of its classes."""
+"""Certificates on a run's page: the level, the machine, and a map of the prototypes of the machine's classes."""
 
 from collections.abc import Mapping, Sequence
 from html import escape

@@ -17,7 +17,7 @@ from lengthwise.report.tables.table import Table
 def html_page(
     title: str, summary: str, sections: Mapping[str, str], charts: Mapping[str, alt.Chart | alt.LayerChart]
 ) -> str:
-    """Return the page. `sections` maps headings to HTML; a chart is drawn into the element whose id is its name.
+    """Return the page. `sections` maps headings to HTML; each chart is drawn into the element with its name as id.
 
     The page contains its style, its charts and the library that draws them, and loads nothing from the network.
     """

@@ -83,8 +83,7 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tupl
 
 
 def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) -> StudyPage:
-    """Return the page: sections, the heat map and the table of all cells. The page also shows how many runs are
-    finished."""
+    """Return the page: sections, the heat map, the table of all cells, and the number of finished runs."""
     entries = entries_of(experiment, outcomes)
     if not entries:
         return StudyPage(["The experiment has no finished run yet."], {})

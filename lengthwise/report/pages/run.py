@@ -38,8 +38,8 @@ class MeasuredRun(NamedTuple):
 def read_measured(path: Path) -> MeasuredRun:
     """Read a run for a report, without its weights; a missing or damaged folder raises a ValueError.
 
-    The certificate in the folder replaces the certificate in the result, because it may be newer. If this certificate
-    is false, or about another run, a ValueError is raised.
+    A certificate in the folder replaces the certificate in the result, because the folder's certificate may be newer.
+    If the folder's certificate is false, or about another run, a ValueError is raised.
     """
     folder = RunFolder(path)
     folder.read_spec()

@@ -9,7 +9,7 @@ selects both, and `not A` selects all others.
 | `{highest[ROW][COLUMN][FIGURE]}`, `{lowest[...]}` | the highest or lowest figure among cells |
 | `{share[ROW][COLUMN][FIGURE][TEXT]}` | how many of the cells have this text |
 | `{reached[ROW][COLUMN]}` | how many of the paper's means our means reach, to the digits that the paper prints |
-| `{runs}`, `{diverged}` | runs of the experiment, and those without a result |
+| `{runs}`, `{diverged}` | runs of the experiment, and runs without a result |
 | `{compared}`, `{decided}` | compared pairs of columns, and pairs that differ significantly after Holm's correction |
 
 Figures are the columns of the tables on the page. Two more figures are `level proved` (or another level), the number of

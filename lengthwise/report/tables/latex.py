@@ -11,10 +11,10 @@ from lengthwise.report.tables.table import Table, shared_text
 def latex_table(
     table: Table, caption: str = "", note: str = "", citations: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    r"""Return a `table` environment: rules of booktabs, a caption above, and below it shared columns and a note.
+    r"""Return a `table` environment: rules of booktabs, the caption above, and the shared columns and the note below.
 
-    Columns of numbers are aligned on the right. The names of the table are escaped (`escaped`). A cell whose text is a
-    key of `citations` also cites the BibTeX key to which `citations` maps the text.
+    Columns of numbers are aligned on the right. All texts are escaped (`escaped`). A cell whose text is a key of
+    `citations` also cites the BibTeX key to which `citations` maps the text.
 
     Example:
         >>> print(latex_table(Table(("model", "mean"), (("d_model=8", "50 %"),)), "Parity"))

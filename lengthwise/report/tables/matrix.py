@@ -166,7 +166,7 @@ def cost_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
 
 
 def _by_column(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """Return the entries of each column that has any; columns are in the experiment's order."""
+    """Return the entries of each column with entries; columns are in the experiment's order."""
     columns = dict.fromkeys(cell.column for cell in experiment.cells)
     by_column = {column: [entry for entry in entries if entry.cell.column == column] for column in columns}
     return {column: own for column, own in by_column.items() if own}

@@ -144,8 +144,7 @@ def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[
 
 
 def perplexity_run_table(results: Sequence[RunResult]) -> Table:
-    """Return one line for each run of a language model: perplexity of last tokens at each length, and of whole
-    chunks."""
+    """Return one line for each run of a language model: perplexity of last tokens at each length, and of all tokens."""
     with_any = [(result, result.perplexity) for result in results if result.perplexity is not None]
     lengths = sorted(set(chain.from_iterable((point.length for point in curve.points) for _, curve in with_any)))
     differing = variations([result for result, _ in with_any])

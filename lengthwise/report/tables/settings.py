@@ -92,7 +92,7 @@ def model_of(result: RunResult) -> str:
 def versions_of(results: Sequence[RunResult]) -> list[tuple[str, list[str]]]:
     """Return the name of everything whose version is recorded, with its different versions in these results.
 
-    A user's own file is listed only with the results that name it.
+    The versions of a user's own file are taken only from results that name this file.
     """
     names = dict.fromkeys(name for result in results for name in result.versions)
     own = {name: [r for r in results if name in r.versions or not name.startswith(EXTENSION)] for name in names}
