@@ -15,8 +15,8 @@ from rich.text import Text
 from lengthwise.display import printable
 
 UNBROKEN = "\N{NO-BREAK SPACE}%"
-"""A percent sign that no line break separates from its number. Printed text never contains it, because `printable`
-escapes such spaces."""
+"""A percent sign that no line break separates from its number. Printed text contains no other such space, because
+`printable` escapes these spaces."""
 
 
 def print_line(console: Console, text: str) -> None:

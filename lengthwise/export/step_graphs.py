@@ -18,7 +18,7 @@ from lengthwise.models.stacked_rnn import BoundedStackedRNN
 from lengthwise.models.wrapped import WrappedRNN, chain_of
 
 OPSET, IR_VERSION = 13, 8
-"""Versions of ONNX that most verifiers read."""
+"""The version of ONNX's operators and the version of its file format, which most verifiers read."""
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 Value = str | Array

@@ -22,7 +22,7 @@ MIN_VOCAB, MAX_VOCAB = NUM_BYTES + 1, 1 << 20
 taken for a mistake."""
 
 MAX_CHARACTERS_PER_PIECE = 1 << 16
-"""The largest piece of text, in characters, that is encoded at a time. This limits the memory."""
+"""The largest piece of text, in characters, that is encoded at a time. This bound limits the memory of encoding."""
 
 
 def _byte_names() -> tuple[str, ...]:

@@ -339,7 +339,7 @@ def _gradient_limit(state: TrainingState, recipe: Recipe) -> float:
 
 def _on_host(state: TrainingState, norm: Tensor, losses: StepLoss) -> tuple[float, float, float]:
     """Return the gradient's norm and the losses as numbers."""
-    # All three are moved in one transfer, because each transfer makes the CPU wait for the device.
+    # All three numbers are moved in one transfer, because each transfer makes the CPU wait for the device.
     total_norm: float
     total_norm, *own_losses = torch.stack([whole(norm), *(loss.detach() for loss in losses)]).tolist()
     minimized, learned = state.ranks.mean(*own_losses)

@@ -15,8 +15,8 @@ from lengthwise.training.muon import Muon
 from lengthwise.training.recipe import Recipe
 
 UNCOMPILED = ("add_param_group", "state_dict", "load_state_dict", "zero_grad")
-"""The methods of torch's optimizers whose first call imports torch's compiler, only to exclude the methods from
-compilation."""
+"""Methods of torch's optimizers. The first call of such a method imports torch's compiler, only to exclude the method
+from compilation."""
 
 
 def make_optimizers(
@@ -74,7 +74,7 @@ def defer_compiler() -> None:
 
 
 _EXCLUDED = "__dynamo_disable"
-"""The attribute of a method under which torch keeps the version that its compiler skips."""
+"""The attribute of a method that contains the version of the method which torch's compiler skips."""
 
 
 def _excluded_if_imported(method: Callable[..., Any]) -> Callable[..., Any]:

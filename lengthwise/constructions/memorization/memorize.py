@@ -23,8 +23,8 @@ BUDGET = 3_000
 """The number of linear programs in a search: about 10 CPU seconds for a binary word."""
 
 SETS_PER_PROGRAM, ENTRIES_PER_PROGRAM = 100, 10_000
-"""For each linear program in the budget, the number of sets that a search may enumerate, and the number of entries that
-the constraints of its programs may have.
+"""A search with a budget of B programs ends once it has enumerated 100 B sets, or once the constraints of its programs
+have 10,000 B entries in total.
 
 For a long word, bounds exclude most sets without a program. For a word of many symbols, the programs are large.
 """
