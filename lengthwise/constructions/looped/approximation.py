@@ -42,17 +42,16 @@ def looped_approximation(
 ) -> LoopedApproximation:
     r"""Return a looped transformer that approximates a permutation-equivariant function on T tokens in [0, 1]^d.
 
-    The function has to be continuous. Let n = num_bins = 1 / delta. One block is applied at most n + T + 2 n^((T + 1)
-    d) times. For outputs of d dimensions, the block has one head of size 1, state dimension 8 d + 4 and width 12
-    d + 10. These sizes depend on neither n nor T. The loops are:
+    The function has to be continuous. Let n = num_bins = 1 / delta. One block is applied at most
+    n + T + 2 n^((T + 1) d) times. For outputs of d dimensions, the block has one head of size 1, state dimension
+    8 d + 4 and width 12 d + 10. These sizes depend on neither n nor T. The loops are:
 
     - loops 1 ... n - 1: `quantizer`; loop n writes each token's ID into the coordinates that the next loops read;
     - loops n + 1 ... n + T: `extended_contextual_mapping`, which computes each token's contextual ID;
     - then: `stepwise_memory` walks through the values of all IDs, and each token keeps the value of its own ID.
 
-    An ID is unused if no token of a sequence of different tokens has this ID. The value of an unused ID is interpolated
-    between the values of the nearest used IDs. At a carry, many digits of an ID change at once. Interpolation spreads
-    the change of the value over n steps. The error is at most
+    The value of an ID that no token has is interpolated between the nearest used IDs. At a carry, many digits of an ID
+    change at once. Interpolation spreads the change of the value over n steps. The error is at most
 
         (T d)^(1/p) (w_token(delta sqrt(d)) + w_contextual(delta sqrt(T d))) + w(delta sqrt(T d)) + O(delta^(d/p))
 
@@ -77,9 +76,8 @@ def looped_approximation(
 
     Source: Xu and Sato (2024), Theorem 3.7, Corollary 3.8, and the consolidation in Appendix A.2.
     Differs from the source: the network is smaller than state dimension 17 d + 9 and width 49 d + 25 (docs/looped.md
-        cites these sizes), because idle sub-networks add nothing, and only one connection between sub-networks must be
-        switched on. A cube is represented by its center. IDs before the first used ID and after the last used ID are
-        left out.
+        cites these sizes), because idle sub-networks add nothing, and only one of their connections must be switched
+        on. A cube is represented by its center. IDs before the first used ID and after the last used ID are left out.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
     ids, values = used_ids(function, grid)
