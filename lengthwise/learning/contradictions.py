@@ -11,7 +11,7 @@ from lengthwise.tasks.given.examples import Examples
 
 
 class Contradiction(NamedTuple):
-    """A labeled string, or a labeled prefix of a string, whose label the machine contradicts."""
+    """A string, or a prefix of a string, with its label and the machine's different answer."""
 
     string: str
     label: str

@@ -20,7 +20,7 @@ name the states to which transitions lead.
 - With the noise rate p = e / N, log2(N choose e) is about N h(p) bits, where h is the binary entropy. The number e
   itself costs log2(N + 1) bits.
 
-If a machine is wrong on more labels than a random guess would be, each label costs log2 Y bits.
+If a machine is wrong on at least as many labels as random guesses would be on average, each label costs log2 Y bits.
 
 Source: Rissanen, "Modeling by shortest data description" (Automatica, 1978); Krichevsky and Trofimov, "The performance
     of universal encoding" (1981).
@@ -39,7 +39,7 @@ LOG_2 = math.log(2)
 
 
 def machine_bits(num_states: int, num_classes: int, in_degrees: Int64[np.ndarray, " S"]) -> float:
-    """Return the number of bits that describe a machine, given its `in_degrees`."""
+    """Return the number of bits that describe a machine; `in_degrees` counts the used transitions into each state."""
     total, n = int(in_degrees.sum()), num_states
     targets = math.lgamma(total + n / 2) - math.lgamma(n / 2)
     targets -= sum(math.lgamma(count + 0.5) - math.lgamma(0.5) for count in in_degrees.tolist() if count)

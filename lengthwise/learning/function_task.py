@@ -40,7 +40,7 @@ NUM_RANDOM, MAX_RANDOM_LENGTH = 1_000, 60
 """The number and the largest length of random strings, which can find long counterexamples, but prove nothing."""
 
 _WAY_OUT = "label strings with it, and use `learn` or task `examples`"
-"""The advice in errors about functions without a finite machine."""
+"""The advice in errors about functions that may have no finite machine."""
 
 _UNASKED = IGNORE - 1
 """The answer recorded for the empty string, on which the function is never called. No function returns this answer."""
@@ -63,7 +63,8 @@ def task_from_function(
 
     The machine is found by L* and the W-method. It equals `f` on all strings if a machine of at most `max_states`
     states computes `f`, counting only states that nonempty strings reach. The task's `note` states this bound and the
-    number of calls. The default bound is the largest bound whose test strings have at most 500,000 symbols in all. Each
+    number of calls. The default bound is the largest bound whose test strings have at most 500,000 symbols in all. It
+    still allows one state more than the machine has, if the test strings then have at most 15,000,000 symbols. Each
     further state multiplies the number of test strings by the number of symbols, so a smaller `max_states` also means
     fewer calls of a slow `f`. `f` is also called on the given `strings`, which should include strings with rare
     answers. `title` names the task; the default is the name of the function.
@@ -193,12 +194,12 @@ class _Teacher:
                 f"{self.quoted(string)}; return answers of one type"
             )
         self.kind = kind
-        # Numbers of over 333 bits have over 100 digits, and Python refuses to print those with over 4,300.
+        # Numbers of over 333 bits have over 100 digits, and Python refuses to print numbers of over 4,300 digits.
         text = "" if kind is int and int(label).bit_length() > 333 else str(label)
         if not text.isprintable() or not 1 <= len(text) <= MAX_ANSWER_LENGTH:
             raise ValueError(
                 f"f: expected answers of at most {MAX_ANSWER_LENGTH} characters, all printable, got "
-                f"{truncate(repr(text)) if text else 'a longer number'} for {self.quoted(string)}; return other answers"
+                f"{truncate(repr(text)) if text else 'a longer number'} for {self.quoted(string)}; return shorter texts"
             )
         if label not in self.labels and len(self.labels) == MAX_ANSWERS:
             raise ValueError(
@@ -208,7 +209,7 @@ class _Teacher:
         return self.labels.setdefault(label, len(self.labels))
 
     def counterexample(self, machine: Transducer) -> String | None:
-        """Return a string that a machine answers wrongly, earlier or among the W-method's strings, or None."""
+        """Return a string that the machine answers wrongly, or None; `tried` comes before the W-method's strings."""
         rows, outputs = machine.semiautomaton.table.tolist(), machine.outputs.tolist()
         for string, answer in chain(self.tried, self._tested(machine)):
             state = machine.start

@@ -11,7 +11,7 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.given.examples import Examples
 
 SHARE_OF_LONGEST, SHARE_AT_RANDOM = 0.2, 0.1
-"""The largest fraction of examples that is held out as the longest, and the chance that any other one is held out."""
+"""The largest fraction of examples that is held out as the longest, and the chance of any other to be held out."""
 
 MIN_TRAINED = 8
 """The smallest number of examples to train on."""
@@ -23,7 +23,8 @@ def split_parts(examples: Examples, seed: int) -> dict[Part, Examples]:
     """Return the examples to train on, and the held-out examples in up to two parts; no part is empty.
 
     A held-out string can have a prefix in common with a training string. If such a prefix has a label in training, its
-    label is removed from the held-out parts, because it would test only memory. A part may lose all labels in this way.
+    label is removed from the held-out parts, because this label would test only memory. A part may lose all labels in
+    this way.
 
     Raises:
         ValueError: fewer than `MIN_TRAINED` strings are left for training.

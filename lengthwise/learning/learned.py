@@ -57,7 +57,7 @@ MIN_HELD_OUT = 10
 """The smallest number of held-out labels that confirms a machine: with 9 of 9 right, 28 % of answers may be wrong."""
 
 SHALLOW = ("majority answer", "last 3 symbols")
-"""The shallow baselines, which a machine has to exceed on held-out labels."""
+"""The shallow baselines, whose accuracy on held-out labels a machine has to exceed."""
 
 
 class Learned(NamedTuple):

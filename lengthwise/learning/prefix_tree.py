@@ -38,7 +38,7 @@ class PrefixTree:
 
     @property
     def levels(self) -> list[slice]:
-        """The nodes of each level after the empty prefix."""
+        """The range of node numbers of each level, from the prefixes of one symbol on."""
         return [slice(*ends) for ends in zip(self.bounds[1:-1], self.bounds[2:], strict=True)]
 
     def states(self, table: Table, start: int = 0) -> Nodes:

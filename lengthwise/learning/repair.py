@@ -7,7 +7,8 @@ machine is in state r after x:
 
     w[x, r] = c(label of x, r) + sum over symbols v of w[x v, table[r, v]].
 
-The longest prefixes are computed first. Moving transition (q, v) from r to r' changes the bits by about
+The longest prefixes are computed first. Let (q, v) be the transition of state q by symbol v. If its target changes from
+r to r', the bits of the labels change by about
 
     sum over x of w[x, r'] - w[x, r]
 
@@ -34,16 +35,23 @@ from lengthwise.learning.description_length import in_degrees, label_bits, machi
 from lengthwise.learning.prefix_tree import Nodes, PrefixTree, Table
 
 MACHINE_WEIGHTS = ((3.0, 1.0), (1.5, 1.0), (1.0,))
-"""The weights of the machine's bits in successive searches; each sequence begins with the machine of state merging.
+"""The weights of the machine's bits in successive searches.
 
-A large first weight merges states that state merging left separate.
+Each inner tuple is a sequence of searches, which begins with the machine of state merging. A large first weight merges
+states that state merging left separate.
 """
 
 MAX_MOVES = 40
-"""The largest number of moves of one kind that a round of the search tries."""
+"""The largest number of transitions that a round of the search tries to change.
+
+A round considers at most four times as many merges.
+"""
 
 MAX_FAILURES = 12
-"""The largest number of moves of one kind that may fail in a round of the search."""
+"""The largest number of failed moves of one kind after which a round of the search still tries more of this kind.
+
+A round tries at most this number of splits.
+"""
 
 SLACK_BITS = 20.0
 """The largest number of bits by which a merge may seem to lengthen the message and is still tried.
@@ -165,7 +173,8 @@ class Repair:
     def rates(self, fitted: Fitted) -> tuple[Rates, Float[np.ndarray, "S S"]]:
         """Return the approximate label bits that each new target of a transition adds, and that each merge adds.
 
-        Entry (q, r) of the second array rates the merge of state q into state r.
+        Row q V + v of the first array is about the transition of state q by symbol v of V, and its column r about the
+        new target r. Entry (q, r) of the second array rates the merge of state q into state r.
         """
         tree, table = self.tree, fitted.table
         num_states = len(table)
@@ -256,7 +265,7 @@ class Repair:
 
 
 def _sums(bits: Float[np.ndarray, "M S"], keys: Nodes, nodes: Int64[np.ndarray, " N"], num_keys: int) -> Rates:
-    """Return, for each key, the sum of the rows of the given nodes with this key."""
+    """Return, for each key, the sum of the rows of `bits` over those of the given nodes that have this key."""
     keys = keys[nodes]
     order = np.argsort(keys, kind="stable")
     nodes, keys = nodes[order], keys[order]
@@ -268,7 +277,7 @@ def _sums(bits: Float[np.ndarray, "M S"], keys: Nodes, nodes: Int64[np.ndarray, 
 
 
 def repair(tree: PrefixTree, table: Table, *, deadline: float) -> Fitted:
-    """Return the machine in which the local search ends; `deadline` is a time of `time.process_time`.
+    """Improve the machine with this table by local search; `deadline` is a time of `time.process_time`.
 
     The search is repeated from random changes of the best machine. It ends after `MAX_TRIES` changes in a row without a
     shorter message, or at the deadline. It also ends when the changes have taken as long as the search before them, but

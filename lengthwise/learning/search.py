@@ -24,7 +24,7 @@ from lengthwise.training.loop import train
 from lengthwise.training.recipe import MAX_LENGTH, Recipe
 
 SIZES = (8, 16, 32, 64)
-"""The numbers of states of the models, which may exceed the number of states of the machine that is learned."""
+"""The numbers of states of the trained models; the learned machine may have fewer states than its model."""
 
 MIN_ALIKE = {True: 2, False: 4}
 """The number of attempts that must find the best machine; the key is True if this machine makes no errors."""

@@ -36,11 +36,11 @@ def warn_of_likely_separator(examples: Examples) -> None:
 
 
 def likely_separator(examples: Examples) -> tuple[str, str] | None:
-    """Return the separator that strings of characters seem to have, and such a string; None if they have none.
+    """Return the separator that strings of characters seem to have, and a string that contains it; None without one.
 
-    A blank in a string is enough. Any other separator must be in at least half of the strings of several characters.
-    Most words between separators must have several characters. The words must also repeat, because most words of a log
-    occur in several rows.
+    A blank between other characters of one string is enough. Any other separator must be in at least half of the
+    strings of several characters. Most words between separators must have several characters. The words must also
+    repeat, because most words of a log occur in several rows.
     """
     if not are_characters(examples):
         return None

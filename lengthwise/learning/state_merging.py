@@ -1,23 +1,25 @@
 r"""State merging under wrong labels: a prefix tree is folded into a machine, the most certain decision first.
 
-Red states form the machine so far. Blue states are their children in the tree. Each blue state is either
-merged into a red state, which folds its whole subtree into the machine, or becomes red itself. A merge is judged by
-the bits that it saves in the description of the labels. A state with label counts c_1 ... c_Y costs
+Red states form the machine so far. Blue states are their children in the tree. Each blue state is either merged into a
+red state, which folds its whole subtree into the machine, or becomes red itself. The gain of a merge is the number of
+bits that the merge saves in the description of the labels. A state in which the Y different labels occur c_1 ... c_Y
+times costs
 
     bits(c) = -log2 sum_k p_k (1 - e)^(c_k) (e / (Y - 1))^(c_1 + ... + c_Y - c_k)
 
-for the noise rate e and the relative frequencies p_k of the labels. Here the state has one answer, and each label
-differs from it with probability e. The gain of a merge is the sum of bits over all states that the fold touches, before
-the fold minus after it. So a few contradictions cost little, agreement of many labels saves bits, and a state of mixed
-labels is expensive.
+for the noise rate e and the relative frequencies p_k of the labels in all examples. This formula assumes that each
+state has one answer, from which a label differs with probability e. To compute a gain, the bits of all states that the
+fold touches are summed before and after the fold, and the sums are subtracted. So a few contradictions cost little,
+agreement of many labels saves bits, and a state of mixed labels is expensive. With `with_symbols`, the bits of a state
+also describe the symbols that follow the state (`SymbolBits`).
 
-The decision with the largest margin comes first. The margin of a merge is its gain minus the gain with the second best
-red state, or its gain alone if that second gain is negative. The margin of a new red state is the number of bits that
-the best merge would lose.
+The decision with the largest margin comes first. The margin of a merge is its gain minus the gain of merging the same
+blue state into the second best red state. If this second gain is negative, the margin is the gain alone. The margin of
+a new red state is the number of bits that the best merge would lose.
 
-Merges are judged without folding. Instead, the nodes below all blue states are traced through the machine at once,
-level by level, for all red states (`Hypothesis.gains`). A merge that was judged before the last fold is judged again
-only if it would be the next decision.
+Gains are computed without folding. Instead, the nodes below several blue states are traced through the machine at once,
+level by level, for all red states (`Hypothesis.gains`). A gain that was computed before the last fold is computed again
+only if the merge could be the next decision.
 
 Source: Lang, Pearlmutter and Price, "Results of the Abbadingo One DFA learning competition and a new evidence-driven
     state merging algorithm" (1998), for red and blue states.
@@ -43,21 +45,21 @@ MIXER = np.uint64(0x9E3779B97F4A7C15)
 """An odd constant that spreads the bits of a hash: 2^64 over the golden ratio."""
 
 AT_ONCE = 4
-"""The number of blue states whose merges are judged again together: the states with the largest margins."""
+"""The number of blue states whose gains are computed again together: the states with the largest margins."""
 
 MIN_VISITS = 2
-"""The smallest number of strings that pass through a node, if the symbols that follow the node are to be compared."""
+"""The smallest number of strings that pass through a node whose next symbols are counted."""
 
 
 class LabelBits:
-    """A function that returns the bits of label counts under a noise rate, by the formula for bits(c) above."""
+    """A function that returns the bits of label counts under a noise rate: bits(c) in the module docstring."""
 
     def __init__(self, shares: Float[np.ndarray, " Y"], noise: float) -> None:
         self.log_shares = np.log2(shares)
         self.right, self.wrong = math.log2(1 - noise), math.log2(noise / max(1, len(shares) - 1))
 
     def __call__(self, counts: Int64[np.ndarray, "N Y"]) -> Float[np.ndarray, " N"]:
-        """Return the bits of each row of counts."""
+        """Return the bits of each row of label counts; a row belongs to one state."""
         logs = counts * (self.right - self.wrong) + self.log_shares
         most = logs.max(1)
         log_sums: np.ndarray = most + np.log2(np.exp2(logs - most[:, None]).sum(1)) + counts.sum(1) * self.wrong
@@ -65,14 +67,17 @@ class LabelBits:
 
 
 class SymbolBits:
-    """A function that returns the bits of the symbols that follow a state, in the code of Krichevsky and Trofimov."""
+    """A function that returns the bits of the symbols that follow a state, in the code of Krichevsky and Trofimov.
+
+    The argument `most` is the largest total of counts for which bits are computed.
+    """
 
     def __init__(self, num_symbols: int, most: int) -> None:
         self.ones = _log_gammas(most, 0.5)
         self.all = _log_gammas(most, num_symbols / 2)
 
     def __call__(self, counts: Int64[np.ndarray, "N V"]) -> Float[np.ndarray, " N"]:
-        """Return the bits of each row of counts."""
+        """Return the bits of each row of symbol counts; a row belongs to one state."""
         bits: np.ndarray = self.all[counts.sum(1)] - self.ones[counts].sum(1)
         return bits
 
@@ -84,7 +89,11 @@ def _log_gammas(most: int, first: float) -> Float[np.ndarray, " N"]:
 
 
 class Hypothesis:
-    """The red states `red` and the trees below them, as one `table` of transitions and the label `counts` of states."""
+    """The red states `red` and the trees below them, as one `table` of transitions.
+
+    Each row of `counts` contains the counts of labels in one state and, with `with_symbols`, the counts of the symbols
+    that follow the state.
+    """
 
     def __init__(self, tree: PrefixTree, noise: float, with_symbols: bool = False) -> None:
         self.num_symbols = tree.num_symbols
@@ -152,9 +161,10 @@ class Hypothesis:
     def gains(self, blues: Int64[np.ndarray, " B"], reds: Int64[np.ndarray, " R"]) -> Float[np.ndarray, "B R"]:
         """Return the bits that merging each blue state into each red state saves (`gain_by_definition`).
 
-        The image of a node below a blue state is the state to which the symbols on the path to the node lead from the
-        red state. Symbols without a transition lead to a node that the fold would attach. This node is named by a hash
-        of the last state on the path and of the symbols that follow, so nodes that the fold would unite get one name.
+        The image of a node below a blue state is the state that the symbols on the path from the blue state to the node
+        reach from the red state. If a transition on this path is missing, the fold would attach a new node. The new
+        node is named by a hash of the last state on the path and of the remaining symbols, so nodes that the fold would
+        unite get one name.
         """
         images, nodes, groups = self._images(blues, reds[:, None])
         num_blue, num_red = len(blues), len(reds)
@@ -183,10 +193,11 @@ class Hypothesis:
     def _images(
         self, blues: Int64[np.ndarray, " B"], reds: Int64[np.ndarray, "R 1"]
     ) -> tuple[Int64[np.ndarray, "R N"], Int64[np.ndarray, " N"], Int64[np.ndarray, " N"]]:
-        """Return the images of labeled nodes under each merge, the nodes, and the index of each node's tree.
+        """Return the images of all nodes with counts under each merge, these nodes, and the index of each node's tree.
 
-        Each blue state is the root of a tree. If the root is merged with a red state (a row of the images), every node
-        of the tree is merged with a state, its image, or becomes a new state, with a negative number as image.
+        Each blue state is the root of a tree. The images have one row for each red state. If the root is merged into
+        this red state, every node of the tree is merged into its image, or becomes a new state. The image of a new
+        state is a negative number.
         """
         nodes, groups = blues, np.arange(len(blues))
         images = np.repeat(reds, len(blues), 1)
@@ -241,7 +252,11 @@ def gain_by_definition(hypothesis: Hypothesis, blue: int, red: int) -> float:
 
 
 class _Margins:
-    """The best and the second best merge of each judged blue state, and whether their gains are still exact."""
+    """The best and the second best merge of each blue state.
+
+    `best` maps a blue state to the largest gain, the red state with this gain, and the second largest gain. `fresh`
+    contains the blue states whose gains were computed after the last fold, and are exact for this reason.
+    """
 
     def __init__(self, hypothesis: Hypothesis) -> None:
         self.hypothesis = hypothesis
@@ -269,12 +284,12 @@ class _Margins:
                 self.best[blue] = (gain, red, best) if gain > best else (best, where, max(second, gain))
 
     def margin(self, blue: int) -> float:
-        """Return the margin of the best decision about a blue state."""
+        """Return the margin of the best decision about a blue state, in bits (module docstring)."""
         best, _, second = self.best[blue]
         return best - max(second, 0.0) if best >= 0 else -best
 
     def next(self, blues: Sequence[int]) -> int:
-        """Return the blue state with the largest margin, judged by the present hypothesis."""
+        """Return the blue state with the largest margin; its gains are computed again if they are not exact."""
         self.grade([blue for blue in blues if blue not in self.best])
         while True:
             largest = sorted(blues, key=self.margin, reverse=True)[:AT_ONCE]
@@ -310,7 +325,7 @@ def merge_states(
 
 
 def _merge_rest(hypothesis: Hypothesis) -> None:
-    """Merge all blue states, the best quarter at a time."""
+    """Merge all blue states; in each round, merge the quarter with the largest gains."""
     while blue := hypothesis.blue():
         names = np.array([*blue])
         gains = hypothesis.gains(names, np.array(hypothesis.red))

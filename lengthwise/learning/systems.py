@@ -62,7 +62,7 @@ class LearnedSystem:
     the same answers, which may have more states.
 
     The outputs prove that the system has at least `counts.num_states` states. The machine is exact if the system has at
-    most `max_states` states. This bound is lower than the requested bound if the allowed steps did not suffice.
+    most `max_states` states. The number `max_states` is lower than requested if the allowed steps did not suffice.
     """
 
     machine: Transducer
@@ -285,7 +285,7 @@ class _Search:
         self.num_covered = 0
 
     def wrong_string(self, hypothesis: Hypothesis) -> String | None:
-        """Return a string whose last answer is wrong in the hypothesis, or None if the test covers enough states.
+        """Return a string whose last answer is wrong in the hypothesis, or None if the test ends without such a string.
 
         Raises:
             _NoStepsLeft: the steps do not suffice for systems with as many states as the hypothesis.

@@ -21,7 +21,7 @@ class Clock:
         self.rewind()
 
     def rewind(self) -> None:
-        """Continue from the earlier status again, because this process only repeated work that was already counted."""
+        """Continue from the earlier status again; used if this process only repeated work that was already counted."""
         # Neither of these clocks goes back, whereas a machine may set its date back during a run.
         self._wall = time.perf_counter() - self._before.wall_seconds
         self._cpu = time.process_time() - self._before.cpu_seconds

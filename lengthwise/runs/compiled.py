@@ -48,7 +48,7 @@ def save_compiled(construction: Construction, folder: str | Path) -> None:
             file.unlink(missing_ok=True)
     # The description comes first: it marks the folder as one that may be overwritten if the next write fails.
     write_json(path / DESCRIPTION, description)
-    # Weights of another description would be read as damaged, because their digest differs.
+    # If this process dies before the weights are written, `load_compiled` rejects old weights by their digest.
     write_by_rename(path / WEIGHTS, weights)
     remove_drafts(path / DESCRIPTION)
     remove_drafts(path / WEIGHTS)
@@ -79,7 +79,7 @@ def load_compiled(folder: str | Path) -> Construction:
         problem = f"there is no {name} in it" if path.is_dir() else "there is no such folder"
         raise ValueError(f"{path}: expected a compiled model, but {problem}; {_WAY_OUT}") from None
     content = validated(_Description, description, path=str(path / DESCRIPTION))
-    # A flipped bit leaves a readable file with another net, so the bytes are compared.
+    # A flipped bit leaves a readable file with another net, so the digests of the bytes are compared.
     if content.weights != _digest(weights):
         raise ValueError(f"{path / WEIGHTS}: damaged file (its contents have changed); {_WAY_OUT}")
     target = Target(Transducer.from_json(content.machine), content.classes, _task(content.task))

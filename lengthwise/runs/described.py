@@ -175,7 +175,9 @@ def _relative_to(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def parts_of(net: WrappedRNN) -> dict[str, Tensor]:
-    """Return the weights of a net of an `nn.Embedding`, a core and an `nn.Linear`, named as in `net_of_parts`.
+    """Return the weights of a net of an `nn.Embedding`, a core and an `nn.Linear`, named PART.KEY.
+
+    PART is one of `PARTS`, and KEY is the name of the weight in this part.
 
     Raises:
         ValueError: the net has parts of other kinds.
@@ -219,7 +221,8 @@ def check_not_pickled(path: Path) -> None:
 def _read_weights(path: Path, prefixes: Container[str]) -> dict[str, Tensor]:
     """Return the tensors of a file.
 
-    Tied tensors appear under all their names, although `safetensors.torch.save_model` stores each of them once.
+    Tied tensors with the given `prefixes` appear under all their names, although `safetensors.torch.save_model` stores
+    each of them once.
 
     Raises:
         ValueError: the file does not exist, is damaged, or is of another kind; or the file records two names of one

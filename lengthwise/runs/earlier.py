@@ -20,7 +20,7 @@ def finished_result(folder: RunFolder, spec: RunSpec, plan: EvaluationPlan) -> R
 
 
 def set_unreadable_result_aside(folder: RunFolder) -> None:
-    """Rename a result that another version or run wrote, so that a new result can take its name."""
+    """Rename a result that is damaged or of another version or run, so that a new result can take its name."""
     try:
         folder.read_result()
     except UnreadableFile:  # the disk may fail only now, and the file may be intact

@@ -205,7 +205,7 @@ class RunFolder(NamedTuple):
                 raise ValueError(f"{journal.path}: its contents have changed or belong to another run; {TRAIN_AGAIN}")
 
     def read_metrics(self) -> list[StepRecord]:
-        """Return the records of all steps, checked if the run is finished; there are none without a journal."""
+        """Return the records of all steps, checked if the run is finished; without a journal, the list is empty."""
         result = self.read_result()
         if result is not None and (self.checkpoint.exists() or self.metrics.path.exists()):
             self.check_journals(result.training, result.training.step)

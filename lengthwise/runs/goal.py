@@ -118,7 +118,8 @@ def check_reachable(model: SequenceModel, task: Task, level: GoalLevel) -> None:
 def loss_at_end(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -> tuple[float, bool]:
     """Return the loss at the end of an attempt, and whether it is low enough for the attempt to succeed.
 
-    The loss was low before the last part of the schedule (`contract_steps`), which may have raised it again.
+    If the running loss became low, the rest of the schedule (`contract_steps`) may have raised it again, so the loss of
+    the final weights is measured.
     """
     pace = recipe.pace
     assert pace is not None
@@ -137,7 +138,7 @@ def reached_length(state: TrainingState, task: Task, recipe: Recipe) -> int | No
 
 
 class Attempts(NamedTuple):
-    """The progress of a run: its finished attempts, and the number of their steps."""
+    """The progress of a run with a goal: its finished attempts, and the number of their steps."""
 
     finished: tuple[Attempt, ...] = ()
 

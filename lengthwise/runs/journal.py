@@ -91,7 +91,7 @@ class Journal(Generic[E]):
         return entries, offset + len(whole) + len(newline)
 
     def check(self, steps: int, every: int = 1) -> None:
-        """Check that there is an entry for each step up to `steps`, or for each step that `every` divides.
+        """Check that there is an entry for each multiple of `every` up to `steps`: by default, for each step.
 
         Raises:
             ValueError: entries are missing, because the file was cut back or belongs to another run.

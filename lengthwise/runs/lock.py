@@ -18,7 +18,7 @@ WAY_OUT = "keep runs on a file system with locks (for NFS, one mounted without n
 
 
 class RunHeld(ValueError):
-    """Another process is working on a run."""
+    """An error that is raised if another process is working on a run."""
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def held_run(folder: Path) -> Iterator[Callable[[], None]]:
 
 
 def read_beginnings(folder: Path) -> list[str]:
-    """Return the processes that have begun to work on a run; the last of them may still work."""
+    """Return the processes that have begun to work on a run; the last of them may still be working."""
     try:
         return read_file(folder / ".lock").decode(errors="replace").splitlines()
     except FileNotFoundError:

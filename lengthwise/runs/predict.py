@@ -86,8 +86,9 @@ def sample_text(
     """Return a text that a language model writes after a prompt, without the prompt; at most `num_tokens` tokens.
 
     Tokens are drawn one by one from ``softmax(logits / temperature)``; with temperature 0, the likeliest token is
-    taken. The text ends with the document. With an empty prompt, the model first reads the token that ends a document.
-    A recurrent model keeps its state, while other models read the whole text again for each token.
+    taken. If the model draws the token that ends a document, the text ends early. With an empty prompt, the model first
+    reads the token that ends a document. A recurrent model keeps its state, while other models read the whole text
+    again for each token.
 
     Raises:
         ValueError: the task is not a language task, a number is out of bounds, or a logit is not finite.

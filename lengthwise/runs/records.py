@@ -1,6 +1,6 @@
-"""Files with the results of an experiment's runs: the numbers behind a page. The files can be read and extended.
+"""Files of records, one for each experiment: the results of its runs, from which its page is made.
 
-Diverged runs have no result. The file lists them, so that a page from records alone can also show them.
+Diverged runs have no result. They have records of their own, so that a page from records alone can also show them.
 """
 
 import gzip
@@ -72,9 +72,10 @@ def write_records(
 ) -> None:
     """Write a line of JSON for each result and each diverged run, compressed; equal contents give equal files.
 
-    A record that the file `earlier` also contains keeps its line from there. The default is the file at `path`.
+    If the file `earlier` contains an equal record, its line is copied. The default is the file at `path`.
     """
-    # A field that is newer than a record has its default there. Writing this default would change what was recorded.
+    # A field that is newer than a recorded line gets its default when the line is read. Writing this default would
+    # change what was recorded.
     recorded = _recorded_lines(path if earlier is None else earlier)
     records: Iterable[RunResult | DivergedRun] = (*results, *diverged)
     lines = (_line_of(record, recorded.get((type(record), record.run_id))) for record in records)
@@ -128,7 +129,7 @@ def _is_of_diverged(line: str) -> bool:
 
 
 def _read(path: Path, kind: type[_Record]) -> Iterator[tuple[str, _Record]]:
-    """Yield the records of a kind in a file, each after its line."""
+    """Yield the lines of a file that are records of this kind, each with its record."""
     try:
         for line in _lines(path):
             if _is_of_diverged(line) == (kind is DivergedRun):
@@ -177,9 +178,10 @@ def with_earlier(
 
 
 class Restored(NamedTuple):
-    """The numbers of recorded results that `restore` wrote, and that another result in the run's folder kept out.
+    """The number of recorded results that `restore` wrote, and the number that it kept out.
 
-    A page that is made from the folders counts a run of the second kind as one that has not been run yet.
+    A recorded result is kept out if its run's folder has a result that lacks some of its measurements. A page that is made
+    from the folders counts such a run as not run yet.
     """
 
     num_taken: int
@@ -212,9 +214,10 @@ def restore(results: Iterable[RunResult], root: Path) -> Restored:
 
 
 def _use(folder: RunFolder, spec: RunSpec, result: RunResult) -> Literal["take", "leave", "keep out"]:
-    """Return whether a folder takes a recorded result, leaves it out, or keeps it out by other measurements.
+    """Return what to do with a recorded result of the run in a folder.
 
-    The folder takes the result if it is new, or has no weights and a result of a smaller plan.
+    "take": the folder does not exist, or has no weights and a result of a smaller plan. "keep out": the folder's result
+    lacks some of the recorded measurements, and cannot be replaced. "leave": all other cases.
     """
     if not folder.path.exists():
         return "take"

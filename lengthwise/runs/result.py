@@ -53,6 +53,7 @@ def takes_probes(spec: RunSpec) -> bool:
 
 
 NOT_MEASURED = LengthCurve(protocol="independent", points=())
+"""The empty curve, which replaces a curve that the plan leaves out."""
 
 
 class RunResult(FrozenRecord):

@@ -43,7 +43,7 @@ def stop_on_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[StopR
             requested.set()
             also()
 
-    # nohup ignores the hang-up before the program starts; handling it again would undo that.
+    # nohup ignores the hang-up before the program starts; handling the hang-up again would undo this choice.
     handled = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, on_signal) for number in handled}
     try:

@@ -1,4 +1,4 @@
-"""The specification of a run: a task, a model, a recipe and a seed, validated once, with an id that is their hash."""
+"""The specification of a run: a task, a model, a recipe and a seed, validated once, with an id that has their hash."""
 
 import json
 import tomllib
@@ -210,7 +210,7 @@ def _check_sections(settings: object, other_tasks: object) -> None:
 def _goal(
     level: GoalLevel, budget: float | int, attempts: Sequence[Mapping[str, Any]], given: Mapping[str, Any]
 ) -> Goal:
-    """Return a goal with those attempts of a preset that do not change any setting that the user gave."""
+    """Return a goal with the attempts of a preset, except attempts that change a model setting that the user gave."""
     models = tuple(dict(changes) for changes in attempts if not given.keys() & changes.keys()) or ({},)
     return validated(Goal, {"level": level, "budget": budget, "models": models}, path="goal")
 
@@ -303,7 +303,7 @@ def identity(specification: Mapping[str, Any]) -> Settings:
 
 
 def is_titled(task: Mapping[str, Any]) -> bool:
-    """Return whether a task, given by its name and fields, has a title that replaces some of its fields."""
+    """Return whether a task, given by its name and fields, has a title that replaces some of its fields in tables."""
     name = str(task.get("name"))
     return bool(task.get("title")) and name in TASKS and bool(TASKS[name].titled)
 

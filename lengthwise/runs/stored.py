@@ -18,7 +18,7 @@ from lengthwise.validation import dump_named
 
 
 class StoredModel(NamedTuple):
-    """A model, its task, the kind and the name of its source, and the `run` if it was trained in one.
+    """A model, its task, the kind and the name of its source, and its `run` if a run trained it.
 
     For a model without a run, `longest` is the longest string length in training, or None if it is unknown.
     """

@@ -16,7 +16,7 @@ NOT_RUN = "not run yet"
 
 
 class Outcome(NamedTuple):
-    """The outcome of a run: its result, or the reason why it lacks one."""
+    """The outcome of a run: its result, or the reason why the run has no result."""
 
     spec: RunSpec
     result: RunResult | None
@@ -24,7 +24,7 @@ class Outcome(NamedTuple):
 
 
 def finished(specs: Sequence[RunSpec], root: Path, plans: Sequence[EvaluationPlan]) -> list[Outcome]:
-    """Return the present outcome of each run: a result that covers the run's plan, or the reason why it lacks one."""
+    """Return the present outcome of each run: a result that covers the run's plan, or why there is none."""
     return [_outcome(spec, RunFolder(root / spec.id), plan) for spec, plan in zip(specs, plans, strict=True)]
 
 
