@@ -23,10 +23,10 @@ def attack(
     """Search for a short string that a net answers wrongly.
 
     Random samples hardly ever contain most of the strings that the search tries. The right answers come from the net's
-    own task. If you give a machine (a file, a folder or a regular expression), they come from this machine. The search
-    tries all short strings, and strings u w^n v with short words u, w and v and every n. It also tries strings that
-    distinguish the machine from other machines, and strings on which the logit of the right answer is barely the
-    largest. Exits with code 1 if a wrong answer is found, and with 0 if not. Code 0 proves nothing.
+    own task. If you give a machine (a file, a folder or a regular expression), the right answers come from this
+    machine. The search tries all short strings, and strings u w^n v with short words u, w and v and every n. It also
+    tries strings that distinguish the machine from other machines, and strings on which the logit of the right answer
+    is barely the largest. Exits with code 1 if a wrong answer is found, and with 0 if not. Code 0 proves nothing.
     """
     from lengthwise.certification.attacks.attack import attack as attack_model
     from lengthwise.runs.certified import task_of_machine

@@ -162,7 +162,8 @@ def _measure(
         whole = benchmark.make([*benchmark.entrants, *entrants], scale)
         page = Page(benchmark.experiment, scale, whole, sweep.options.runs, request.pages, before, request.command)
         outcomes = _run(own, page, sweep, console)
-    # A trial is shown next to the recorded results at scale `small`, because its own numbers have no meaning.
+    # Results at scale `smoke` are shown next to the recorded results at scale `small`, because numbers at scale `smoke`
+    # have no meaning.
     compared = request._replace(scale="small") if scale == "smoke" else request
     is_compared = bool(entrants) or scale == "smoke"
     recorded = [_recorded(compared, before if compared is request else compared.records()[1])] if is_compared else []
@@ -172,7 +173,7 @@ def _measure(
 
 
 def _run(own: "Experiment", page: Page, sweep: BudgetedSweep, console: Output) -> "list[Outcome]":
-    """Run the cells of `own`, write the page, even if the runs are stopped, and return the outcomes."""
+    """Run the cells of `own`, and return the outcomes; the page is also written if the runs are stopped."""
     from lengthwise.cli.progress import page_updates
     from lengthwise.runs.signals import Interrupted
 

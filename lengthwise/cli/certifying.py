@@ -217,7 +217,7 @@ def extract(
     seed: StringSeed = 0,
     as_json: AsJSON = False,
 ) -> int:
-    """Read the machine off a recurrent net, and prove, if possible, that the net answers like it at every length.
+    """Read the machine off a recurrent net; if possible, prove that the net answers like the machine at every length.
 
     The task provides only the names of symbols and answers.
     """

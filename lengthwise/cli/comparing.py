@@ -108,7 +108,8 @@ def _write(comparison: "Comparison", out: Path) -> "Sequence[Path]":
 def _is_task(compared: Sequence[str]) -> bool:
     """Return whether the first word is a task's name.
 
-    Raise a ValueError if it is neither a task nor a path, or if fewer than two different models follow a task.
+    Raise a ValueError if this word is neither a task nor a path, or if a task is not followed by at least two different
+    models.
     """
     from lengthwise.registry import nearest
     from lengthwise.tasks.base import TASKS

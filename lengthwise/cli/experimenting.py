@@ -188,7 +188,10 @@ def _announce(experiment: "Experiment", console: Output, *, runs_anything: bool,
 
 
 def _on_record(pages: Path, stem: str, runs: Path, console: Output, *, counts: bool) -> "list[RunResult]":
-    """Return the results in the records next to a page, or in the package if that file is missing and records count."""
+    """Return the recorded results of an experiment, from the file next to its page.
+
+    With `counts`, the package's file replaces a missing file, and the recorded runs are restored as finished runs.
+    """
     from lengthwise.runs.records import read_diverged, read_records, records_file, restore, restore_diverged
 
     records = records_file(pages, stem) if counts else pages / "records" / f"{stem}.jsonl.gz"

@@ -258,7 +258,7 @@ OPERATORS: Mapping[str, "Callable[[DFA, DFA], DFA]"] = {"and": operator.and_, "o
 """The words between two machines, and their operators."""
 
 NOT = "not"
-"""The word before a machine that requests its complement."""
+"""The word that requests the complement of the machine after it."""
 
 
 def combine(
@@ -302,7 +302,8 @@ def combine(
 def _assumed(source: str, given: "Given") -> list[str]:
     """Return lines that tell which answers count as accept and reject, and which strings have no answer."""
     lines = [f"taken: {taken} in {source}"] if (taken := _taken_of(given.labeled)) else []
-    # A machine that does not answer the empty string has one state for this, which has its own line.
+    # If a machine does not answer the empty string, one of its unanswered states is only for this string, which has its
+    # own line.
     if num_states := given.compared.num_unanswered - (not given.answers_empty):
         lines.append(f"no answer: in {counted(num_states, 'state')} of {source}; strings that lead there are rejected")
     return lines if given.answers_empty else [*lines, f"not covered: {_empty_string(source)}"]
@@ -334,9 +335,9 @@ def _steps(terms: Sequence[str]) -> list[tuple[str, bool, str]]:
 def _machines(
     sources: Sequence[str], alphabet: str, accept: str | None = None, rename: Sequence[str] = ()
 ) -> "list[Given]":
-    """Return the machine of each source, with these symbols added; the symbols of a net cannot be extended.
+    """Return the machine of each source, with the symbols in `alphabet` added.
 
-    Answers are renamed first. Then the accepting answer is chosen.
+    Answers are renamed first. Then the accepting answer is chosen. Symbols that a net does not read raise a ValueError.
     """
     from lengthwise.runs.machine_sources import given_machines
 
@@ -344,7 +345,7 @@ def _machines(
     machines = _with_answers(given_machines(sources, listed), accept, rename)
     for index, (source, one) in enumerate(zip(sources, machines, strict=True)):
         symbols = alphabet.split() if one.labeled.separator else listed
-        # A net reads only the symbols of its training, so nothing can be claimed about others.
+        # A net reads only the symbols of its training, so nothing can be claimed about other symbols.
         new = [symbol for symbol in symbols if symbol not in one.labeled.symbols]
         if new and (not one.answers_empty or Path(source).is_dir()):
             raise ValueError(f"alphabet: expected symbols that the net of {source} reads, got {new[0]!r}; leave it out")
@@ -383,7 +384,7 @@ def _with_answers(machines: "list[Given]", accept: str | None, rename: Sequence[
 
 
 def _check_has(machines: "Sequence[Given]", answer: str, option: str) -> None:
-    """Raise a ValueError if no machine has an answer."""
+    """Raise a ValueError if no machine has this answer; `option` is the option that names it."""
     check_known(option, answer, dict.fromkeys(name for one in machines for name in one.labeled.classes))
 
 

@@ -155,7 +155,7 @@ def _task_details(name: str, task: type[Task]) -> Iterator[Paragraph]:
 
 
 def _baseline_scores(task: ShallowTask) -> Paragraph:
-    """Return the accuracies of shallow baselines at a training length at which, if possible, all answers occur."""
+    """Return the accuracies of shallow baselines at one length: at most `SHALLOW_AT`, and balanced if possible."""
     legal = [length for length in range(SHALLOW_AT, 0, -1) if task.is_legal_length(length)]
     length = next((length for length in legal if task.is_balanced_length(length)), legal[0])
     return [

@@ -61,7 +61,10 @@ def note_unfinished(path: object, run: "Run") -> None:
 
 
 def check_folder(folder: Path, command: str, is_own: bool) -> None:
-    """Raise a ValueError if a command cannot write into a folder, or if the folder contains other files."""
+    """Raise a ValueError if a command cannot write into a folder, or if the folder has files of other programs.
+
+    `is_own` states whether `command` wrote the files in the folder.
+    """
     existing = next(path for path in (folder, *folder.absolute().parents) if exists(path))
     if not existing.is_dir():
         raise ValueError(f"{existing}: expected a folder, got a file; name another folder")

@@ -52,7 +52,7 @@ def watched(specs: Iterable[RunSpec], also: Listener | None = None) -> Iterator[
                 # As after `2>&1 | head`: the run stops with a checkpoint instead of a traceback.
                 hung_up.set()
             except OSError:
-                pass  # Standard error is closed; the run needs no spectators.
+                pass  # Standard error is closed; the run continues without a display.
             if also is not None:
                 also(progress)
 

@@ -16,8 +16,9 @@ UNLIMITED = 10_000
 class Output(Console):
     """Standard output. If its reader has ended, printing raises BrokenPipeError; a plain Console would end the process.
 
-    Lines for files and other programs are not wrapped, unless COLUMNS sets their width or `is_help` is True, because
-    the frames of help fill all columns. If a command prints JSON, its sentences go to standard error (`is_error`).
+    Lines for files and other programs are not wrapped, unless the environment variable COLUMNS sets their width. With
+    `is_help`, lines are always wrapped, because the frames of help fill all columns. If a command prints JSON, its
+    sentences go to standard error (`is_error`).
     """
 
     def __init__(self, *, is_help: bool = False, is_error: bool = False) -> None:

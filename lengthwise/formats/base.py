@@ -55,7 +55,7 @@ class ReadableFormat(Format):
 
         Raises:
             ValueError: the text is not a machine of this format, or its machine is nondeterministic and gives some
-            string several answers.
+                string several answers.
         """
 
 

@@ -39,11 +39,11 @@ class JSON(ReadableFormat):
 
     Notes are in `about` and `tests`, which are ignored when reading.
 
-    Three other kinds of objects can also be read. The first is `DFA.to_json`, and the second a model of FlexFringe
-    (`flexfringe_machine`). The third has the entries `states`, `alphabet`, `initial`, `accepting` and `transitions`,
-    also under the names that PySimpleAutomata and automata-lib use. Its transitions are triples (state, symbol, next
-    state), or an object that maps each state and symbol to next states; an empty symbol reads nothing. An object that
-    repeats a key or has other entries is rejected.
+    Three other kinds of objects can also be read. The first contains the entries of `DFA.to_json`, and the second is a
+    model of FlexFringe (`flexfringe_machine`). The third has the entries `states`, `alphabet`, `initial`, `accepting`
+    and `transitions`, also under the names that PySimpleAutomata and automata-lib use. Its transitions are triples
+    (state, symbol, next state), or an object that maps each state and symbol to next states; an empty symbol reads
+    nothing. An object that repeats a key or has other entries is rejected.
 
     Example:
         >>> JSON.read('{"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [1], "start": 0}').classes

@@ -180,8 +180,8 @@ def with_earlier(
 class Restored(NamedTuple):
     """The number of recorded results that `restore` wrote, and the number that it kept out.
 
-    A recorded result is kept out if its run's folder has a result that lacks some of its measurements. A page that is made
-    from the folders counts such a run as not run yet.
+    A recorded result is kept out if its run's folder has a result that lacks some of its measurements. A page that is
+    made from the folders counts such a run as not run yet.
     """
 
     num_taken: int

@@ -70,7 +70,7 @@ def _checks_draw(sample: Sample) -> Sample:
 
 
 def _checks_ids(solve: Solve) -> Solve:
-    """Check ids before the method that answers them is called, and give no answer to prefixes that contain pads."""
+    """Check ids before `solve` is called, and give no answer to prefixes that contain pads."""
 
     @wraps(solve)
     def checked(self: "OracleTask", inputs: Any) -> Tensor:
@@ -108,7 +108,7 @@ CHECKS: Mapping[str, Callable[..., Any]] = {
     "solve": _checks_ids,
     "baseline": _checks_length,
 }
-"""The wrapper that checks the arguments of each method of a task."""
+"""The wrappers that check the arguments of a task's methods, by the name of the method."""
 
 
 class Task(Description, ABC):
@@ -120,7 +120,7 @@ class Task(Description, ABC):
 
     name: ClassVar[str]
     default_preset: ClassVar[str] = ""
-    """The default recipe for models on this task; "" means the default recipe of each model."""
+    """The name of the default preset for models on this task; "" means the default preset of each model."""
     named_by: ClassVar[tuple[str, ...]] = ()
     """Fields that tables add to the task's name, even at their defaults."""
     titled: ClassVar[tuple[str, ...]] = ()
@@ -157,7 +157,7 @@ class Task(Description, ABC):
         """
 
     def sample_all_answers(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw a batch for training that supervises all prefixes; by default an ordinary sample."""
+        """Draw a batch for training with supervision of all prefixes; by default, this is an ordinary sample."""
         return self.sample(batch_size, length, generator)
 
     @abstractmethod
@@ -203,7 +203,7 @@ class SymbolTask(Task):
         """Return the answers, in the order of their ids."""
 
     def encode(self, text: str | Sequence[str]) -> Int64[Tensor, " T"]:
-        """Return the ids of the symbols in a text or list; raise a ValueError if one is not in `symbols`.
+        """Return the ids of the symbols in a text or list; raise a ValueError for a symbol that is not in `symbols`.
 
         Spaces between symbols of one character are skipped, unless the space is a symbol.
         """

@@ -38,7 +38,7 @@ class ShallowTask(OracleTask):
 
     @abstractmethod
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return integers, by name, that are cheap to compute; `base_rates` guesses answers from each of them."""
+        """Return features by name: an integer per problem that is cheap to compute, from which `base_rates` guesses."""
 
     def shallow_counts(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, "N F"]]:
         """Return counts, by name, from which a logistic regression guesses one of two answers; by default no counts."""
@@ -60,7 +60,7 @@ class CountedTask(ShallowTask):
     """A task whose likeliest answer is counted on samples, because no formula is known."""
 
     def baseline(self, length: int) -> float:
-        """Return the share of the likeliest answer among 16,384 problems (standard error at most 0.004)."""
+        """Return the share of the likeliest answer among `num_counted` problems (standard error at most 0.008)."""
         return _counted(self, length)[MAJORITY]
 
 
@@ -99,8 +99,9 @@ def logistic_guesses(
     """Return the answers, 0 or 1, that a logistic regression on `known` guesses for other counts.
 
     The regression minimizes -sum log p(answer) + |w|^2 / 2 over weights w of standardized counts and a bias, in
-    `FITTING_STEPS` steps. Each step minimizes a quadratic upper bound on the objective. So no step raises the
-    objective: the curvature of a logistic loss is at most a quarter of the curvature of a squared loss.
+    `FITTING_STEPS` steps. Each step minimizes a quadratic upper bound on the objective, so no step raises the
+    objective. The bound holds because the curvature of a logistic loss is at most a quarter of the curvature of a
+    squared loss.
 
     Source: Boehning and Lindsay, Monotonicity of quadratic-approximation algorithms, 1988, section 4.
     Differs from the source: the penalty |w|^2 / 2 is ours.

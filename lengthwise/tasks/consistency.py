@@ -11,19 +11,19 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.base import Batch, OracleTask, RegularTask, SymbolTask
 
 NUM_STRINGS, NUM_LENGTHS, MAX_LENGTH = 4, 5, 10_000
-"""The numbers of strings drawn at a length and of legal lengths listed, and the largest length considered.
+"""The number of strings drawn at a length, the number of legal lengths listed, and the largest length considered.
 
 Only the first and the last listed length are tested.
 """
 
 COUNTED, TOLERANCE = 1_024, 0.1
-"""The number of strings that measure the score of the best constant answer, and the largest allowed difference.
+"""The number of strings that measure the score of the best constant answer, and the largest difference to `baseline`.
 
-The score is compared with `baseline`. The allowed difference is six standard errors of the measured score.
+A larger difference is reported. It would exceed six standard errors of the measured score.
 """
 
 ANSWERED, ANSWERED_LENGTH = 256, 4
-"""The number of short strings at each length that `solve` and the machine answer, and their largest length."""
+"""The largest number of short strings at each length that `solve` and the machine answer, and their largest length."""
 
 
 def check_task_consistent(task: SymbolTask) -> None:

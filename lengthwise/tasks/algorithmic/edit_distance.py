@@ -88,7 +88,7 @@ class EditDistance(TwoStringsTask):
         return join_parts(shorter, longer), self.compare(shorter, longer)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the costs if all common letters, or only the aligned letters, could be kept."""
+        """Return the costs if all `common_letters`, or all `aligned_letters`, could be kept."""
         shorter, longer = read(inputs)
         sizes = [(string != PAD).sum(1) for string in (shorter, longer)]
         longer_by = sizes[1] - sizes[0]
@@ -152,7 +152,7 @@ def _distances(first: Ids, second: Ids, saved_at_border: int) -> Ids:
 def edit_distance_by_definition(
     first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"], border: Border = "true"
 ) -> Int64[Tensor, " N"]:
-    """Return the distances of `edit_distance`, computed from the table of prefixes of each pair."""
+    """Return the distances of `edit_distance`, computed from the table of all pairs of prefixes."""
     gap_at_border = GAP if border == "true" else 1
     distances = []
     for pair in zip(first.tolist(), second.tolist(), strict=True):

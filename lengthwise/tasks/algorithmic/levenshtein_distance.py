@@ -99,7 +99,7 @@ class LevenshteinDistance(GridTask):
         return join_parts(first, second), self.compare(first, second)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the distances if all common letters, or only the aligned letters, could be kept."""
+        """Return the distances if all `common_letters`, or all `aligned_letters`, could be kept."""
         first, second = read(inputs)
         size = torch.maximum((first != PAD).sum(1), (second != PAD).sum(1))
         return self.features_of(size - common_letters(first, second), size - aligned_letters(first, second))
@@ -108,9 +108,10 @@ class LevenshteinDistance(GridTask):
 def levenshtein_distance(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
     """Return the distance of each pair of strings, which may end in pads.
 
-    Each row of the table of prefixes is computed at once. Without insertions, an entry is ``min(above + 1, above_left +
-    [letters differ])``. Each insertion costs 1, so the entry at j is the minimum of (entry at k) + j - k over k <= j.
-    The code subtracts the index j from every entry, takes the running minimum, and adds the index again.
+    The table contains the distance for each pair of prefixes, and each row is computed at once. Without insertions, an
+    entry is ``min(above + 1, above_left + [letters differ])``. Each insertion costs 1, so the entry at j is the minimum
+    of (entry at k) + j - k over k <= j. The code subtracts the index j from every entry, takes the running minimum, and
+    adds the index again.
 
     Raises:
         ValueError: a string has no letters.
@@ -132,7 +133,7 @@ def levenshtein_distance(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B
 def levenshtein_distance_by_definition(
     first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]
 ) -> Int64[Tensor, " N"]:
-    """Return the distances of `levenshtein_distance`, computed from the table of prefixes of each pair."""
+    """Return the distances of `levenshtein_distance`, computed from the table of all pairs of prefixes."""
     distances = []
     for pair in zip(first.tolist(), second.tolist(), strict=True):
         a, b = ([letter for letter in string if letter != PAD] for string in pair)

@@ -96,7 +96,7 @@ class LongestCommonSubsequence(GridTask):
         return join_parts(first, second), self.compare(first, second)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return how many letters the strings share, and at how many positions they agree after a small shift."""
+        """Return the numbers of common letters (`common_letters`) and of aligned letters (`aligned_letters`)."""
         strings = read(inputs)
         return self.features_of(common_letters(*strings), aligned_letters(*strings))
 
@@ -104,9 +104,9 @@ class LongestCommonSubsequence(GridTask):
 def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
     """Return the length of the longest common subsequence of each pair of strings, which may end in pads.
 
-    Neighbors in a row of the table of prefixes differ by 0 or 1. A row is stored as bits V, which are 1 where the
-    difference is 0. Let M be the positions in `first` of the next letter of `second`, and U = V & M. The next row is
-    then (V + U) | (V - U), and the sum carries from word to word.
+    The table contains the length for each pair of prefixes. Neighbors in a row differ by 0 or 1. A row is stored as
+    bits V, which are 1 where the difference is 0. Let M be the positions in `first` of the next letter of `second`, and
+    U = V & M. The next row is then (V + U) | (V - U), and the sum carries from word to word.
 
     Raises:
         ValueError: a string has no letters.
@@ -141,7 +141,7 @@ def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> 
 
 
 def common_length_by_definition(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
-    """Return the lengths of `common_length`, computed from the table of prefixes."""
+    """Return the lengths of `common_length`, computed from the table of all pairs of prefixes."""
     lengths = []
     for pair in zip(first.tolist(), second.tolist(), strict=True):
         a, b = ([letter for letter in string if letter != PAD] for string in pair)

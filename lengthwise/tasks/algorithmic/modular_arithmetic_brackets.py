@@ -16,10 +16,10 @@ SIGNS = (*OPERATORS, "(", ")")
 """The signs in expressions, in the order of their ids, which follow the ids of the digits."""
 
 CLOSE, OPERATOR = -1, -2
-"""Entries of the stack in `draw_expressions` that stand for a bracket that closes and for an operator."""
+"""Entries of the stack in `draw_expressions` that represent a closing bracket and an operator."""
 
 FIRST, AFTER_FIRST, SECOND, AFTER_SECOND = 0, 1, 2, 3
-"""The states of an open bracket, by what follows: the first operand, an operator, the second operand, or its end."""
+"""The states of an open bracket, by what may come next: the first operand, an operator, the second operand, the end."""
 
 
 class ModularTask(StringAnswerTask):

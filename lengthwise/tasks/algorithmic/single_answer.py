@@ -40,7 +40,7 @@ class SingleAnswerTask(CountedTask):
 
     @abstractmethod
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
-        """Return the answer to a problem given as parts of letters or integers from 0; None if it is malformed."""
+        """Return the answer to a problem, given as parts of letters or integers from 0; None if it is malformed."""
 
     @property
     def shortest_length(self) -> int:

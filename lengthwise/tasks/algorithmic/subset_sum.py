@@ -185,7 +185,7 @@ def _near_misses(
 def _nearest(
     allowed: Bool[Tensor, "N S"], position: Int64[Tensor, "N 1"], upwards: Bool[Tensor, " N"]
 ) -> tuple[Int64[Tensor, " N"], Bool[Tensor, " N"]]:
-    """Return the nearest allowed sum in a direction, or else in the other direction, and whether there is any."""
+    """Return the nearest allowed sum in a direction, or else in the other direction, and whether a sum is allowed."""
     beyond = torch.arange(allowed.shape[1]) >= position
     above, below = (allowed & beyond).numpy(), (allowed & ~beyond).numpy()[:, ::-1]
     nearest_above, nearest_below = (torch.from_numpy(side.argmax(1)) for side in (above, below))

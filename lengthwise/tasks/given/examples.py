@@ -34,10 +34,11 @@ class Row(NamedTuple):
 class Counts(NamedTuple):
     """Counts of the rows of examples: the number of rows read, and the numbers of rows left out, by reason.
 
-    If a string has several labels, the most frequent label is kept; with a label for each symbol, this holds for each
-    prefix. If the most frequent labels are tied, the string is left out. `num_contradictory` counts rows whose label
-    differs from the kept label, and rows of strings without a kept label. No net answers the empty string, so its label
-    is stored separately (`Examples.empty_label`). `unused_columns` are the other columns of a table.
+    If a string has several labels, the most frequent label is kept. With a label for each symbol, this rule applies to
+    each prefix. If the most frequent labels are tied, the string is left out. `num_contradictory` counts rows whose
+    label differs from the kept label, and rows of strings without a kept label. No net answers the empty string, so its
+    label is stored separately (`Examples.empty_label`). `unused_columns` are the columns of a table that contain
+    neither strings nor labels.
     """
 
     num_rows: int
@@ -90,7 +91,7 @@ class Examples:
 
     @cached_property
     def digest(self) -> str:
-        """Return a hash of the strings, the labels and their names."""
+        """Return a hash of the strings, their labels, and the names of symbols and classes."""
         names = json.dumps([self.symbols, self.classes])
         arrays = (self.ids, self.targets, self.starts)
         return blake2b(names.encode() + b"".join(array.tobytes() for array in arrays), digest_size=8).hexdigest()
@@ -115,11 +116,11 @@ class Examples:
         return self.ids[positions], self.targets[positions]
 
     def row_of(self, index: int) -> int:
-        """Return the number of the row from which `ids[index]` was read."""
+        """Return the number of the row from which the string that contains `ids[index]` was first read."""
         return int(self.rows[np.searchsorted(self.starts, index, side="right") - 1])
 
     def part(self, is_kept: Bool[np.ndarray, " N"]) -> "Examples":
-        """Return some of the strings, with the same symbols and classes."""
+        """Return the strings for which the mask is True, with all symbols and classes of these examples."""
         kept = np.repeat(is_kept, self.lengths)
         starts = np.concatenate([[0], self.lengths[is_kept].cumsum()])
         return Examples(
@@ -135,7 +136,7 @@ class Examples:
         )
 
     def text(self, index: int, separator: str) -> str:
-        """Return a string as text."""
+        """Return the string with this index as text, with the separator between its symbols."""
         return separator.join(self.symbols[v] for v in self.ids[self.starts[index] : self.starts[index + 1]])
 
 

@@ -148,7 +148,7 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
 
 
 def has_columns(path: Path) -> bool:
-    """Return whether examples in a file are in columns, so that a separator can be given."""
+    """Return whether the format of a file has columns, whose names and separator of symbols can be given."""
     return not path.is_dir() and path.suffix.lower() not in UNNAMED
 
 
@@ -343,7 +343,7 @@ TABLES = (".csv", ".tsv")
 """Suffixes of files whose first row may be a header."""
 
 UNNAMED = (".dat", ".txt")
-"""Suffixes of files that have no column names, and a fixed separator."""
+"""Suffixes of files without column names and with a fixed separator."""
 
 KINDS: Mapping[str, Callable[..., Pairs]] = {
     ".csv": partial(_rows_of_table, delimiter=","),

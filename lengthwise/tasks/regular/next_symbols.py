@@ -144,7 +144,10 @@ class NextSymbols(RegularTask):
 
 
 class _NextSets:
-    """The sets of a language: the names of sets that occur after a symbol, and the index of each state's set."""
+    """The sets of next symbols in a language.
+
+    `names` and `members` describe the sets that occur after a symbol. `outputs` contains the index of each state's set.
+    """
 
     def __init__(self, language: DFA, with_end: bool) -> None:
         table = language.semiautomaton.table

@@ -183,7 +183,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         return inputs[torch.randperm(batch_size, generator=generator)]
 
     def _varied(self, origin: Int64[Tensor, " B"], length: int, generator: torch.Generator) -> Int64[Tensor, " B"]:
-        """Replace every second origin `IN` by a possible profile; make about half of the rows not `OUT` persistent."""
+        """Replace every second origin `IN` by a possible profile; by fair coins, make origins but `OUT` persistent."""
         first = IN + 1
         possible = np.flatnonzero(self._sampler.possible(length)[first : first + len(self.profiles)]) + first
         rows = torch.nonzero(origin == IN)[:, 0]
