@@ -10,7 +10,8 @@ VARIABLE = "LENGTHWISE_DEVICE"
 def quiet_processes() -> None:
     """Silence torch's remarks about shared gradients if torchrun runs several processes.
 
-    torch reads the environment variable when it is imported. Errors are still written.
+    The function has to be called before torch is imported, because torch then reads the environment variable. Errors
+    are still written.
     """
     if "WORLD_SIZE" in os.environ:
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")

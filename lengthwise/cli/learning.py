@@ -92,7 +92,7 @@ def learn(
     live: SystemOptions = SYSTEM,
     as_json: AsJSON = False,
 ) -> int:
-    """Learn a finite machine from labeled strings, and prove that a net answers like it at every length.
+    """Learn a finite machine from labeled strings, and prove that a net answers like this machine at every length.
 
     The longest strings (at most a fifth of all strings) and a tenth of the others are held out. The proof shows that
     the net answers like the machine. Only the held-out strings can show whether the machine is the right one.

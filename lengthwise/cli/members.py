@@ -1,6 +1,6 @@
 """Descriptions of all members, read from the registries, which import torch.
 
-``python -m lengthwise.cli.members`` writes them to the index that `list` and `show` read.
+``python -m lengthwise.cli.members`` writes these descriptions to the index that `list` and `show` read.
 """
 
 import inspect
@@ -222,7 +222,7 @@ def _without_links(text: str) -> str:
 
 @cache
 def _tasks_and_models(experiment: str) -> frozenset[tuple[str, str]]:
-    """Return task and model of each run of an experiment; making them takes a while."""
+    """Return task and model of each run of an experiment; making the experiment takes a while."""
     return frozenset((spec.task.name, spec.model_name) for spec in EXPERIMENTS[experiment]("smoke").specs)
 
 

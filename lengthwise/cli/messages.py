@@ -81,7 +81,7 @@ def line_in_extension(error: BaseException) -> str:
 
 
 def _option_names(parameter: Parameter) -> list[str]:
-    """Return the options of a parameter: its own name or, if it groups several options, the names of these."""
+    """Return the options of a parameter: its own name or, if it groups options, the names of these options."""
     if is_dataclass(parameter.default):
         return [field.name for field in fields(parameter.default)]
     return [parameter.name]

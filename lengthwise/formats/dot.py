@@ -24,8 +24,8 @@ class DOT(ReadableFormat):
 
     Several symbols of an edge are separated by commas or line breaks outside of brackets: ``a, b`` are two symbols,
     ``ACK(V,V)`` is one. In a label, ``\`` before a special character makes it an ordinary character. A graph declares
-    all states or none. It may also declare only the accepting states, if ``node [shape=circle]`` or another default
-    gives all other states a shape.
+    all states or none. A graph may also declare only the accepting states, if ``node [shape=circle]`` or another
+    default gives all other states a shape.
 
     Positions and titles are ignored. Probabilities and weights are rejected. A graph with outputs on states is rejected
     if it also has outputs on edges, or accepting states. Colors and fonts are ignored in a graph that has outputs or

@@ -32,8 +32,8 @@ DRAWING = frozenset(
 )
 """Attributes of Graphviz that only affect the drawing.
 
-Attributes that add text to the drawing (xlabel, headlabel, taillabel, image) are not in the set. Names that could mean
-something else in a machine (start, root) are not in it either.
+The set leaves out attributes that add text to the drawing (xlabel, headlabel, taillabel, image). It also leaves out
+names that could mean something else in a machine (start, root).
 """
 
 

@@ -214,7 +214,8 @@ def _closing_brackets(tokens: list[str]) -> dict[int, int]:
     """Map the index of each opening bracket to the index of its closing bracket.
 
     Brackets are left out if text is missing before, between or after their commas. There is one pass over the tokens,
-    with a stack for each kind of bracket. It takes linear time, so labels of many brackets cannot slow the reader down.
+    with a stack for each kind of bracket. This pass takes linear time, so labels of many brackets cannot slow the
+    reader down.
     """
     closing: dict[int, int] = {}
     open_brackets: dict[str, list[tuple[int, int]]] = {mark: [] for mark in _BRACKETS.values()}

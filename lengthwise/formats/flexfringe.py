@@ -124,7 +124,7 @@ def _list(content: Any, what: str) -> Sequence[Any]:
 
 
 def _number(value: Any) -> str:
-    """Return a node's number as text. FlexFringe writes it as a number in nodes, and as text in edges."""
+    """Return a node's number as text. FlexFringe writes numbers in nodes, and their texts in edges."""
     text = str(value)
     if isinstance(value, bool) or not (text.removeprefix("-").isascii() and text.removeprefix("-").isdigit()):
         raise ValueError(f"expected the number of a node, got {text[:60]!r}; export the model again with FlexFringe")

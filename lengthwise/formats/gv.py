@@ -56,7 +56,7 @@ class GV(DOT, Drawing):
 
 
 def _labels(symbols: Sequence[str]) -> list[str]:
-    """Return one label of several lines for all symbols, or one for each symbol if a reader could not separate them."""
+    """Return one label of several lines for all symbols, or one per symbol if a reader could not separate symbols."""
     separate = [escaped_symbol(symbol) for symbol in symbols]
     if len(separate) == 1:
         return separate

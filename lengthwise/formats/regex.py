@@ -18,9 +18,9 @@ _LISTS: Mapping[str, Tokens] = {"alphabet: ": "characters", "words: ": "words"}
 class Regex(ReadableFormat):
     """A regular expression on the first line, in the syntax of `dfa_from_regex`.
 
-    A second line, ``alphabet: abc``, lists the symbols. Without this line, they are the symbols in the expression,
-    sorted. A second line ``words: DATA ACK`` also lists the symbols; then the expression is over words. Later lines
-    that begin with ``#`` are comments. States without an answer count as rejecting.
+    A second line, ``alphabet: abc``, lists the symbols. Without this line, the alphabet consists of the symbols in the
+    expression, sorted. A second line ``words: DATA ACK`` also lists the symbols; then the expression is over words.
+    Later lines that begin with ``#`` are comments. States without an answer count as rejecting.
 
     Example:
         >>> Regex.write(Regex.read("(a|b)*"))
@@ -46,7 +46,7 @@ class Regex(ReadableFormat):
         if machine.separator:
             return f"{pattern}\nwords: {' '.join(dfa.symbols)}\n"
         # The empty language is written as a class of characters outside the alphabet. Another alphabet may contain
-        # them, so the alphabet is written.
+        # these characters, so the alphabet is written.
         names_all = named_symbols(pattern) == dfa.symbols and bool(dfa.minimize().accepting.any())
         return f"{pattern}\n" if names_all else f"{pattern}\nalphabet: {''.join(dfa.symbols)}\n"
 

@@ -94,16 +94,16 @@ def _contexts(examples: Examples) -> Iterator[tuple[int, ...]]:
 
 
 MAX_SYMBOLS = 10_000_000
-"""The largest total number of symbols in the labeled prefixes that RPNI gets; AALpy stores them in about a gigabyte."""
+"""The largest total number of symbols in the labeled prefixes that RPNI gets; AALpy needs a gigabyte for so many."""
 
 
 @lru_cache(maxsize=1)
 def merged_states(examples: Examples) -> Transducer | None:
-    """Return the machine that RPNI learns: it merges states of the prefix tree of all examples in a fixed order.
+    """Return the machine that RPNI learns by merging states of the prefix tree of all examples in a fixed order.
 
     The result is None if AALpy is not installed, or if the labeled prefixes have more than `MAX_SYMBOLS` symbols in
-    total. AALpy stores each prefix separately, which would fill memory. If the machine has no transition for a
-    prefix, its answer is the most frequent label.
+    total. AALpy stores each prefix separately, which would fill memory. A prefix without a transition in the machine
+    gets the most frequent label as its answer.
 
     Source: Oncina and Garcia, "Inferring regular languages in polynomial updated time" (1992), as AALpy implements it.
     Differs from the source: there can be more than two labels, and missing transitions get an answer.
@@ -121,7 +121,7 @@ def merged_states(examples: Examples) -> Transducer | None:
 
 
 def labeled_prefixes(examples: Examples) -> dict[tuple[int, ...], int]:
-    """Return one label for each labeled prefix, as AALpy needs; if a prefix has several labels, use the first."""
+    """Return one label for each labeled prefix, as AALpy needs; if a prefix has several labels, the first counts."""
     labels: dict[tuple[int, ...], int] = {}
     ids, targets = examples.ids.tolist(), examples.targets.tolist()
     for start, end in zip(examples.starts[:-1].tolist(), examples.starts[1:].tolist(), strict=True):

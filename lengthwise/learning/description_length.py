@@ -64,7 +64,7 @@ def in_degrees(
 def description_length(machine: Transducer, examples: Examples, num_errors: int | None = None) -> float:
     """Return the total description length of a machine and the examples' labels, in bits.
 
-    States that no example reaches are left out. `num_errors` is counted unless it is given.
+    States that no example reaches are left out. If `num_errors` is not given, the wrong labels are counted.
     """
     tree = prefix_tree(examples)
     table = machine.semiautomaton.table

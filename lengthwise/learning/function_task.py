@@ -56,18 +56,18 @@ def task_from_function(
 ) -> RegularTask:
     """Return the task of the finite machine that a function computes.
 
-    If `alphabet` is a text, its characters are the symbols, and `f` gets each string as a text. If it is a list of
-    symbols, which may be words, `f` gets a tuple of symbols. `f` is never called on the empty string, which nets do not
-    read. `f` returns True or False, whole numbers, or texts; None means no answer. If all answers are True or False,
-    the task is `dfa`, and otherwise `machine`. A run stores the machine, never the function.
+    If `alphabet` is a text, its characters are the symbols, and `f` gets each string as a text. If `alphabet` is a list
+    of symbols, which may be words, `f` gets a tuple of symbols. `f` is never called on the empty string, which nets do
+    not read. `f` returns True or False, whole numbers, or texts; None means no answer. If all answers are True or
+    False, the task is `dfa`, and otherwise `machine`. A run stores the machine, never the function.
 
-    The machine is found by L* and the W-method. It equals `f` on all strings if a machine of at most `max_states`
-    states computes `f`, counting only states that nonempty strings reach. The task's `note` states this bound and the
-    number of calls. The default bound is the largest bound whose test strings have at most 500,000 symbols in all. It
-    still allows one state more than the machine has, if the test strings then have at most 15,000,000 symbols. Each
-    further state multiplies the number of test strings by the number of symbols, so a smaller `max_states` also means
-    fewer calls of a slow `f`. `f` is also called on the given `strings`, which should include strings with rare
-    answers. `title` names the task; the default is the name of the function.
+    The machine is found by L* and the W-method. The machine equals `f` on all strings if a machine of at most
+    `max_states` states computes `f`, counting only states that nonempty strings reach. The task's `note` states this
+    bound and the number of calls. The default bound is the largest bound whose test strings have at most 500,000
+    symbols in all. The default bound still allows one state more than the machine has, if the test strings then have at
+    most 15,000,000 symbols. Each further state multiplies the number of test strings by the number of symbols, so a
+    smaller `max_states` also means fewer calls of a slow `f`. `f` is also called on the given `strings`, which should
+    include strings with rare answers. `title` names the task; the default is the name of the function.
 
     Raises:
         ValueError: more than `max_states` (by default 100) states are needed, so `f` may have no finite machine; the
@@ -239,8 +239,8 @@ class _Teacher:
         second = min(1, test.max_level(MAX_SYMBOLS))
         default = max(test.max_level(DEFAULT_SYMBOLS), second)
         last = default if self.max_states is None else max(limit - num_states, second)
-        # Small levels are tested before the limit is checked, because they may reveal more states. Then fewer levels
-        # are needed.
+        # Small levels are tested before the limit is checked, because these tests may reveal more states. Then fewer
+        # levels are needed.
         for levels in (range(min(2, last + 1)), *([level] for level in range(2, min(default, last) + 1))):
             for string in test.strings(levels):
                 yield string, self.call(string)

@@ -106,9 +106,10 @@ class Learned(NamedTuple):
     def doubt(self) -> str | None:
         """The reason why held-out labels do not confirm the machine, in a sentence; None if they do.
 
-        At least `MIN_HELD_OUT` held-out labels confirm the machine if it is right on all of them, or if the lower end
-        of Wilson's 95 % interval of its accuracy is more than halfway from the accuracy of the best shallow baseline to
-        the machine's accuracy in training. A machine that memorized labels stays near the baseline.
+        At least `MIN_HELD_OUT` held-out labels are required. They confirm a machine that is right on all of them. They
+        also confirm a machine if the lower end of Wilson's 95 % interval of its accuracy is above b and above
+        (a + b) / 2. Here b is the accuracy of the best shallow baseline on the same labels, and a is the machine's
+        accuracy in training. A machine that memorized labels stays near the baseline.
         """
         correct = {who: self.held_out(who).num_correct for who in SHALLOW}
         ours, total = self.held_out()
@@ -244,13 +245,13 @@ def learn(
     report: Callable[[Attempt], None] = lambda attempt: None,
     keep: Callable[[Construction], None] = lambda best: None,
 ) -> Learned:
-    """Learn the machine behind labeled strings, and prove that a net answers like it at every length.
+    """Learn the machine behind labeled strings, and prove that a net answers like this machine at every length.
 
-    Some examples are held out: the longest ones (up to a fifth; none if all have the same length), and about a tenth of
-    the others. The search uses the remaining examples. It merges states, and trains models only if no merged machine is
-    trusted (`search`). The result is the machine with the shortest description; a description includes the labels
-    that its machine gets wrong. RPNI's machine is also a candidate. With `exact` labels, machines that get every label
-    right are preferred to all others. If training did not give a net for the machine, one is compiled from it.
+    Some examples are held out: the longest ones (up to a fifth, and no example if all have the same length), and about
+    a tenth of the others. The search uses the remaining examples. It merges states, and trains models only if no merged
+    machine is trusted (`search`). The result is the machine with the shortest description; a description includes the
+    labels that its machine gets wrong. RPNI's machine is also a candidate. With `exact` labels, machines that get every
+    label right are preferred to all others. If training did not give a net for the machine, one is compiled from it.
 
     The `budget` is in CPU seconds. `report` is called with each attempt that gave a machine, and `keep` with each net
     that is better than all before it. `source` and the arguments up to `supervision` are passed to `read_examples`.
@@ -300,7 +301,7 @@ def _check_options(exact: object, report: object, budget: object, seed: object) 
 
 
 def _labeled(machine: Transducer, examples: Examples) -> LabeledMachine:
-    """Return the machine with the names of its answers and, if the examples have one, the empty string's answer."""
+    """Return the machine with the names of its answers, and with the empty string's label if the examples have one."""
     if examples.empty_label in examples.classes:
         machine = machine.with_empty_answer(examples.classes.index(examples.empty_label))
     return LabeledMachine(machine, examples.classes)
@@ -318,7 +319,7 @@ def _best_of(
 
 
 def _better_of_rpni(examples: Examples, result: SearchResult, exact: bool) -> SearchResult:
-    """Return the result, or RPNI's machine with a net if it ranks first and is not too large for a net."""
+    """Return the result, or RPNI's machine with a net if this machine ranks first and is not too large for a net."""
     if (merged := merged_states(examples)) is None:
         return result
     machine = merged.minimize_nonempty()

@@ -24,12 +24,12 @@ MAX_LEVELS = 2_000
 MIN_SECONDS = 20.0
 """The CPU seconds that are always allowed, whatever the budget.
 
-They are allowed for merging under the first setting, and for repair under each setting.
+These seconds are allowed for merging under the first setting, and for repair under each setting.
 """
 
 
 class Setting(NamedTuple):
-    """The noise rate that merging assumes for labels, and whether it also compares the symbols that follow states."""
+    """A setting of state merging: the assumed noise rate of labels, and whether symbols after states are compared."""
 
     noise: float
     with_symbols: bool
@@ -90,7 +90,7 @@ def merged_machines(examples: Examples, *, budget: float) -> Iterator[Merged]:
 
 
 def do_symbols_depend(tree: PrefixTree) -> bool:
-    """Return whether a code for the symbols takes fewer bits if it is conditioned on the preceding symbol."""
+    """Return whether a code for the symbols takes fewer bits if the code is conditioned on the preceding symbol."""
     inner = np.flatnonzero(tree.parents > 0)
     pairs = np.zeros((tree.num_symbols, tree.num_symbols), np.int64)
     np.add.at(pairs, (tree.symbols[tree.parents[inner]], tree.symbols[inner]), tree.visits[inner])

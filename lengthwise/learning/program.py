@@ -22,9 +22,9 @@ MAX_LINE = 10_000
 class Program:
     """A command whose process reads one symbol per line, and answers each line with one line.
 
-    One process, without a shell, reads all strings. On the line ``RESET``, it has to return to its start and print any
-    line, which is ignored. It has to flush its output after each line, and to end when its input ends. Its standard
-    error appears on the terminal.
+    One process, without a shell, reads all strings. On the line ``RESET``, the process has to return to its start and
+    print any line, which is ignored. The process has to flush its output after each line, and to end when its input
+    ends. Its standard error appears on the terminal.
 
     Use it in a ``with`` statement, which ends the process.
 

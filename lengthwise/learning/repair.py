@@ -13,9 +13,9 @@ r to r', the bits of the labels change by about
     sum over x of w[x, r'] - w[x, r]
 
 where x are the prefixes whose last transition is their first use of (q, v). This is exact unless a string uses the
-transition again later. A merge of state q into r is rated in the same way, by the first visits of q. A
-split copies a state for the strings that enter it by one transition. It is rated by the best other answer and the best
-other targets of the copy. The moves with the best rates are then tried, and kept only if the description length falls.
+transition again later. A merge of state q into r is rated in the same way, by the first visits of q. A split copies a
+state for the strings that enter it by one transition. A split is rated by the best other answer and the best other
+targets of the copy. The moves with the best rates are then tried, and kept only if the description length falls.
 
 Source: Stolcke and Omohundro, "Hidden Markov model induction by Bayesian model merging" (NIPS 1992), for merges by
     description length; Rabiner, "A tutorial on hidden Markov models" (1989), for the backward messages.

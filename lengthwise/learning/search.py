@@ -38,7 +38,7 @@ The key is True if this machine makes no errors.
 MAX_TRUSTED_SHARE = 0.9
 """The largest description length of a machine that is trusted after merging alone.
 
-It is a fraction of the description length of the machine that always gives the most frequent answer.
+The value is a fraction of the description length of the machine that always gives the most frequent answer.
 """
 
 MAX_ROUNDS = 8
@@ -121,8 +121,8 @@ def search(
     CPU seconds.
 
     A merged machine is trusted if its description is clearly shorter than the description of the machine that always
-    gives the most frequent answer. It must also make no error, or be the result of two settings. If no machine is
-    trusted, models with different initial weights are trained until several attempts have found the best machine.
+    gives the most frequent answer. The machine must also make no error, or be the result of two settings. If no machine
+    is trusted, models with different initial weights are trained until several attempts have found the best machine.
     `keep` is called with each model and machine that is better than all before, so that a search can be interrupted.
 
     Raises:

@@ -132,7 +132,7 @@ def _recurrent_net(description: Description, path: Path) -> WrappedRNN:
 
 
 def _fitting(net: SequenceModel, task: SymbolTask, path: Path) -> SequenceModel:
-    """Return the net; raise a ValueError if it was made for another number of symbols or answers than the task has."""
+    """Return the net; raise a ValueError if the net and the task have different numbers of symbols or answers."""
     try:
         check_sizes(net, task)
     except ValueError as problem:
@@ -245,8 +245,8 @@ def _read_weights(path: Path, prefixes: Container[str]) -> dict[str, Tensor]:
         raise ValueError(
             f"{path}: expected number types that torch knows, got type {problem}; save the weights as float32"
         ) from None
-    # `load` has parsed the header, so it is valid JSON. In it, `save_model` records the stored name of each tied
-    # tensor.
+    # `load` has parsed the header, so it is valid JSON. In this header, `save_model` records the stored name of each
+    # tied tensor.
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     notes: dict[str, str] = header.get("__metadata__") or {}
     tied = {name: kept for name, kept in notes.items() if name.rpartition(".")[0] in prefixes}

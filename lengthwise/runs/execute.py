@@ -217,7 +217,7 @@ def _earlier_attempts(work: _Work) -> Attempts:
 
 
 def _close_attempt(work: _Work, attempts: Attempts, status: str) -> RunStatus:
-    """Save that an attempt is over, with its outcome and the digests of the journals that it wrote."""
+    """Save that an attempt is over, with the outcomes of all attempts and the digests of the run's journals."""
     journals = {
         journal.path.name: journal.digest(attempts.steps) for journal in (work.folder.metrics, work.folder.probes)
     }
@@ -280,7 +280,7 @@ def _describe_saved(work: _Work, step: int) -> str:
 
 
 def _report(state: TrainingState, step: StepRecord, work: _Work, *, is_last: bool) -> None:
-    """Report the running loss at every tenth step, at the last step, and when it shows that the task is solved."""
+    """Report the running loss at every tenth step and the last step, and the step at which the loss is low enough."""
     total, pace = work.spec.recipe.steps, work.spec.recipe.pace
     if step.step % 10 == 0 or is_last:
         work.listener(Progress(work.spec.id, "training", step.step, total, f"loss {state.loss:.2g}"))
@@ -290,7 +290,7 @@ def _report(state: TrainingState, step: StepRecord, work: _Work, *, is_last: boo
 
 
 def _restore(state: TrainingState, work: _Work, attempts: Attempts) -> None:
-    """Load the checkpoint, if it belongs to this attempt, and cut the journals back to it."""
+    """Load the checkpoint if it belongs to this attempt, and drop the entries of journals after the state's step."""
     folder = work.folder
     if folder.checkpoint.exists():
         # A checkpoint of an earlier attempt has other weights, so this attempt begins again from its seed.

@@ -190,7 +190,7 @@ class RunFolder(NamedTuple):
     def check_journals(self, status: RunStatus, step: int) -> None:
         """Check that the journals `metrics` and `probes` are about the first `step` steps of this run.
 
-        Their contents are compared with the digests in `status`, as far as it has digests.
+        If `status` contains digests, the contents of the journals are compared with them.
 
         Raises:
             ValueError: entries are missing, or belong to another run.
@@ -282,7 +282,7 @@ class Run(NamedTuple):
 
     @property
     def result(self) -> RunResult | None:
-        """The result of the run; None if it is not finished."""
+        """The result of the run; None if the run is not finished."""
         return self.folder.read_result()
 
     def _repr_html_(self) -> str:

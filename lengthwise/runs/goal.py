@@ -29,7 +29,7 @@ class Attempt(FrozenRecord):
     """One attempt to reach a run's goal: the changes to the model's settings, the seed, the steps, and the outcome.
 
     `solved_at`: the step at which the loss fell below the threshold that starts the contraction of states
-    (`PaceRecipe`); None if the loss never fell below it.
+    (`PaceRecipe`); None if the loss never fell below this threshold.
     `loss`: the loss of the final weights if the contraction of states began, else the running loss; None if training
     diverged.
     `is_solved`: whether `loss` is low enough. `level`: the level of the net's certificate; None without a certificate.
@@ -131,7 +131,7 @@ def loss_at_end(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) 
 
 
 def reached_length(state: TrainingState, task: Task, recipe: Recipe) -> int | None:
-    """Return the largest length that a growing curriculum reached; None if it reached all lengths or does not grow."""
+    """Return the largest length that a growing curriculum reached; None if it reached all or does not grow."""
     lengths, _ = training_lengths(task, recipe)
     is_held = recipe.length_sampling == "growing" and state.growth.num_reached < len(lengths)
     return lengths[state.growth.num_reached - 1] if is_held else None
@@ -149,8 +149,8 @@ class Attempts(NamedTuple):
 
     def to_notes(self) -> dict[str, str]:
         """Return the notes for a checkpoint of the next attempt: an empty dictionary until an attempt is finished."""
-        # Attempts are saved in the checkpoint itself. In another file, they could disagree with its weights after a
-        # crash.
+        # Attempts are saved in the checkpoint itself. In another file, after a crash, they could disagree with the
+        # weights in the checkpoint.
         return {"attempts": json.dumps([attempt.model_dump() for attempt in self.finished])} if self.finished else {}
 
     @classmethod
@@ -159,7 +159,7 @@ class Attempts(NamedTuple):
         return cls(tuple(Attempt.model_validate(entry) for entry in json.loads(notes.get("attempts", "[]"))))
 
     def announce(self, changes: Mapping[str, Any], seed: int) -> str:
-        """Return a sentence with the settings of the next attempt and the outcome of the last one."""
+        """Return a sentence with the settings of the next attempt and the outcome of the last attempt."""
         settings = ", ".join([*(f"{name}={value}" for name, value in changes.items()), f"seed {seed}"])
         why = f"; attempt {len(self.finished)}: {self.finished[-1].outcome}" if self.finished else ""
         return f"attempt {len(self.finished) + 1}: {settings}{why}"

@@ -152,7 +152,7 @@ def load_hub(folder: str | Path) -> HubModel:
 
     Nothing is downloaded and nothing is unpickled. Download the folder first, for example with
     ``huggingface_hub.snapshot_download``. Only ``config.json``, ``model.safetensors`` and ``certificate.json`` are
-    read. The configuration has to contain all keys that it needs and no others. The weights have to have the names,
+    read. The configuration has to contain all required keys and no other keys. The weights have to have the names,
     shapes, types and digest of the configuration's model. The certificate has to be about this model and task; it is
     not verified again.
 

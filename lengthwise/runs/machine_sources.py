@@ -146,7 +146,7 @@ def machine_or_expression(source: str) -> Given | Expression:
 
 
 def _is_word(source: str) -> bool:
-    """Return whether a text looks like a name: it has more than `SHORT` characters, and none is an operator."""
+    """Return whether a text looks like a name: more than `SHORT` characters, and no operator among them."""
     return len(source) > SHORT and not OPERATORS & set(source)
 
 

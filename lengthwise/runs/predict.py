@@ -46,7 +46,7 @@ def predict_text(model: SequenceModel, task: Task, text: str, *, is_learned: boo
         on_device = moved(inputs, device_of(model))
         logits = model.last(on_device) if torch.equal(positions, last) else model(on_device)[0].cpu()[positions]
     answers = answers_of(logits.float().cpu())
-    # If a logit is infinite or NaN, no class is the answer, although argmax would return one.
+    # If a logit is infinite or NaN, no class is the answer, although argmax would return a class.
     if (answers < 0).any():
         return Prediction("none: a logit is not finite", math.nan, "" if targets is None else "wrong")
     likely = logits.float().cpu().softmax(-1).gather(1, answers[:, None])

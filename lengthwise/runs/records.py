@@ -1,6 +1,7 @@
 """Files of records, one for each experiment: the results of its runs, from which its page is made.
 
-Diverged runs have no result. They have records of their own, so that a page from records alone can also show them.
+A diverged run has no result. The file contains the run's status instead, so that a page from records alone can also
+show the run.
 """
 
 import gzip
@@ -118,7 +119,7 @@ def read_records(path: Path) -> list[RunResult]:
 
 
 def read_diverged(path: Path) -> list[DivergedRun]:
-    """Read the diverged runs in a file of `write_records`; it raises the same errors as `read_records`."""
+    """Read the diverged runs in a file of `write_records`; errors are as in `read_records`."""
     return [run for _, run in _read(path, DivergedRun)]
 
 

@@ -38,7 +38,8 @@ class RunSpec(NamedTuple):
     """The specification of one run: a task, a model, a recipe and a seed.
 
     Equal specifications have equal ids and are trained once. `other_tasks` are tasks on which the run is also measured,
-    without having learned them. They have the symbols and classes of the run's task, and are part of the run's id.
+    although it does not train on them. They have the symbols and classes of the run's task, and are part of the run's
+    id.
     """
 
     task: SymbolTask | VectorTask
@@ -77,8 +78,8 @@ class RunSpec(NamedTuple):
             ValueError: the model is a user's own, and differs each time it is made.
         """
         model = build_model(self.model_name, self.model_config, self.task, self.seed)
-        # A user's model may draw its weights from a global generator. A resumed run could then not make it again from
-        # its seed.
+        # A user's model may draw its weights from a global generator. A resumed run could then not make the same
+        # weights again from its seed.
         if not is_of_package(type(model)) and isinstance(self.task, SymbolTask):
             check_made_alike(model, build_model(self.model_name, self.model_config, self.task, self.seed), self.task)
         model.precision = self.recipe.precision

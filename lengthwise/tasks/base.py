@@ -49,7 +49,7 @@ Baseline = Callable[[Any, int], float]
 
 
 def _checks_draw(sample: Sample) -> Sample:
-    """Check the arguments of a method that draws batches, before it is called.
+    """Check the arguments of a method that draws batches before the method is called.
 
     The wrapper's annotations accept any type. In tests that check annotations at run time, wrong arguments then raise
     the wrapper's errors, not errors about annotations.

@@ -48,9 +48,9 @@ class ShallowTask(OracleTask):
         """Return accuracies of shallow baselines by name: the likeliest answer, and guesses from cheap features.
 
         Each of the `shallow_features` is scored as follows. One half of the drawn problems determines the likeliest
-        answer for every value of the feature, and the other half scores these guesses. Up to sampling error, they are
-        at least as good as any threshold on the feature. For `shallow_counts`, a logistic regression is fitted and
-        scored on the same halves.
+        answer for every value of the feature, and the other half scores these guesses. Up to sampling error, these
+        guesses are at least as good as any threshold on the feature. For `shallow_counts`, a logistic regression is
+        fitted and scored on the same halves.
         """
         self.check_length(length)
         return {**_counted(self, length), MAJORITY: self.baseline(length)}

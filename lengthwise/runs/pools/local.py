@@ -1,8 +1,9 @@
 """A pool of processes of this machine.
 
-The system may kill any process, so processes share no lock: a process that dies while it holds one would stop all
-others, and the parent. Workers send their progress through a pipe: writing at most `select.PIPE_BUF` bytes into a pipe
-is atomic. The request to end is written into a pipe that nobody reads from, so that all processes see its content.
+The system may kill any process, so processes share no lock: a process that dies while it holds a lock would stop the
+parent and all other processes. Workers send their progress through a pipe: writing at most `select.PIPE_BUF` bytes into
+a pipe is atomic. The request to end is written into a pipe that nobody reads from, so that all processes see its
+content.
 """
 
 import multiprocessing

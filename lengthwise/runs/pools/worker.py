@@ -162,7 +162,7 @@ def execute_job(text: str) -> None:
                 f"worker on {HOST}: {sweep.path} does not exist: the sweep is over, or its folder is not shared; if it "
                 "is not over, share the folder with all machines"
             )
-        # Extensions come before the specification, because it may name a user's task or model.
+        # Extensions come before the specification, because the specification may name a user's task or model.
         load_extensions(content["extensions"])
         plan = EvaluationPlan(**content["plan"])
         device = find_device(content["device"])

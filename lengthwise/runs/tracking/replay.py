@@ -42,8 +42,8 @@ class Replay:
         steps, self._offsets[0] = self._folder.metrics.read_after(self._offsets[0])
         probes, self._offsets[1] = self._folder.probes.read_after(self._offsets[1])
         self.num_steps = steps[-1].step if steps else self.num_steps
-        # A probe can reach the disk before its step. It waits for the step, because trackers reject earlier steps.
-        # Both journals are written separately, so one can be ahead of the other at any moment.
+        # A probe can reach the disk before the record of its step. Such a probe waits for this record, because trackers
+        # reject earlier steps. Both journals are written separately, so one can be ahead of the other at any moment.
         waiting = [*self._later, *map(_probe_entry, probes)]
         due = [entry for entry in waiting if entry[0] <= self.num_steps]
         self._later = [entry for entry in waiting if entry[0] > self.num_steps]

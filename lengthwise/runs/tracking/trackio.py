@@ -22,7 +22,8 @@ class Trackio(ModuleTracker):
         self._project = about.project
 
     def options(self, about: About) -> Mapping[str, Any]:
-        # The machine that replays a run may not be the machine that trained it, so its load would be misleading.
+        # The machine that replays a run may not be the machine that trained it, so a record of the load would be
+        # misleading.
         return {"private": True, "embed": False, "auto_log_cpu": False, "auto_log_gpu": False}
 
     @property

@@ -44,7 +44,7 @@ class MissingDuplicate(StringAnswerTask):
         return torch.cat([half, half], 1).scatter(1, hidden, HIDDEN)
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """Return the letter in the other half; a string is malformed unless its halves agree at all other positions."""
+        """Return the hidden letter, read in the other half; `IGNORE` if the halves differ elsewhere."""
         length = strings.shape[1]
         if length % 2:
             return torch.full((len(strings), 1), IGNORE)

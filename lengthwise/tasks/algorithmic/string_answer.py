@@ -21,7 +21,7 @@ NUM_SHARES = 64
 
 
 class StringAnswerTask(CountedTask):
-    """A string, then its answer, queried symbol by symbol: ``abb???`` queries the first three symbols.
+    """A string, then its answer, queried symbol by symbol: ``abb???`` queries three symbols of the answer.
 
     The target at the k-th ``?`` is the k-th symbol of the answer; nothing else is supervised. A sample queries the
     first k of the M symbols in its answer, with k uniform in 1 ... M. After the queries, the sample is filled up with

@@ -51,7 +51,8 @@ def mlregtest_splits(language: DFA, size: int = 1_000, *, seed: int = 0) -> dict
 
     Source: MLRegTest (JMLR 25(283), 2024), section 5, and its repository's `pathogen.py` and `data-gen.py`.
     Differs from the source: the random numbers. The first string of a pair is from whichever side has fewer strings of
-        its length. In the source it is a string inside (`pathogen.py`), or any uniform string (`data-gen.py`).
+        its length. In the source, the first string is a string inside (`pathogen.py`), or any uniform string
+        (`data-gen.py`).
     """
     num_groups = 2 * len(LONG)
     if size < num_groups or size % num_groups:

@@ -304,7 +304,7 @@ def _rows_of_parquet(path: Path, columns: Columns) -> Pairs:
     schema = parquet.read_schema(path)
     indices = columns.find(schema.names) if columns.has_header(schema.names) else (0, 1)
     chosen = [schema.names[index] for index in indices]
-    # The file stores each repeated text once. With `read_dictionary`, memory also holds it only once, and Python
+    # The file stores each repeated text once. With `read_dictionary`, memory also holds each text only once, and Python
     # strings are made only for the current row.
     texts = [name for name in chosen if types.is_string(schema.field(name).type)]
     with parquet.ParquetFile(path, read_dictionary=texts) as file:
