@@ -89,8 +89,8 @@ def diff(
 ) -> int:
     """Compare two machines or two nets on all strings, and print a string on which they differ, if one is found.
 
-    Two nets (folders with weights, or TOML files) are equal if both are proved to answer like the same machine, and
-    different if a string is found that they answer differently. Otherwise, the result is not decided. Symbols are
+    Two nets (folders with weights, or TOML files) are equal if both are proved to answer like the same machine. They
+    are different if a string is found that they answer differently. Otherwise, the result is not decided. Symbols are
     matched by name, and answers by name or else in their order. Exits with code 0 if the level of equality is bounded
     or proved (or at least --min-level), and with 1 otherwise.
 

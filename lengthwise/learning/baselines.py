@@ -94,7 +94,7 @@ def _contexts(examples: Examples) -> Iterator[tuple[int, ...]]:
 
 
 MAX_SYMBOLS = 10_000_000
-"""The largest total number of symbols in the labeled prefixes that RPNI gets; AALpy needs a gigabyte for so many."""
+"""The largest total number of symbols in the labeled prefixes that RPNI gets, so that AALpy needs about a gigabyte."""
 
 
 @lru_cache(maxsize=1)

@@ -17,8 +17,8 @@ def agree_where_seen(machine: Transducer, target: Transducer, examples: Examples
     """Return whether two machines agree on all nonempty strings that take only seen transitions of the target.
 
     A transition of the target is seen if an example takes it. There are infinitely many strings of seen transitions. It
-    is enough to compare the answers in each pair of states that the two machines reach together by such a string, and
-    there are finitely many pairs.
+    is enough to compare the answers in each pair of states that the two machines reach together by such a string. There
+    are finitely many pairs.
 
     Source: Hopcroft and Karp, "A linear algorithm for testing equivalence of finite automata" (1971).
     Differs from the source: sets of equivalent states are not merged, because only seen transitions count.

@@ -107,9 +107,9 @@ class Learned(NamedTuple):
         """The reason why held-out labels do not confirm the machine, in a sentence; None if they do.
 
         At least `MIN_HELD_OUT` held-out labels are required. They confirm a machine that is right on all of them. They
-        also confirm a machine if the lower end of Wilson's 95 % interval of its accuracy is above b and above
-        (a + b) / 2. Here b is the accuracy of the best shallow baseline on the same labels, and a is the machine's
-        accuracy in training. A machine that memorized labels stays near the baseline.
+        also confirm a machine if the lower end of Wilson's 95 % interval of its accuracy is above both b and (a + b) /
+        2. Here b is the accuracy of the best shallow baseline on the same labels, and a is the machine's accuracy in
+        training. A machine that memorized labels stays near the baseline.
         """
         correct = {who: self.held_out(who).num_correct for who in SHALLOW}
         ours, total = self.held_out()
@@ -247,11 +247,12 @@ def learn(
 ) -> Learned:
     """Learn the machine behind labeled strings, and prove that a net answers like this machine at every length.
 
-    Some examples are held out: the longest ones (up to a fifth, and no example if all have the same length), and about
-    a tenth of the others. The search uses the remaining examples. It merges states, and trains models only if no merged
-    machine is trusted (`search`). The result is the machine with the shortest description; a description includes the
-    labels that its machine gets wrong. RPNI's machine is also a candidate. With `exact` labels, machines that get every
-    label right are preferred to all others. If training did not give a net for the machine, one is compiled from it.
+    Some examples are held out: the longest examples, and about a tenth of the others. At most a fifth of the examples
+    count as longest, and no example if all have the same length. The search uses the remaining examples. It merges
+    states, and trains models only if no merged machine is trusted (`search`). The result is the machine with the
+    shortest description; a description includes the labels that its machine gets wrong. RPNI's machine is also a
+    candidate. With `exact` labels, machines that get every label right are preferred to all others. If training did not
+    give a net for the machine, one is compiled from it.
 
     The `budget` is in CPU seconds. `report` is called with each attempt that gave a machine, and `keep` with each net
     that is better than all before it. `source` and the arguments up to `supervision` are passed to `read_examples`.

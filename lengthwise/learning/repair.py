@@ -173,8 +173,9 @@ class Repair:
     def rates(self, fitted: Fitted) -> tuple[Rates, Float[np.ndarray, "S S"]]:
         """Return the approximate label bits that each new target of a transition adds, and that each merge adds.
 
-        Row q V + v of the first array is about the transition of state q by symbol v of V, and its column r about the
-        new target r. Entry (q, r) of the second array rates the merge of state q into state r.
+        The first array has a row for each transition, and a column for each new target. With V symbols, row q V + v is
+        about the transition of state q by symbol v. Entry (q, r) of the second array rates the merge of state q into
+        state r.
         """
         tree, table = self.tree, fitted.table
         num_states = len(table)

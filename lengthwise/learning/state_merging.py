@@ -161,10 +161,10 @@ class Hypothesis:
     def gains(self, blues: Int64[np.ndarray, " B"], reds: Int64[np.ndarray, " R"]) -> Float[np.ndarray, "B R"]:
         """Return the bits that merging each blue state into each red state saves (`gain_by_definition`).
 
-        The image of a node below a blue state is the state that the symbols on the path from the blue state to the node
-        reach from the red state. If a transition on this path is missing, the fold would attach a new node. The new
-        node is named by a hash of the last state on the path and of the remaining symbols, so nodes that the fold would
-        unite get one name.
+        Some symbols lead from a blue state to a node below it. From the red state, the same symbols lead to the image
+        of the node. If a transition is missing on the way, the fold would attach a new node. The new node is named by a
+        hash of the last state on the way and of the remaining symbols. Nodes that the fold would unite therefore get
+        one name.
         """
         images, nodes, groups = self._images(blues, reds[:, None])
         num_blue, num_red = len(blues), len(reds)

@@ -118,7 +118,7 @@ def check_reachable(model: SequenceModel, task: Task, level: GoalLevel) -> None:
 def loss_at_end(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -> tuple[float, bool]:
     """Return the loss at the end of an attempt, and whether it is low enough for the attempt to succeed.
 
-    If the running loss became low, the rest of the schedule (`contract_steps`) may have raised it again, so the loss of
+    If the running loss became low, the rest of the schedule (`contract_steps`) may have raised it again. So the loss of
     the final weights is measured.
     """
     pace = recipe.pace

@@ -32,8 +32,10 @@ expression, it would match few strings.
 """
 
 MAX_NAME, ALIKE = 255, 0.8
-"""The largest length of a file's name, in bytes, and the similarity at which a text counts as a misspelled name of a
-file in the current folder."""
+"""The largest length of a file's name, in bytes, and the similarity at which a text counts as a misspelled name.
+
+The text is compared with the names of the files in the current folder.
+"""
 
 
 class Expression(NamedTuple):

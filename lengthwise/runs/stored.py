@@ -39,8 +39,8 @@ class StoredModel(NamedTuple):
     def settings(self) -> dict[str, Any]:
         """The specification of the run; for a model without a run, only task and model, with an empty seed.
 
-        The model's settings are the settings of the stored model, because an attempt of a run with a goal can have
-        another size than the specification.
+        The model's settings come from the stored model. If the run has a goal, its last attempt can have another size
+        than the specification.
         """
         task = dump_named(self.task.name, self.task)
         model = dump_named(self.model.name, self.model.config)

@@ -115,8 +115,8 @@ def draw_expressions(
 def evaluate(strings: Int64[Tensor, "N n"], modulus: int) -> Int64[Tensor, " N"]:
     """Return the value of each expression, read letter by letter from the left; `IGNORE` for malformed expressions.
 
-    For each open bracket, the loop keeps four things: what may come next, the first operand or the value of the
-    bracket, the operator, and whether the first operand is a digit with or without a minus.
+    For each open bracket, the loop keeps what may come next, the first operand or the value of the bracket, and the
+    operator. It also keeps whether the first operand is a digit with or without a minus.
     """
     minus, times = (modulus + SIGNS.index(sign) for sign in "-*")
     opening, closing = (modulus + SIGNS.index(sign) for sign in "()")
