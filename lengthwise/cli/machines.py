@@ -348,7 +348,9 @@ def _machines(
         # A net reads only the symbols of its training, so nothing can be claimed about other symbols.
         new = [symbol for symbol in symbols if symbol not in one.labeled.symbols]
         if new and (not one.answers_empty or Path(source).is_dir()):
-            raise ValueError(f"alphabet: expected symbols that the net of {source} reads, got {new[0]!r}; leave it out")
+            raise ValueError(
+                f"alphabet: expected symbols that the net of {source} reads, got {new[0]!r}; leave this symbol out"
+            )
         machines[index] = one._replace(labeled=one.labeled.with_symbols(symbols))
     return machines
 

@@ -184,7 +184,7 @@ def resume(
         load_run(run)  # a finished run is not trained again, so damaged weights would go unnoticed
     # Otherwise training would begin in a new folder named after the id, and ignore this folder.
     if run.resolve().name != spec.id:
-        raise ValueError(f"{run}: expected a folder named {spec.id}, as in its run.json; rename it")
+        raise ValueError(f"{run}: expected a folder named {spec.id}, as in its run.json; rename the folder")
     plan = folder.read_plan()
     if longest is not None:
         lengths = EvaluationPlan().limit_lengths(longest, spec.task)

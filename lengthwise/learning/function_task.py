@@ -247,7 +247,7 @@ class _Teacher:
         if (largest := test.max_level(MAX_SYMBOLS)) < last:
             raise ValueError(
                 f"max_states: expected at most {num_states + largest:,}, because a larger bound needs test strings of "
-                f"over {MAX_SYMBOLS:,} symbols in all, got {limit:,}; lower it"
+                f"over {MAX_SYMBOLS:,} symbols in all, got {limit:,}; lower max_states"
             )
         for string in chain.from_iterable(test.strings([level]) for level in range(default + 1, last + 1)):
             yield string, self.call(string)

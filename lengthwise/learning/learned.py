@@ -180,7 +180,9 @@ class Learned(NamedTuple):
             '(0*1)+'
         """
         if answer not in self.classes:
-            raise ValueError(f"answer: expected one of {', '.join(self.classes)}, got {answer!r}")
+            raise ValueError(
+                f"answer: expected one of {', '.join(self.classes)}, got {answer!r}; give one of these answers"
+            )
         accepting = self.machine.outputs == self.classes.index(answer)
         return regex_from_dfa(DFA(self.machine.semiautomaton, self.machine.start, accepting))
 

@@ -218,7 +218,9 @@ class SymbolTask(Task):
         if " " not in self.symbols:
             read = {position: symbol for position, symbol in read.items() if symbol != " "}
         if not read:
-            raise ValueError(f"text: {self.name} expected at least one of the symbols {known}, got {text!r}")
+            raise ValueError(
+                f"text: {self.name} expected at least one of the symbols {known}, got {text!r}; give a string of symbols"
+            )
         ids = {symbol: index for index, symbol in enumerate(self.symbols)}
         for position, symbol in read.items():
             if symbol not in ids:

@@ -129,7 +129,11 @@ def balanced(text: str) -> bool:
             {},
             r"^f: .* of at most 20 states computes, .* and otherwise label strings with it, and use",
         ),
-        (lambda text: text[3:] == "", {"max_states": 40}, r"^max_states: expected at most \d\d, .* got 40; lower it$"),
+        (
+            lambda text: text[3:] == "",
+            {"max_states": 40},
+            r"^max_states: expected at most \d\d, .* got 40; lower max_states$",
+        ),
         (
             lambda text: text[1] == "(",
             {},

@@ -170,8 +170,8 @@ class _Proposals:
         self.lengths = np.array([n for n in range(max_length + 1) if self.sampler.possible(n)[0]])
         if not len(self.lengths):
             raise ValueError(
-                f"language: expected a language with a string of at most {max_length} symbols, got one without such a "
-                "string; raise the length"
+                f"language: expected a language with a string of at most {max_length} symbols, got a language without "
+                "such a string; raise the length of the split"
             )
 
     def inside(self, count: int) -> list[String]:

@@ -88,7 +88,7 @@ class DFALanguage(RecognitionTask):
     def _is_whole(cls, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         accept = fields.get("accept")
         if accept is not None and "file" not in fields:
-            raise ValueError(f"accept: expected only together with a file, got {accept!r} alone; leave it out")
+            raise ValueError(f"accept: expected only together with a file, got {accept!r} alone; leave accept out")
         kept = {name: value for name, value in fields.items() if name in cls.kept}
         others = {name: value for name, value in fields.items() if name not in cls.kept}
         fields = {**fields_of_file(others, lambda labeled: _entries(labeled, accept)), **kept}
