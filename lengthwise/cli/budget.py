@@ -52,7 +52,7 @@ class Budget:
             self._before.setdefault(run_id, self._recorded(run_id))
 
     def count(self, progress: "Progress") -> None:
-        """Count a run from now on."""
+        """Count the seconds of the reported run from now on."""
         self._begun.add(progress.run_id)
         if progress.phase == "done":
             self._ended[progress.run_id] = self._recorded(progress.run_id)
@@ -77,7 +77,7 @@ class Budget:
 
 
 class BudgetedSweep(NamedTuple):
-    """The execution of runs within a budget."""
+    """Options and a budget, with which experiments are run one after another."""
 
     options: RunOptions
     budget: Budget

@@ -58,7 +58,7 @@ def index_text(index: FamilyIndex) -> str:
 
 
 def stored_index() -> FamilyIndex:
-    """Return the stored descriptions."""
+    """Return the descriptions of the package's own members that `INDEX` stores."""
     content = json.loads(INDEX.read_text(encoding="utf-8"))
     return {
         family: {

@@ -230,7 +230,7 @@ def convert(
 
 
 def _write(labeled: "LabeledMachine", file: Path, *, mealy: bool = False, with_sinks: bool = False) -> list[str]:
-    """Write a machine, and return lines about it."""
+    """Write a machine, and return the lines to print: its size, its unanswered states and its file."""
     from lengthwise.cli.outputs import check_writable
     from lengthwise.formats.files import format_of, write_machine
 

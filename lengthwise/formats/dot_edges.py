@@ -19,7 +19,7 @@ _STACK = re.compile(r"(push|pop)\(.*\)", re.DOTALL)
 
 
 def edge_label(edge: Edge) -> str:
-    """Return the label of an edge, or an empty one."""
+    """Return the label of an edge, or an empty text if the edge has no label."""
     return edge.attributes.get("label", "")
 
 

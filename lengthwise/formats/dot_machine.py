@@ -77,7 +77,7 @@ def machine_of_graph(graph: Graph) -> LabeledMachine:
 
 
 class _Drawing(NamedTuple):
-    """A graph, with the nodes that are states."""
+    """A graph in DOT, and the nodes that are states, with their attributes."""
 
     graph: Graph
     states: Mapping[str, Attributes]

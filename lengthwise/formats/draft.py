@@ -85,7 +85,7 @@ class Draft:
         self.set_start(start)
 
     def add_edge(self, source: str, symbol: str, target: str, output: str = "") -> None:
-        """Add an edge, with its states and its symbol."""
+        """Add an edge, and also its states and its symbol if they are new."""
         if not symbol:
             raise ValueError(
                 f"expected a symbol on each edge, got no symbol on an edge from state {source!r}; give this edge a "
@@ -99,7 +99,7 @@ class Draft:
         self._edges.setdefault((source, symbol), {})[target, output] = None
 
     def add_empty_edge(self, source: str, target: str) -> None:
-        """Add an edge that reads nothing, with its states."""
+        """Add an edge that reads nothing, and also its states if they are new."""
         self._count_edge()
         for state in (source, target):
             self.add_state(state)
@@ -250,7 +250,7 @@ def _check_name(name: str) -> None:
 
 
 def _labeled(machine: Semiautomaton, start: int, names: list[str]) -> LabeledMachine:
-    """Return a machine whose states have answers with these names."""
+    """Return the machine whose state q answers with `names[q]`; an empty name means no answer."""
     classes = tuple(sorted(set(names) - {""}))
     numbers = {name: number for number, name in enumerate(classes)} | {"": IGNORE}
     outputs = np.array([numbers[name] for name in names])

@@ -40,7 +40,7 @@ def accuracy(answers: Answers, examples: Examples) -> Accuracy:
 
 
 def answers_of_machine(machine: Transducer) -> Answers:
-    """Return a function that gives a machine's answers to examples."""
+    """Return a function that gives a machine's answers to all prefixes of the strings in examples."""
 
     def answers(examples: Examples) -> Int64[np.ndarray, " M"]:
         result = np.full(len(examples.ids), IGNORE)
@@ -86,7 +86,7 @@ def last_symbols(examples: Examples) -> Answers:
 
 
 def _contexts(examples: Examples) -> Iterator[tuple[int, ...]]:
-    """Yield the last symbols of every prefix of every string."""
+    """Yield the last symbols, at most `NUM_LAST_SYMBOLS`, of every prefix of every string."""
     ids = examples.ids.tolist()
     for start, end in zip(examples.starts[:-1].tolist(), examples.starts[1:].tolist(), strict=True):
         for position in range(start, end):

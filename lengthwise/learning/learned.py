@@ -203,7 +203,7 @@ class Learned(NamedTuple):
         return csv_text([("string", "label", "machine"), *self.contradictions])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the statistics as plain data."""
+        """Return the statistics (counts, accuracies, attempts, notes) as plain data for `learned.json`."""
         result = self.search
         return {
             "num_states": self.machine.num_states,

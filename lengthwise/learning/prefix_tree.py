@@ -42,7 +42,7 @@ class PrefixTree:
         return [slice(*ends) for ends in zip(self.bounds[1:-1], self.bounds[2:], strict=True)]
 
     def states(self, table: Table, start: int = 0) -> Nodes:
-        """Return the state that a machine reaches by each prefix."""
+        """Return the state that the machine with this table reaches by each prefix, in the order of the nodes."""
         states = np.full(self.num_nodes, start)
         for level in self.levels:
             states[level] = table[states[self.parents[level]], self.symbols[level]]
@@ -64,7 +64,7 @@ class PrefixTree:
         return used.reshape(num_states, self.num_symbols)
 
     def label_counts(self, states: Nodes, num_states: int) -> Int64[np.ndarray, "S Y"]:
-        """Return how often each label occurs in each state."""
+        """Return how many labeled prefixes in each state have each label, given the state after each prefix."""
         keys = states[self.labeled] * self.num_classes + self.labels
         return np.bincount(keys, minlength=num_states * self.num_classes).reshape(num_states, self.num_classes)
 

@@ -266,7 +266,7 @@ class Repair:
 
 
 def _sums(bits: Float[np.ndarray, "M S"], keys: Nodes, nodes: Int64[np.ndarray, " N"], num_keys: int) -> Rates:
-    """Return, for each key, the sum of the rows of `bits` over those of the given nodes that have this key."""
+    """Return, for each key, the sum of the rows of `bits` over all given nodes that have this key."""
     keys = keys[nodes]
     order = np.argsort(keys, kind="stable")
     nodes, keys = nodes[order], keys[order]

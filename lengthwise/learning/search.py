@@ -91,7 +91,7 @@ class Sample(ExamplesTask):
 
     @property
     def examples(self) -> Examples:
-        """The examples that were given."""
+        """The examples in `held`."""
         held: Examples = self.held
         return held
 
@@ -245,7 +245,7 @@ def _best(candidates: list[_Candidate], exact: bool) -> _Candidate:
 
 
 def _alike(candidates: list[_Candidate], best: _Candidate) -> list[_Candidate]:
-    """Return the candidates with the best machine."""
+    """Return the candidates whose machine equals the machine of the best candidate."""
     expected = best.machine.to_json()
     return [one for one in candidates if one.machine.to_json() == expected]
 

@@ -116,7 +116,7 @@ class Hypothesis:
         self.is_red[0] = True
 
     def bits(self, counts: Int64[np.ndarray, "N C"]) -> Float[np.ndarray, " N"]:
-        """Return the bits of each state's counts."""
+        """Return the bits of each state's labels and, if they are counted, of the symbols that follow the state."""
         if self.symbol_bits is None:
             return self.label_bits(counts)
         bits = self.label_bits(counts[:, : self.num_classes])
@@ -133,7 +133,7 @@ class Hypothesis:
         return dict(zip(targets[kept].tolist(), incoming, strict=True))
 
     def promote(self, blue: int) -> None:
-        """Make a blue state red."""
+        """Make a blue state red, so that it becomes a state of the machine."""
         self.red.append(blue)
         self.is_red[blue] = True
 

@@ -226,7 +226,7 @@ def _read_weights(path: Path, prefixes: Container[str]) -> dict[str, Tensor]:
 
     Raises:
         ValueError: the file does not exist, is damaged, or is of another kind; or the file records two names of one
-            tied tensor, but stores two tensors or none (only names with one of the `prefixes` are checked).
+            tied tensor, but stores two tensors or no tensor (only names with one of the `prefixes` are checked).
     """
     if path.name.endswith(".index.json"):
         raise ValueError(
@@ -267,7 +267,7 @@ def _weight(part: str, weights: dict[str, Tensor], name: str) -> Tensor:
 
 
 def _matrix(part: str, weights: dict[str, Tensor], name: str = "weight") -> tuple[int, int]:
-    """Return the shape of a part's matrix."""
+    """Return the numbers of rows and columns of a part's matrix."""
     shape = _weight(part, weights, name).shape
     if len(shape) != 2:
         raise ValueError(

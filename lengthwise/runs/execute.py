@@ -363,7 +363,7 @@ class _Announcer:
             raise Interrupted(f"stopped while measuring; {run} is trained and saved; the same command measures it")
 
     def set_progress(self, fraction: float) -> None:
-        """Report how much of the current part is done."""
+        """Report the fraction of the current part that is done."""
         self._work.listener(Progress(self._work.spec.id, "measuring", self._step, self._step, self._what, fraction))
 
 

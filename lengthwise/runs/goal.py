@@ -166,7 +166,7 @@ class Attempts(NamedTuple):
 
 
 def attempts_text(attempts: Sequence[Attempt]) -> list[str]:
-    """Return a line for each attempt."""
+    """Return a line for each attempt, with its settings, its steps and its outcome."""
     return [
         f"attempt {number}: {', '.join(f'{name}={value}' for name, value in attempt.model.items()) or 'as given'}, "
         f"{counted(attempt.steps, 'step')}, {attempt.outcome}"

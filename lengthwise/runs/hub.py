@@ -229,7 +229,7 @@ def read_hub(folder: Path) -> tuple[SequenceModel, Task, HubConfig]:
 
 
 def _named_weights(model: SequenceModel) -> dict[str, Tensor]:
-    """Return the weights by their names in the file."""
+    """Return a model's weights under the names that they have in the file."""
     return parts_of(model) if isinstance(model, WrappedRNN) else model.state_dict()
 
 

@@ -42,7 +42,7 @@ TRAIN_AGAIN = "move the run's folder away to train the run again"
 
 @dataclass(frozen=True)
 class Journal(Generic[E]):
-    """The entries of one kind in one file."""
+    """A file of entries of one kind, such as the steps or the probes of a run, in order of their steps."""
 
     path: Path
     kind: Callable[..., E]
@@ -114,7 +114,7 @@ class Journal(Generic[E]):
 
     @contextmanager
     def appending(self) -> Iterator["JournalWriter[E]"]:
-        """Open the file for more entries."""
+        """Open the file, and yield a writer that appends entries to it."""
         with naming(self.path):
             # Appending leaves the lines of earlier processes in place, whatever happens in this process.
             file = self.path.open("ab")

@@ -141,7 +141,7 @@ class _Answers:
             self.logits = model.last(self._tokens)
 
     def read(self, token: int) -> None:
-        """Read another token."""
+        """Let the model read another token, and update `logits`."""
         next_token = torch.tensor([token], device=self._device)
         if isinstance(self._model, RecurrentModel):
             self.logits, self._state = self._model.step(next_token, self._state)

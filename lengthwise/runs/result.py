@@ -110,7 +110,7 @@ class RunResult(FrozenRecord):
 
     @property
     def fresh_tests(self) -> list[float]:
-        """The accuracies on fresh strings of all tests during training."""
+        """The accuracies of all probes that were also measured on fresh strings."""
         return [probe.fresh for probe in self.probes if probe.fresh is not None]
 
     @property

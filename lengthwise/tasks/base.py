@@ -34,7 +34,7 @@ class Batch(NamedTuple):
 
     @property
     def supervised(self) -> Bool[Tensor, "B T"]:
-        """Return which positions are supervised."""
+        """Return a mask of the supervised positions."""
         return ~self.targets.isnan() if self.targets.is_floating_point() else self.targets != IGNORE
 
     @property
@@ -219,7 +219,7 @@ class SymbolTask(Task):
             read = {position: symbol for position, symbol in read.items() if symbol != " "}
         if not read:
             raise ValueError(
-                f"text: {self.name} expected at least one of the symbols {known}, got {text!r}; give a string of symbols"
+                f"text: {self.name} expected at least one of the symbols {known}, got {text!r}; give such symbols"
             )
         ids = {symbol: index for index, symbol in enumerate(self.symbols)}
         for position, symbol in read.items():

@@ -41,7 +41,7 @@ class Follower:
         self._next = time.monotonic() + INSPECTION_SECONDS
 
     def done(self, spec: RunSpec) -> None:
-        """Report that a run is finished."""
+        """Report to the listener that a run is finished."""
         self._listener(Progress(spec.id, "done", spec.recipe.steps, spec.recipe.steps))
 
 

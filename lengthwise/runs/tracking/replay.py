@@ -118,7 +118,7 @@ class LiveTracking:
         self._send(progress.run_id, is_last=is_done)
 
     def close(self) -> None:
-        """Finish the runs that were interrupted or failed."""
+        """Send the rest of runs that were interrupted or failed, and close them in the tracker."""
         for run_id in [run_id for run_id, replay in self._replays.items() if replay is not None]:
             self._send(run_id, is_last=True)
 

@@ -37,7 +37,7 @@ class ComputeSqrt(StringAnswerTask):
         return length >= 3
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Draw numbers until none is 0."""
+        """Draw uniform numbers; a number that is 0 is drawn again."""
         strings = torch.zeros(count, length, dtype=torch.int64)
         while (is_zero := ~strings.any(1)).any():
             strings[is_zero] = torch.randint(2, (int(is_zero.sum()), length), generator=generator)

@@ -94,7 +94,7 @@ class LevenshteinDistance(GridTask):
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Draw pairs, about half of them unrelated strings."""
+        """Draw problems; about half of the pairs are unrelated strings."""
         first, second = draw_pairs(count, length, self.alphabet, generator)
         return join_parts(first, second), self.compare(first, second)
 

@@ -87,7 +87,7 @@ class LongestCommonSubsequence(GridTask):
     def draw(
         self, count: int, length: int, generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
-        """Draw two strings, each over its own pool of letters."""
+        """Draw problems of two strings, each over its own pool of letters."""
         pools = torch.randint(self.alphabet, (2, count, self.pool_size), generator=generator)
         first, second = pools.gather(2, torch.randint(self.pool_size, (2, count, length), generator=generator))
         if self.max_shorter:

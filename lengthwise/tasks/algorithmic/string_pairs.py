@@ -29,11 +29,11 @@ class Pools(NamedTuple):
     sizes: Int64[Tensor, " N"]
 
     def select(self, rows: Tensor) -> "Pools":
-        """Return the pools of some rows."""
+        """Return the pools of the rows with these indices."""
         return Pools(self.letters[rows], self.sizes[rows])
 
     def strings(self, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-        """Draw independent letters, uniform in each row's pool."""
+        """Draw a string of this length for each row; letters are independent, and uniform in the row's pool."""
         uniforms = torch.rand(len(self.letters), length, generator=generator, dtype=torch.float64)
         return self.letters.gather(1, (uniforms * self.sizes[:, None]).to(torch.int64))
 

@@ -97,7 +97,7 @@ def read(inputs: Int64[Tensor, "N T"]) -> tuple[Int64[Tensor, "N T"], Int64[Tens
 
 
 def check_letters(**strings: Int64[Tensor, "_ _"]) -> None:
-    """Raise a ValueError that names the first string without letters."""
+    """Raise a ValueError that names the argument and the row of the first string without letters."""
     for name, string in strings.items():
         empty = torch.nonzero((string == PAD).all(1))[:, 0].tolist()
         if empty:

@@ -26,7 +26,7 @@ class ExamplesTask(SymbolTask):
     @property
     @abstractmethod
     def examples(self) -> Examples:
-        """Return the examples."""
+        """Return the examples from which batches are drawn."""
 
     @property
     def symbols(self) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ class EqualEnds(UniformTask):
         return length >= 2
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Compare every symbol with the first."""
+        """Return 1 for each symbol that equals the first symbol of its string, else 0."""
         return (inputs == inputs[:, :1]).to(torch.int64)
 
     def baseline(self, length: int) -> float:

@@ -42,7 +42,7 @@ class EvenPairs(UniformTask):
         return length >= 2
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return whether each symbol differs from the first."""
+        """Return 1 for each symbol that differs from the first symbol of its string, else 0."""
         return (inputs != inputs[:, :1]).to(torch.int64)
 
     def baseline(self, length: int) -> float:

@@ -125,7 +125,7 @@ class MachineTransduction(RegularTask):
         return _transducer(self.alphabet, self.table, self.outputs, self.start)
 
     def is_legal_length(self, length: int) -> bool:
-        """Return whether the whole string can have an answer."""
+        """Return whether some string of this length has an answer at its end."""
         return length >= 1 and bool(self._possible(length)[self.transducer.outputs != IGNORE].any())
 
     def is_balanced_length(self, length: int) -> bool:
@@ -156,7 +156,7 @@ class MachineTransduction(RegularTask):
         return Batch(inputs, targets)
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return the machine's answers."""
+        """Return the machine's answer to each prefix, or `IGNORE` if the prefix has no answer."""
         return torch.from_numpy(self.transducer.run(inputs.numpy())).contiguous()
 
     def baseline(self, length: int) -> float:
@@ -166,7 +166,7 @@ class MachineTransduction(RegularTask):
 
     @property
     def _reached(self) -> Int64[np.ndarray, "R V"]:
-        """Return the states after strings of one symbol or more."""
+        """Return the states that strings of one symbol or more reach, as the table's rows of all reachable states."""
         machine = self.transducer
         reached: np.ndarray = machine.semiautomaton.table[machine.semiautomaton.reachable(machine.start)]
         return reached

@@ -130,7 +130,7 @@ class NextSymbols(RegularTask):
         return torch.from_numpy(self.transducer.run(inputs.numpy())).contiguous()
 
     def baseline(self, length: int) -> float:
-        """Return the probability of the likeliest set after a sample."""
+        """Return the probability of the likeliest set at the end of a sample of this length."""
         return float(self._odds_of_answers(length).max())
 
     @property
