@@ -300,7 +300,7 @@ def combine(
 
 
 def _assumed(source: str, given: "Given") -> list[str]:
-    """Return lines that tell which answers count as accept and reject, and which strings have no answer."""
+    """Return lines about the answers that count as accept and reject, and about strings without an answer."""
     lines = [f"taken: {taken} in {source}"] if (taken := _taken_of(given.labeled)) else []
     # If a machine does not answer the empty string, one of its unanswered states is only for this string, which has its
     # own line.

@@ -48,7 +48,7 @@ A round considers at most four times as many merges.
 """
 
 MAX_FAILURES = 12
-"""The largest number of failed moves of one kind after which a round of the search still tries more of this kind.
+"""The number of failed moves that a round of the search tolerates for each kind of move.
 
 A round tries at most this number of splits.
 """

@@ -42,7 +42,7 @@ TRAIN_AGAIN = "move the run's folder away to train the run again"
 
 @dataclass(frozen=True)
 class Journal(Generic[E]):
-    """A file of entries of one kind, such as the steps or the probes of a run, in order of their steps."""
+    """A file of entries in order of their steps; all entries have the same `kind`, such as `Probe`."""
 
     path: Path
     kind: Callable[..., E]
