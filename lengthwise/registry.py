@@ -217,6 +217,10 @@ class Registry(Mapping[str, Member], Generic[Member]):
             )
 
         def decorate(member: Registered) -> Registered:
+            if not isinstance(getattr(member, "__module__", None), str):
+                raise ValueError(
+                    f"{self.kind} {name!r}: expected a class or a function, got {member!r:.60}; decorate one"
+                )
             if not self._own.match(member.__module__):
                 self._discover()  # without this, a user's member could take a name that the package registers later
             if self._base is not None and not (isinstance(member, type) and issubclass(member, self._base)):

@@ -65,9 +65,23 @@ def whole_number(argument: str, value: object, low: int, high: int) -> int:
     return int(value)
 
 
+def check_sizes(**sizes: object) -> None:
+    """Raise a ValueError that names the first argument that is not a whole number of at least 1.
+
+    Example:
+        >>> check_sizes(d_model=8, d_state=-4)
+        Traceback (most recent call last):
+        ValueError: d_state: expected a whole number of at least 1, got -4; give one
+    """
+    for argument, size in sizes.items():
+        if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
+            raise ValueError(f"{argument}: expected a whole number of at least 1, got {truncate(repr(size))}; give one")
+
+
 def check_divisor(argument: str, value: object, width: int, name: str = "d_model") -> None:
     """Raise a ValueError that names the argument unless its value divides a width that is called `name`."""
-    if not isinstance(value, Integral) or value < 1 or width < 1 or width % value:
+    check_sizes(**{name: width})
+    if not isinstance(value, Integral) or value < 1 or width % value:
         raise ValueError(f"{argument}: expected a divisor of {name}={width}, got {value!r}; choose a divisor")
 
 

@@ -205,7 +205,7 @@ def _entry(content: Mapping[str, Any], name: str) -> Any:
 
 
 def _listed(content: Mapping[str, Any]) -> str:
-    return ", ".join(content)[:80]
+    return ", ".join(content)[:80] or "none"
 
 
 def _is_table(content: Any) -> bool:

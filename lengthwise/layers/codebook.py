@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.ops.tree import TreeLayer
+from lengthwise.validation import check_sizes
 
 
 class Codebook(nn.Module):
@@ -34,6 +35,7 @@ class Codebook(nn.Module):
 
     def __init__(self, *, max_codes: int, d_model: int) -> None:
         super().__init__()
+        check_sizes(max_codes=max_codes, d_model=d_model)
         self.register_buffer("codes", torch.zeros(max_codes, d_model))
         self.register_buffer("count", torch.tensor(0))
 

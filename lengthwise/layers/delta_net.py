@@ -12,7 +12,7 @@ from lengthwise.layers.initialization import draw_linears, draw_steps
 from lengthwise.layers.recurrent_layer import TabledLayer, at_rows
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.delta_rule import delta_rule
-from lengthwise.validation import check_divisor
+from lengthwise.validation import check_divisor, check_sizes
 
 Eigenvalues = Literal["signed", "positive"]
 
@@ -82,6 +82,7 @@ class DeltaNetLayer(TabledLayer):
         conv: int = 0,
     ) -> None:
         super().__init__()
+        check_sizes(householders=householders)
         check_divisor("num_heads", num_heads, d_model)
         self.num_heads, self.householders = num_heads, householders
         self.max_strength = MAX_STRENGTH[eigenvalues]

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.validation import check_sizes
 
 
 class FeedForwardLayer(RecurrentLayer):
@@ -21,6 +22,7 @@ class FeedForwardLayer(RecurrentLayer):
 
     def __init__(self, *, d_model: int, hidden: int) -> None:
         super().__init__()
+        check_sizes(d_model=d_model, hidden=hidden)
         self.state_size = 0
         self.gate = nn.Linear(d_model, hidden, bias=False)
         self.value = nn.Linear(d_model, hidden, bias=False)

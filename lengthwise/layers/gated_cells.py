@@ -10,6 +10,7 @@ from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_uniformly
 from lengthwise.layers.recurrent_layer import BoundedLayer
 from lengthwise.ops.intervals import Intervals
+from lengthwise.validation import check_sizes
 
 
 class GRULayer(BoundedLayer):
@@ -24,6 +25,7 @@ class GRULayer(BoundedLayer):
 
     def __init__(self, *, d_model: int) -> None:
         super().__init__()
+        check_sizes(d_model=d_model)
         self.d_model = d_model
         self.state_size = d_model
         self.cell = nn.GRU(d_model, d_model, batch_first=True)
@@ -56,6 +58,7 @@ class LSTMLayer(BoundedLayer):
 
     def __init__(self, *, d_model: int) -> None:
         super().__init__()
+        check_sizes(d_model=d_model)
         self.d_model = d_model
         self.state_size = 2 * d_model
         self.cell = nn.LSTM(d_model, d_model, batch_first=True)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.ops.grid import Cell
+from lengthwise.validation import check_sizes
 
 
 class GridCell(nn.Module, ABC):
@@ -58,6 +59,7 @@ class CategoricalCell(GridCell):
 
     def __init__(self, *, num_letters: int, num_messages: int, num_relations: int) -> None:
         super().__init__()
+        check_sizes(num_letters=num_letters, num_messages=num_messages, num_relations=num_relations)
         self.relations = nn.Parameter(torch.empty(num_letters, num_letters, num_relations))
         self.table = nn.Parameter(torch.empty(num_messages, num_messages, num_relations, 2, num_messages))
         self.top = nn.Parameter(torch.empty(num_messages))
@@ -146,6 +148,7 @@ class FreeCell(GridCell):
 
     def __init__(self, *, num_letters: int, d_model: int, hidden: int) -> None:
         super().__init__()
+        check_sizes(num_letters=num_letters, d_model=d_model, hidden=hidden)
         self.letters = nn.Parameter(torch.empty(num_letters, num_letters, hidden))
         self.widen = nn.Linear(2 * d_model, hidden)
         self.narrow = nn.Linear(hidden, 2 * d_model)
@@ -196,6 +199,7 @@ class NumberReadout(nn.Module):
 
     def __init__(self, num_classes: int, *, sharpness: float) -> None:
         super().__init__()
+        check_sizes(num_classes=num_classes)
         self.num_classes = num_classes
         self.sharpness = sharpness
 

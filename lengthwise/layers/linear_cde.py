@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.recurrent_layer import TabledLayer
 from lengthwise.ops.in_range import states_in_range, steps_by_position, steps_by_symbol
-from lengthwise.validation import check_choice, check_divisor
+from lengthwise.validation import check_choice, check_divisor, check_sizes
 
 Structure = Literal["block", "low-rank", "low-rank-product"]
 
@@ -51,6 +51,7 @@ class LinearCDELayer(TabledLayer):
         if structure == "block":
             check_divisor("block_dim", block_dim, d_model)
         super().__init__()
+        check_sizes(d_model=d_model, rank=rank)
         self.state_size = d_model
         self.structure = structure
         self.block_dim = block_dim if structure == "block" else d_model

@@ -13,6 +13,7 @@ from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed
 from lengthwise.layers.state_space import draw_log_steps, legs_pairs
 from lengthwise.ops.block_recurrence import recurrence
 from lengthwise.ops.complex_pairs import times_pairs
+from lengthwise.validation import check_sizes
 
 
 class DenseLinearLayer(RecurrentLayer):
@@ -25,6 +26,7 @@ class DenseLinearLayer(RecurrentLayer):
 
     def __init__(self, *, d_model: int, d_state: int) -> None:
         super().__init__()
+        check_sizes(d_model=d_model, d_state=d_state)
         self.state_size = d_state
         self.a = nn.Parameter(torch.empty(d_state, d_state))
         self.b = nn.Linear(d_model, d_state, bias=False)
@@ -55,6 +57,7 @@ class _DiagonalLayer(RecurrentLayer):
 
     def __init__(self, *, d_model: int, num_states: int) -> None:
         super().__init__()
+        check_sizes(d_model=d_model, num_states=num_states)
         self.num_states = num_states
         self.state_size = 2 * num_states
         self.b = nn.Parameter(torch.empty(num_states, d_model, 2))
@@ -109,6 +112,7 @@ class LRULayer(_DiagonalLayer):
     scale = 1.0
 
     def __init__(self, *, d_model: int, d_state: int) -> None:
+        check_sizes(d_state=d_state)
         super().__init__(d_model=d_model, num_states=d_state)
         self.nu = nn.Parameter(torch.empty(d_state))
         self.theta = nn.Parameter(torch.empty(d_state))
@@ -144,6 +148,11 @@ class S5Layer(_DiagonalLayer):
     scale = 2.0
 
     def __init__(self, *, d_model: int, d_state: int) -> None:
+        check_sizes(d_state=d_state)
+        if d_state % 2:
+            raise ValueError(
+                f"d_state: expected an even number, got {d_state}; give one, for conjugate pairs of states"
+            )
         super().__init__(d_model=d_model, num_states=d_state // 2)
         self.log_decay = nn.Parameter(torch.empty(self.num_states))
         self.frequency = nn.Parameter(torch.empty(self.num_states))
@@ -176,6 +185,7 @@ class InputDependentLayer(RecurrentLayer):
 
     def __init__(self, *, d_model: int, hidden: int) -> None:
         super().__init__()
+        check_sizes(d_model=d_model, hidden=hidden)
         self.state_size = d_model
         self.transition_map = nn.Sequential(nn.Linear(d_model, hidden), nn.ReLU(), nn.Linear(hidden, d_model))
         self.b = nn.Linear(d_model, d_model)

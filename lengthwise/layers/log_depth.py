@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from lengthwise.layers.initialization import TRUNCATED, draw_truncated
 from lengthwise.layers.tree_layers import FeedForward
 from lengthwise.ops.tree import Merge
+from lengthwise.validation import check_sizes
 
 Operator = Literal["mlp", "gated-sum", "linear"]
 
@@ -32,6 +33,7 @@ class MLPOperator(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
+        check_sizes(d_model=d_model)
         self.gates = nn.ModuleList(
             [
                 nn.Linear(2 * d_model, 2 * d_model),
@@ -64,6 +66,7 @@ class GatedSum(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
+        check_sizes(d_model=d_model)
         self.gate = nn.Linear(2 * d_model, d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -83,6 +86,7 @@ class LinearOperator(nn.Module):
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
+        check_sizes(d_model=d_model)
         self.map = nn.Linear(2 * d_model, d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -115,6 +119,7 @@ class LogDepthLayer(nn.Module):
 
     def __init__(self, *, d_model: int, operator: Operator) -> None:
         super().__init__()
+        check_sizes(d_model=d_model)
         self.d_model = d_model
         self.operator = _OPERATORS[operator](d_model)
         self.feed_forward = FeedForward(d_model, 4 * d_model)

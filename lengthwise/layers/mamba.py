@@ -15,7 +15,7 @@ from lengthwise.layers.recurrent_layer import RecurrentLayer, TabledLayer, at_ro
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.outer_products import outer_products
 from lengthwise.ops.selective_scan import Eigenvalues, decays_of, selective_scan
-from lengthwise.validation import check_choice, check_divisor
+from lengthwise.validation import check_choice, check_divisor, check_sizes
 
 
 class SelectiveLayer(RecurrentLayer):
@@ -47,6 +47,7 @@ class SelectiveLayer(RecurrentLayer):
         learned_start: bool,
     ) -> None:
         super().__init__()
+        check_sizes(d_model=d_model, d_state=d_state)
         check_choice("eigenvalues", eigenvalues, get_args(Eigenvalues))
         self.width = 2 * d_model
         self.d_state = d_state
@@ -116,6 +117,7 @@ class MambaLayer(SelectiveLayer, TabledLayer):
         eigenvalues: Eigenvalues = "positive",
         learned_start: bool = False,
     ) -> None:
+        check_sizes(d_model=d_model, d_state=d_state)
         super().__init__(
             d_model=d_model,
             d_state=d_state,
@@ -217,6 +219,7 @@ class Mamba2Layer(SelectiveLayer):
         eigenvalues: Eigenvalues = "positive",
         learned_start: bool = False,
     ) -> None:
+        check_sizes(d_model=d_model, d_state=d_state)
         check_divisor("num_heads", num_heads, 2 * d_model, "2 d_model")
         super().__init__(
             d_model=d_model,

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from lengthwise.conventions import PAD
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import PositionEncoding
+from lengthwise.validation import check_sizes
 
 ReadInKind = Literal["normed", "plain"]
 
@@ -33,6 +34,7 @@ class SymbolReadIn(nn.Module):
         num_rows: int | None = None,
     ) -> None:
         super().__init__()
+        check_sizes(vocab_size=vocab_size, d_model=d_model)
         self.vocab_size = vocab_size
         self.embedding = nn.Embedding(num_rows or vocab_size, d_model)
         self.positions = positions
@@ -61,6 +63,7 @@ class VectorReadIn(nn.Module):
 
     def __init__(self, *, input_dim: int, d_model: int, positions: PositionEncoding) -> None:
         super().__init__()
+        check_sizes(input_dim=input_dim, d_model=d_model)
         self.linear = nn.Linear(input_dim, d_model)
         self.positions = positions
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.ops.answer_likelihood import MIN_PROBABILITY
 from lengthwise.ops.intervals import Intervals
+from lengthwise.validation import check_sizes
 
 
 class RecurrentLayer(nn.Module, ABC):
@@ -158,6 +159,7 @@ class MixtureReadout(nn.Module):
 
     def __init__(self, num_states: int, num_classes: int) -> None:
         super().__init__()
+        check_sizes(num_states=num_states, num_classes=num_classes)
         self.weight = nn.Parameter(torch.empty(num_states, num_classes))
 
     def reset_parameters(self, generator: torch.Generator, *, alignment: float = 0.0) -> None:

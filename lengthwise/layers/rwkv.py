@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.validation import check_sizes
 
 MINIMUM = -1e30
 """The number that replaces log 0. It is finite, so that differences of two such numbers are finite."""
@@ -22,6 +23,7 @@ class _Shifted(RecurrentLayer):
 
     def __init__(self, *, d_model: int, uses: int) -> None:
         super().__init__()
+        check_sizes(d_model=d_model)
         self.d_model = d_model
         self.mix = nn.Parameter(torch.empty(uses, d_model))
 

@@ -1,6 +1,6 @@
 """A layer of the recurrence x_t = P_t D_t x_{t-1} + B u_t, where every column of P_t has a single 1."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from jaxtyping import Float, Int64
@@ -10,6 +10,7 @@ from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import TabledLayer
 from lengthwise.ops.sparse_recurrence import Form, sparse_recurrence
+from lengthwise.validation import check_choice, check_sizes
 
 Diagonal = Literal["full", "phase", "none"]
 
@@ -47,6 +48,9 @@ class PDSSMLayer(TabledLayer):
         self, *, d_model: int, d_state: int, num_matrices: int, diagonal: Diagonal, driven: bool, form: Form
     ) -> None:
         super().__init__()
+        check_sizes(d_model=d_model, d_state=d_state, num_matrices=num_matrices)
+        check_choice("diagonal", diagonal, get_args(Diagonal))
+        check_choice("form", form, get_args(Form))
         self.num_states, self.parts = d_state, 1 if diagonal == "none" else 2
         self.state_size = self.parts * d_state
         self.form: Form = form

@@ -22,7 +22,7 @@ from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed
 from lengthwise.ops.causal_convolution import causal_convolution
 from lengthwise.ops.complex_pairs import times_pairs
 from lengthwise.ops.matrix_powers import powers_times
-from lengthwise.validation import check_choice
+from lengthwise.validation import check_choice, check_sizes
 
 Eigenvalues = Literal["legs", "lin", "inv"]
 
@@ -81,6 +81,7 @@ class _Channels(RecurrentLayer):
 
     def __init__(self, *, d_model: int, d_state: int) -> None:
         super().__init__()
+        check_sizes(d_model=d_model, d_state=d_state)
         self.d_model, self.d_state = d_model, d_state
         self.state_size = d_model * d_state
         self.log_decay = nn.Parameter(torch.empty(d_model, d_state // 2))

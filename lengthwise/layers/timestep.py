@@ -1,7 +1,7 @@
 """Gains and gates of a looped layer: either functions of the loop's number, or the same in all loops."""
 
 from abc import ABC, abstractmethod
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.transformer_layer import Scales
 from lengthwise.ops.sinusoids import Time, timestep_sinusoids
+from lengthwise.validation import check_choice, check_sizes
 
 NUM_FREQUENCIES = 256
 """The number of sines and cosines that encode a loop's number, for every width of the model."""
@@ -56,6 +57,9 @@ class TimestepScales(LoopScales):
 
     def __init__(self, *, d_model: int, time: Time = "index", gates: Gates = "closed") -> None:
         super().__init__()
+        check_sizes(d_model=d_model)
+        check_choice("time", time, get_args(Time))
+        check_choice("gates", gates, get_args(Gates))
         self.time, self.gates = time, gates
         self.encoding = nn.Sequential(nn.Linear(NUM_FREQUENCIES, d_model), nn.SiLU(), nn.Linear(d_model, d_model))
         self.heads = nn.Linear(d_model, 4 * d_model)
@@ -80,6 +84,8 @@ class ConstantScales(LoopScales):
 
     def __init__(self, *, d_model: int, gates: Gates = "closed") -> None:
         super().__init__()
+        check_sizes(d_model=d_model)
+        check_choice("gates", gates, get_args(Gates))
         self.gates = gates
         self.shared = nn.Parameter(torch.empty(4, d_model))
 

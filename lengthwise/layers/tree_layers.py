@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from lengthwise.ops.merge import EPSILON, merge
 from lengthwise.ops.tree import Merge
-from lengthwise.validation import check_divisor
+from lengthwise.validation import check_divisor, check_sizes
 
 
 class FeedForward(nn.Module):
@@ -19,6 +19,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, hidden: int) -> None:
         super().__init__()
+        check_sizes(d_model=d_model)
         self.widen = nn.Linear(d_model, hidden)
         self.narrow = nn.Linear(hidden, d_model)
 

@@ -56,6 +56,8 @@ def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Ten
     Differs from the source: a column of zeros stays zero, whereas it becomes NaN in the source.
     """
     check_tensors(matrices=matrices)
+    if matrices.ndim < 2:
+        raise ValueError(f"matrices: expected matrices [..., S, S], got shape {list(matrices.shape)}; add an axis")
     norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
     # The bound is the smallest normal number. An added epsilon would make all norms slightly smaller than 1.
     scaled: Tensor = matrices / norms.clamp(min=torch.finfo(matrices.dtype).tiny)
@@ -173,6 +175,11 @@ def hard_columns(logits: Float[Tensor, "*N S M"], dim: int = -2) -> Float[Tensor
     Differs from the source: the gradient is the gradient of a softmax.
     """
     check_tensors(logits=logits)
+    if logits.ndim < 2 or dim not in (-2, -1):
+        raise ValueError(
+            f"dim: expected -2 for columns or -1 for rows of matrices [..., S, M], got {dim} for shape "
+            f"{list(logits.shape)}; choose one, or add an axis"
+        )
     soft = torch.softmax(logits, dim)
     one_hot = torch.zeros_like(logits).scatter_(dim, logits.argmax(dim, keepdim=True), 1.0)
     # The difference is exactly 0, so the sum keeps the one-hot bits; (one_hot + soft) - soft would be rounded.

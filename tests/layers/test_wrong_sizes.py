@@ -1,0 +1,89 @@
+"""Layers that are made directly, without a model's settings: a size or a choice that cannot be is named."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from lengthwise.layers.codebook import Codebook
+from lengthwise.layers.delta_net import DeltaNetLayer
+from lengthwise.layers.feed_forward_layer import FeedForwardLayer
+from lengthwise.layers.gated_cells import GRULayer, LSTMLayer
+from lengthwise.layers.grid_cells import CategoricalCell, FreeCell, NumberReadout
+from lengthwise.layers.linear_cde import LinearCDELayer
+from lengthwise.layers.linear_recurrence import DenseLinearLayer, InputDependentLayer, LRULayer, S5Layer
+from lengthwise.layers.log_depth import GatedSum, LinearOperator, LogDepthLayer, MLPOperator
+from lengthwise.layers.mamba import Mamba2Layer, MambaLayer
+from lengthwise.layers.recurrent_layer import MixtureReadout
+from lengthwise.layers.rwkv import ChannelMix, TimeMix
+from lengthwise.layers.sparse_linear import PDSSMLayer
+from lengthwise.layers.state_space import LiquidS4Layer, S4DLayer, S4Layer
+from lengthwise.layers.timestep import ConstantScales, TimestepScales
+from lengthwise.ops.column_norm import hard_columns, unit_columns
+from lengthwise.registry import Registry
+
+pytestmark = pytest.mark.unchecked  # the package itself is to refuse them, without beartype
+
+PD_SSM = {"d_model": 8, "d_state": 8, "num_matrices": 2, "diagonal": "none", "driven": False, "form": "scatter"}
+
+LAYERS: list[tuple[Callable[..., nn.Module], dict[str, object]]] = [
+    (Codebook, {"max_codes": 8, "d_model": 8}),
+    (DeltaNetLayer, {"d_model": 8, "num_heads": 2, "householders": 2}),
+    (FeedForwardLayer, {"d_model": 8, "hidden": 8}),
+    (GRULayer, {"d_model": 8}),
+    (LSTMLayer, {"d_model": 8}),
+    (CategoricalCell, {"num_letters": 2, "num_messages": 2, "num_relations": 2}),
+    (FreeCell, {"num_letters": 2, "d_model": 8, "hidden": 8}),
+    (NumberReadout, {"num_classes": 2, "sharpness": 1.0}),
+    (LinearCDELayer, {"d_model": 8, "structure": "block", "block_dim": 4, "rank": 2}),
+    (DenseLinearLayer, {"d_model": 8, "d_state": 8}),
+    (LRULayer, {"d_model": 8, "d_state": 8}),
+    (S5Layer, {"d_model": 8, "d_state": 8}),
+    (InputDependentLayer, {"d_model": 8, "hidden": 8}),
+    (MLPOperator, {"d_model": 8}),
+    (GatedSum, {"d_model": 8}),
+    (LinearOperator, {"d_model": 8}),
+    (LogDepthLayer, {"d_model": 8, "operator": "mlp"}),
+    (MambaLayer, {"d_model": 8, "d_state": 8}),
+    (Mamba2Layer, {"d_model": 8, "d_state": 8, "num_heads": 2}),
+    (MixtureReadout, {"num_states": 8, "num_classes": 2}),
+    (TimeMix, {"d_model": 8}),
+    (ChannelMix, {"d_model": 8}),
+    (PDSSMLayer, PD_SSM),
+    (S4DLayer, {"d_model": 8, "d_state": 8, "start": "lin"}),
+    (S4Layer, {"d_model": 8, "d_state": 8}),
+    (LiquidS4Layer, {"d_model": 8, "d_state": 8}),
+    (TimestepScales, {"d_model": 8}),
+    (ConstantScales, {"d_model": 8}),
+]
+
+
+@pytest.mark.parametrize("wrong", [-4, 0, True, "8", None])
+@pytest.mark.parametrize(("layer", "sizes"), LAYERS, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_size_that_is_not_a_positive_whole_number_is_named(
+    layer: Callable[..., nn.Module], sizes: dict[str, object], wrong: object
+) -> None:
+    layer(**sizes)
+    for name, size in sizes.items():
+        # Numbers of heads and blocks are checked as divisors of `d_model`.
+        if type(size) is int and name not in ("num_heads", "block_dim"):
+            with pytest.raises(ValueError, match=f"^(d_model|{name}): expected a "):
+                layer(**{**sizes, name: wrong})
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: PDSSMLayer(**{**PD_SSM, "diagonal": "half"}), "diagonal: expected 'full' or 'phase' or 'none', got"),
+        (lambda: PDSSMLayer(**{**PD_SSM, "form": "scater"}), "form: expected 'scatter' or 'gather', got 'scater'"),
+        (lambda: TimestepScales(d_model=8, time="steps"), "time: expected 'index' or 'fraction', got 'steps'"),
+        (lambda: ConstantScales(d_model=8, gates="shut"), "gates: expected 'closed' or 'open', got 'shut'"),
+        (lambda: unit_columns(torch.ones(3)), r"matrices: expected matrices \[..., S, S\], got shape \[3\]"),
+        (lambda: hard_columns(torch.ones(2, 2), dim=5), "dim: expected -2 for columns or -1 for rows .*, got 5"),
+        (lambda: Registry("task", "lengthwise.tasks").register("mine")(3), "task 'mine': expected a class or a func"),
+    ],
+)
+def test_a_wrong_choice_or_shape_is_named(call: Callable[[], object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"^{sentence}"):
+        call()
