@@ -91,8 +91,8 @@ class StringSampler:
         impossible = ~self.possible(length)[choice]
         if impossible.any():
             raise ValueError(
-                f"uniforms: expected a length at which every chosen start has strings, got {length}, at which start "
-                f"{choice[impossible][0]} has no string; call `possible` first"
+                f"uniforms: expected a number of columns at which every chosen start has strings of this length, got "
+                f"{length}, but start {choice[impossible][0]} has none; call `possible` first"
             )
         num_symbols = self.semiautomaton.num_symbols
         table = self.semiautomaton.table.ravel()

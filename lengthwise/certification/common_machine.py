@@ -54,7 +54,10 @@ PARTS = (nn.Module, StateLookup, TreeLookup, Semiautomaton, Transducer, TreeMach
 
 
 class Description(NamedTuple):
-    """The result of certifying a net for a machine: level, proved length, method or reason, and a refuting string."""
+    """The result of certifying a net for a machine: level, proved length, method, reason, and a refuting string.
+
+    `reason` says why the level is not higher.
+    """
 
     level: Level
     max_length: int | None = None
@@ -80,9 +83,11 @@ def common_machine(
     """Return a claim that one machine describes both nets, and a string that refutes the claim, or None.
 
     `names` contains the symbols and the answers. A machine is accepted if the first net is certified for it at level
-    ``extracted`` or above. The level of the claim is the lower of both nets' levels. On the string, the second net and
-    a machine of the first net give different answers. If no such string was found, the string is None. If the budget
-    ends, the claim has level ``tested``.
+    ``extracted`` or above. The level of the claim is the lower of both nets' levels. If the budget ends, the claim has
+    level ``tested``.
+
+    The returned string is one to which the second net and a machine of the first net give different answers. The result
+    is None instead of a string if no such string was found.
     """
     tables = [_table_of(net, names.symbols) for net in nets]
     for net, table, position in zip(nets, tables, ("first", "second"), strict=True):
@@ -116,7 +121,8 @@ def _compared(
             continue
         second = _describe(nets[1], tables[1], task, seed, budget)
         if not reaches(second.level, "extracted"):
-            # Any other machine of the first net gives the same answers, so the second net would fail again.
+            # The first net follows this machine, and other candidates answer some strings differently. So the first
+            # net would hardly follow another candidate.
             return Claim(reason=f"the second net: {second.reason}"), second.error
         return _claim((first, second), task.transducer.num_states), None
     return Claim(reason=reason), None
@@ -211,14 +217,15 @@ def _table_of(net: SequenceModel, symbols: tuple[str, ...]) -> Table | None:
     """Return the machine of a net that looks up its answers in a table, or None for any other net.
 
     The result is also None if anything besides the table may change the net's answers. Symbols keep their ids, and get
-    the given names. Every state gets the answer of its logits, even if the table has no answer for this state.
+    the given names. The answer of every state is its largest logit, even if the net's machine leaves the state without
+    an answer.
     """
     # An instance of a subclass may answer differently.
     if not isinstance(net, MachineModel) or type(net) not in (TransducerModel, TreeMachineModel):
         return None
     if has_global_hooks():
         return None
-    # Every attribute must equal the attribute of a newly built table, because a replaced machine, look-up, read-out,
+    # Every attribute must equal the attribute of a newly built model, because a replaced machine, look-up, read-out,
     # method or hook may give other answers.
     try:
         fresh = as_model(_renamed(net.machine, net.machine.symbols), net.classes).eval()

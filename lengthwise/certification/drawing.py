@@ -47,6 +47,8 @@ def drawing_of(certificate: Certificate) -> Drawing | None:
 def class_names(certificate: Certificate) -> list[str]:
     """Return a name for each class of a certificate's machine: the first string that leads to the class.
 
+    A grid machine has no names of classes.
+
     The class of a tree machine's pad is named by a dot, even if symbols lead to the same class. If no enumerated string
     leads to a class, the name is `(start)` for the start state, and otherwise `#` and the number of the class.
 
@@ -68,7 +70,7 @@ def class_names(certificate: Certificate) -> list[str]:
         names[int(machine.leaves[0])] = "."
     length = 0
     num_symbols = len(machine.symbols)
-    # Most classes have short strings, so the search ends as soon as all classes have names.
+    # Short strings lead to most classes, so the search usually ends early: as soon as all classes have names.
     while num_symbols ** (length + 1) <= MAX_STRINGS_PER_LENGTH and length < len(machine.outputs) > len(names):
         length += 1
         strings = np.array(list(product(range(num_symbols), repeat=length)))

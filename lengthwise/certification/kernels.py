@@ -323,7 +323,10 @@ def _unit_vector_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _products(vectors: Tensor, rows: Tensor, bias: Tensor) -> Iterator[Tensor]:
-    """Yield the same sums of products and a bias, once for each way in which nets compute them."""
+    """Yield `vectors` times the transpose of `rows`, plus `bias`, once for each torch operation that nets use for it.
+
+    Operations on single vectors yield the first row of the result alone.
+    """
     columns = rows.T
     yield F.linear(vectors, rows, bias)
     yield F.linear(vectors[:1], rows, bias)

@@ -301,7 +301,9 @@ def _num_symbols(letters: int) -> int:
 
 
 def _num_nodes(machine: TreeMachine | Transducer | GridMachine, length: int) -> int:
-    """Return the number of a model's states for a string: one for each symbol, merge of a tree, or cell of a grid.
+    """Return the number of a model's states for a string.
+
+    A step model has one state for each symbol, a tree one for each merge, and a grid one for each cell.
 
     The two strings of a grid have equal length.
     """

@@ -53,7 +53,7 @@ class ExampleOptions:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class SystemOptions:
-    """A program to learn from instead of a file, its symbols, and the limits of the queries."""
+    """Options for learning from a program instead of a file: its command and symbols, and the limits of queries."""
 
     system: Annotated[
         str | None,

@@ -1,7 +1,8 @@
 """ONNX graphs of a recurrent model's step and read-out, with the few operations that neural-network verifiers support.
 
 A graph has a batch of 1, no control flow, and only the operations MatMul, Add, Sub, Mul, Div, Sqrt, ReduceMean, Split,
-Concat, Tanh, Sigmoid and Relu. Everything that depends on the symbol alone is one constant.
+Concat, Tanh, Sigmoid and Relu. A graph belongs to one symbol, so all numbers that
+depend on the symbol alone are constants.
 """
 
 from collections.abc import Callable, Sequence

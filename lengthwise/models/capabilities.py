@@ -141,7 +141,7 @@ class HoldsParts(ABC):
     def reset_parameters(self, generator: Generator) -> None:
         """Raise a ValueError, because a wrapped net keeps the weights of the user's modules."""
         raise ValueError(
-            "model: expected a model that draws its weights, got a wrapped net; initialize the wrapped modules yourself"
+            "model: expected a model that initializes its weights, got a wrapped net; initialize the wrapped modules"
         )
 
 

@@ -208,9 +208,9 @@ def _certificate_machine(certificate: Certificate, path: Path) -> Given:
     if not isinstance(machine, Transducer):
         what = "none" if machine is None else "another kind of machine"
         raise ValueError(
-            f"{path}: expected a machine with states (recurrent models have one, other models at level extracted or "
-            f"above), got {what} at level {certificate.level}; train the model further and certify it again, or name "
-            "another run"
+            f"{path}: expected a machine with states (recurrent models have one, and other models have one at level "
+            f"extracted or above), got {what} at level {certificate.level}; train the model further and certify it "
+            "again, or name another run"
         )
     return Given(LabeledMachine(machine, certificate.classes), False)
 

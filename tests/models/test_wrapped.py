@@ -160,7 +160,7 @@ def test_parts_that_do_not_fit_are_named(parts, sentence: str) -> None:
 def test_a_head_of_other_classes_is_named() -> None:
     with pytest.raises(ValueError, match="expected a model for the 2 answers of the task, got one for 3"):
         certify(wrap(EMBEDDING, CORE, nn.Linear(6, 3)), make_task("parity"))
-    with pytest.raises(ValueError, match="model: expected a model that draws its weights, got a wrapped net"):
+    with pytest.raises(ValueError, match="model: expected a model that initializes its weights, got a wrapped net"):
         wrap(EMBEDDING, CORE, HEAD).reset_parameters(torch.Generator())
 
 

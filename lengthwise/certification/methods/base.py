@@ -51,14 +51,15 @@ class Prover(ABC):
 
     @classmethod
     def applies_to(cls, model: Any) -> bool:
-        """Return whether the method covers a model. If the method has a reader, the reader supports this model."""
+        """Return whether the method covers a model. A method with a reader is only asked about the reader's models."""
         return True
 
     @classmethod
     def reaches(cls, model: Any) -> Level:
-        """Return the highest level that the method can reach for this model.
+        """Return the highest level that the method can reach for this model; here `proved`.
 
-        If the method has no bounds for the model, the level is `extracted`, or `tested` for a method without a reader.
+        Methods that have bounds for some models only override this. Without bounds for the model, the level is
+        `extracted`, or `tested` for a method without a reader.
         """
         return "proved"
 
@@ -116,13 +117,13 @@ def finer_extractions(
 ) -> Iterator[tuple[Extraction, float]]:
     """Yield the extraction, then new extractions at 1/2, 1/4, ... of the radius, each with its radius.
 
-    A radius is skipped if the states do not close into classes, or if the prototypes stay the same.
+    A radius is skipped if the number of classes does not stay finite, or if the prototypes stay the same.
     """
     yield extraction, radius
     for smaller in (radius / 2**halvings for halvings in range(1, max_halvings + 1)):
         try:
             finer = reader.extract(smaller)
-        except NotFinite:  # at a smaller radius, the number of classes may be finite again
+        except NotFinite:  # larger classes can mix different states, so a smaller radius may still give few classes
             continue
         # The same prototypes would give the same bounds, so a second attempt would fail for the same reason.
         if not torch.equal(finer.prototypes, extraction.prototypes):
@@ -131,5 +132,5 @@ def finer_extractions(
 
 
 def finite_or_none(number: float) -> float | None:
-    """Return a margin, or None if it is infinite because there was nothing to compare."""
+    """Return a margin, or None if it is not finite: nothing was compared, or the bounds overflow."""
     return number if math.isfinite(number) else None

@@ -71,8 +71,8 @@ def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"])
     """
     weight = logits.weight.double()
     bias = weight.new_zeros(len(weight)) if logits.bias is None else logits.bias.double()
-    # Two logits share their features. In the difference of their weight rows, feature changes that move both logits
-    # equally cancel out. A difference of two bounds would count these changes twice.
+    # Two logits share their features. A change of a feature that moves both logits by the same amount cancels in the
+    # difference of their weight rows. A difference of two bounds would count this change twice.
     lead = weight[outputs][:, None] - weight
     ahead = (lead @ features.center[..., None])[..., 0] + bias[outputs][:, None] - bias
     # In real numbers, the lead is smallest if each feature is at one end of its interval. The sign of its weight
@@ -240,7 +240,7 @@ class WrappedSteps(Steps):
                 "model: expected an nn.Embedding without max_norm, got another embedding; use such an nn.Embedding"
             )
         core = model.core
-        assert isinstance(core, nn.RNNBase), "`parts` contains recurrent layers, but no single cells"
+        assert isinstance(core, nn.RNNBase), "`parts` contains layers such as nn.RNN, and no nn.RNNCell"
         check_core(core, num_layers=core.num_layers, batch_first=core.batch_first)
         topmost, head = model.readout
         if not isinstance(topmost, Topmost):  # a user may have replaced it

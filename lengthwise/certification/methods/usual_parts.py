@@ -81,7 +81,10 @@ def check_bias(weight: Tensor, bias: Tensor | None) -> None:
 
 
 def _registered(module: nn.Module) -> set[str]:
-    """Return the names of a module's parts, parameters and buffers, which a plain attribute of this name would hide."""
+    """Return the names of a module's parts, parameters and buffers.
+
+    A plain attribute with one of these names would hide the part from code that reads the attribute.
+    """
     return {*module._modules, *module._parameters, *module._buffers}
 
 

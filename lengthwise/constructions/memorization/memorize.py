@@ -169,7 +169,10 @@ class _Search:
 
 
 def _first(word: Word, search: _Search) -> Frequencies:
-    """Return the first set that can be read out, or the sufficient set of `Bounds` if the search finds none."""
+    """Return the first set of frequencies that can be read out.
+
+    If the search finds no such set, return the sufficient set of `Bounds`.
+    """
     for frequencies in search.sets(range(search.known.lower, search.known.upper)):
         search.count(1)
         if read_out(word.letters, orbit(frequencies, word.period)) is not None:

@@ -59,8 +59,8 @@ def comparison_chart(
 ) -> alt.LayerChart:
     """Draw the accuracy of the final answer against length, with a color for the mean of each model over its seeds.
 
-    Bands, and short vertical lines at the long lengths, reach from the lowest seed to the highest. The dashed line is
-    the best constant answer, and the tall vertical rules are at the longest training lengths.
+    Bands, and short vertical lines at the long lengths, reach from the lowest accuracy of a seed to the highest. The
+    dashed line is the best constant answer, and the tall vertical rules are at the longest training lengths.
     """
     dense, long = _means(models, is_long=False), _means(models, is_long=True)
     rows = [row for of_model in models.values() for row in of_model]

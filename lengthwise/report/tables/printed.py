@@ -27,7 +27,7 @@ def _share(text: str) -> float:
 
 
 def _half_unit(text: str) -> float:
-    """Return half a unit of the last printed digit, on the scale of `as_share`."""
+    """Return half a unit of the last printed digit, as a fraction if the number is a percentage (`as_share`)."""
     mantissa, _, exponent = text.partition("e")
     decimals = len(mantissa.partition(".")[2])
     half: float = 0.5 * 10.0 ** (int(exponent or 0) - decimals)

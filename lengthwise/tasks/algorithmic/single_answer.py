@@ -60,8 +60,8 @@ class SingleAnswerTask(CountedTask):
     def _has_a_symbol_for_every_number(self) -> "SingleAnswerTask":
         if max(self.num_range or 0, self.largest_number + 1) > MAX_NUMBERS:
             raise ValueError(
-                f"num_range: expected at most {MAX_NUMBERS:,} integers, each of which is a symbol, got "
-                f"{max(self.num_range or 0, self.largest_number + 1):,}; lower num_range, max_length or the other sizes"
+                f"num_range: expected at most {MAX_NUMBERS:,} integers, each of which is a symbol or a class, "
+                f"got {max(self.num_range or 0, self.largest_number + 1):,}; lower the task's sizes, such as max_length"
             )
         if self.num_range is not None and self.num_range <= self.largest_number:
             raise ValueError(

@@ -148,7 +148,7 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
 
 
 def has_columns(path: Path) -> bool:
-    """Return whether the format of a file has columns, whose names and separator of symbols can be given."""
+    """Return whether a file's format has columns, so that their names and a separator of symbols can be given."""
     return not path.is_dir() and path.suffix.lower() not in UNNAMED
 
 

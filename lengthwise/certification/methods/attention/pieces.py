@@ -204,10 +204,10 @@ def states_after(head: Head, masses: Pieces) -> Intervals:
 
 
 def attended(head: Head, pieces: Pieces) -> Affine:
-    """Return bounds on the heads' outputs sum_v m_v value_v, with an input for each mass except one mass of each head.
+    """Return bounds on the heads' outputs sum_v m_v value_v, with the mass m_v of each kind v of positions.
 
-    The mass of one kind is 1 minus all other masses. If u is the value of this kind, the output is
-    u + sum_v m_v (value_v - u).
+    The masses of a head add up to 1. So the mass of one kind u, which has the widest bounds, is 1 minus all other
+    masses, and the output is value_u + sum_v m_v (value_v - value_u). Each mass in this sum is an input of the form.
     """
     values = head.heads.values
     middle, radius = (pieces.low + pieces.high) / 2, (pieces.high - pieces.low) / 2

@@ -70,9 +70,9 @@ def medium(scale: Scale = "small") -> Experiment:
 
 
 def _specs(scale: Scale, task: str, fields: Settings, steps: int, seeds: tuple[int, ...]) -> tuple[RunSpec, ...]:
-    """Return specs of preset `chi2023`, with steps that follow the training loss.
+    """Return specs of preset `chi2023`, whose number of steps depends on the training loss.
 
-    The contraction phase of `PaceRecipe` only adds steps here, because no setting changes in this phase.
+    The contraction phase of `PaceRecipe` changes no setting here, so it only adds steps.
     """
     more = 5 if scale == "smoke" else MORE_STEPS
     pace = {"solved_loss": SOLVED_LOSS, "contract_steps": more, "patience": steps}

@@ -183,7 +183,7 @@ _PUBLISHED_TABLE_2 = MappingProxyType(
 
 
 def _cells_of_table_2(scale: Scale, probability: float, trained_at: float) -> list[Cell]:
-    """Return cells for parity, measured at one probability of a one, and trained at this or another probability."""
+    """Return cells for parity: nets train with symbol 1 at probability `trained_at`; the test has `probability`."""
     is_other = trained_at != probability
     other_tasks = [{"p": other} for other in PROBABILITIES if other != trained_at] if is_other else []
     cells = []
