@@ -128,8 +128,8 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
     if recipe.late_consistency and recipe.batch_size < 2 * ranks.size:
         raise ValueError(
             f"train.late_consistency: expected 0 if each of {ranks.size} processes has one row of a batch, got "
-            f"{recipe.late_consistency:g}; this loss compares one half of a batch with the other, so use larger batches "
-            "or set it to 0"
+            f"{recipe.late_consistency:g}; this loss compares one half of a batch with the other, so use larger "
+            "batches or set it to 0"
         )
     if recipe.states is not None:
         raise ValueError(
