@@ -150,7 +150,7 @@ def _task_in(given: dict[str, Any] | str, path: Path) -> tuple[str, dict[str, An
     if not isinstance(name := settings.pop("name", None), str) or not name:
         raise ValueError(
             f'{path}: task: expected the task of the net, such as task = "parity" or task = {{name = "regex", '
-            f'pattern = "(ab)*"}}, got {given or "none"}; add the line'
+            f'pattern = "(ab)*"}}, got {given or "none"}; write such a line'
         )
     return name, _relative_to(path.parent, settings)
 

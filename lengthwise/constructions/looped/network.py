@@ -6,7 +6,7 @@ A block is X' = X + Attn(X), then X' + FF(X'), without normalization, on T token
     FF(X) = ReLU(X W_1^T + b_1) W_2^T + b_2
 
 A looped transformer applies an affine map to every token, one block R times, and another affine map. With `scales`
-eta, loop t has eta_t * FF(X) instead of FF(X).
+eta, loop t has eta_t * FF(X') instead of FF(X').
 
 `evaluate_exactly` computes in Python's integers and fractions, with a softmax of temperature 0, which gives equal
 weight to the largest scores and no weight to other scores. `evaluate` computes in float64, with an ordinary softmax. It

@@ -38,9 +38,8 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
         with open_text(path) as file:
             for number, line in enumerate(lines_of(file), 1):
                 yield number, line[:-2] if line.endswith("\r\n") else line.removesuffix("\n")
-    except FileNotFoundError:  # such as the missing target of a link
-        raise ValueError(
-            f"{path}: expected a file, got a link to a missing file; restore the file, or remove the link"
-        ) from None
+    except FileNotFoundError:  # also if a link exists, but not its target
+        got = "a link to a missing file" if path.is_symlink() else "no such file"
+        raise ValueError(f"{path}: expected a file, got {got}; restore it") from None
     except UnicodeDecodeError as problem:
         raise ValueError(f"{path}: expected text in UTF-8, got other bytes at {problem.start:,}; convert it") from None
