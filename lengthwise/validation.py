@@ -1,6 +1,7 @@
 """Validation of raw settings, with one clear line for every problem."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
@@ -92,9 +93,9 @@ def with_article(noun: str) -> str:
         >>> with_article("experiment"), with_article("list"), with_article("LSTM")
         ('an experiment', 'a list', 'an LSTM')
     """
-    # The names of some letters, such as "el", begin with a vowel.
-    vowels = "AEFHILMNORSX" if noun.isupper() else "aeiouAEIOU"
-    return f"an {noun}" if noun[0] in vowels else f"a {noun}"
+    # The names of some letters, such as "el", begin with a vowel, and "uint" is spoken as "you-int".
+    begins_with_vowel = "[AEFHILMNORSX]" if noun[:2].isupper() else "(?i:[aeio]|u(?!int|ni|se)|ndarray)"
+    return f"an {noun}" if re.match(begins_with_vowel, noun) else f"a {noun}"
 
 
 def type_in_words(value: object) -> str:

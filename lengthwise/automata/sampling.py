@@ -47,17 +47,21 @@ class StringSampler:
         self._sums.extend(np.frexp(self.targets.astype(np.float64)))
         self._possible.append(self.targets[self.starts])
 
+    @property
+    def longest(self) -> int:
+        """Return the largest length that can be drawn without keeping more than `MAX_ELEMENTS` floats."""
+        return MAX_ELEMENTS // max(1, self.weights[:, 1:].size)
+
     def possible(self, length: int) -> Bool[np.ndarray, " S"]:
         """Return for each start whether any string of this length leads from the start into the targets.
 
         Raises:
             ValueError: the sampler would have to store more than 200,000,000 floats for this length.
         """
-        longest = MAX_ELEMENTS // max(1, self.weights[:, 1:].size)
-        if length > longest:
+        if length > self.longest:
             raise ValueError(
-                f"length: expected at most {longest:,} symbols for samplers of {len(self.weights):,} states that read "
-                f"{self.semiautomaton.num_symbols} symbols, got {length:,}; draw shorter strings"
+                f"length: expected at most {self.longest:,} symbols for samplers of {len(self.weights):,} states that "
+                f"read {self.semiautomaton.num_symbols} symbols, got {length:,}; draw shorter strings"
             )
         while len(self._thresholds) < length:
             self._prepare_next_length()

@@ -34,9 +34,9 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
        answer again when it reads the string alone. First come all strings, up to the largest length that has at most
        4,096 strings. Then come 1,000 strings each of 40, 500 and 10,000 symbols. Some of these are structured, and some
        have rare answers. Models without a reader (see step 2) answer fewer of the longest strings. Models with a
-       largest length get no strings beyond it. Some strings are read again: alone, and with answers to all prefixes at
-       once (`searches`). Last come the strings that distinguish the task's transducer from other machines
-       (`automata.conformance`).
+       largest length get no strings beyond it. If the task cannot draw strings of 10,000 symbols, its longest strings
+       take their place. Some strings are read again: alone, and with answers to all prefixes at once (`searches`).
+       Last come the strings that distinguish the task's transducer from other machines (`automata.conformance`).
     2. The reader of the model's kind (`extraction.base.READERS`) sorts the model's states into finitely many classes,
        which are the states of a machine. A few radii of classes are tried, the largest first, until all states along
        the strings of step 1 are in the classes that the machine predicts. For tree models, states along powers of words
@@ -94,7 +94,7 @@ def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | No
     reader = reader_of(model, task.symbols)
     strings = traces.traced_strings(model, task, reader, seed, num_lengths)
     if strings is None:
-        reason = f"the task has no strings near some of the lengths {traces.tested_lengths(model)}"
+        reason = f"the task has no strings near some of the lengths {traces.tested_lengths(model, task)}"
         return builder.certificate("tested", reason)
     outcome = run_searches(model, task, strings)
     builder = builder._replace(tested=outcome.tested)

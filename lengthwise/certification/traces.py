@@ -72,12 +72,16 @@ FIRST_BATCH_TRACED = 32
 """The approximate number of strings that a model with a reader answers first, if no answers come from traces."""
 
 
-def tested_lengths(model: SequenceModel) -> tuple[int, ...]:
-    """Return the tested lengths that the model reads; if it reads none of them, the largest length that it reads."""
-    longest = model.max_length
-    if longest is None:
-        return TESTED_LENGTHS
-    return tuple(length for length in TESTED_LENGTHS if length <= longest) or (longest,)
+def tested_lengths(model: SequenceModel, task: SymbolTask) -> tuple[int, ...]:
+    """Return the tested lengths that the model reads; if it reads none of them, the largest length that it reads.
+
+    If the task cannot draw strings of a length, its longest strings take their place.
+    """
+    drawn = task.longest_drawn
+    lengths = TESTED_LENGTHS if drawn is None else tuple(dict.fromkeys(min(each, drawn) for each in TESTED_LENGTHS))
+    if (longest := model.max_length) is None:
+        return lengths
+    return tuple(length for length in lengths if length <= longest) or (longest,)
 
 
 def tested_strings(
@@ -122,7 +126,7 @@ def draw_strings(
     """
     if isinstance(task, GridTask):
         return tested_pairs(len(task.reference.symbols), seed)[:num_lengths]
-    lengths = tested_lengths(model)[:num_lengths]
+    lengths = tested_lengths(model, task)[:num_lengths]
     drawn = [tested_strings(task, length, NUM_STRINGS, seed, model.max_length) for length in lengths]
     existing = [strings for strings in drawn if strings is not None]
     return existing if len(existing) == len(drawn) else None

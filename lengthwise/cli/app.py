@@ -5,7 +5,7 @@ Commands import what they need when they run, so that ``--help`` is quick.
 
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from cyclopts import App, CycloptsError
@@ -28,7 +28,7 @@ from lengthwise.cli import (
     training,
 )
 from lengthwise.cli.devices import quiet_processes
-from lengthwise.cli.messages import line_in_extension, one_line_warnings, refusal, with_flag
+from lengthwise.cli.messages import line_in_extension, one_line_warnings, paths_in, refusal, with_flag
 from lengthwise.cli.streams import Output, flush, has_folder, open_streams, say
 from lengthwise.files import reason
 from lengthwise.runs.signals import Interrupted
@@ -97,18 +97,19 @@ def _run(arguments: Sequence[str] | None) -> int:
         return say(refusal(error), 2)
     except BrokenPipeError:
         return 0
-    words = sys.argv[1:] if arguments is None else arguments
-    return _guarded(command, lambda: command(*bound.args, **bound.kwargs), words)
+    # Only arguments without a flag can be texts that name a file.
+    paths = paths_in(bound.args) | paths_in(tuple(bound.kwargs.values()), takes_texts=False)
+    return _guarded(command, lambda: command(*bound.args, **bound.kwargs), paths)
 
 
-def _guarded(command: Callable[..., Any], call: Callable[[], Any], words: Sequence[str]) -> int:
+def _guarded(command: Callable[..., Any], call: Callable[[], Any], paths: Collection[str]) -> int:
     """Call a command and return its exit code. If the command fails, write one sentence."""
     try:
         code = call()
     except BrokenPipeError:  # the reader of the output, such as `head`, has ended: that is not a failure
         return 0
     except ValueError as error:
-        return say(line_in_extension(error) + with_flag(str(error), command, words), 2)
+        return say(line_in_extension(error) + with_flag(str(error), command, paths), 2)
     # Parsers of JSON, TOML and expressions recurse, so deeply nested input ends here.
     except RecursionError:
         return say("expected input with few levels of nesting, got input that is nested too deeply; flatten it", 2)

@@ -3,7 +3,7 @@
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from inspect import Parameter
@@ -44,10 +44,10 @@ SETTINGS = {"task.files": "text", "task.alphabet": "alphabet"}
 _MISSING = r'^Command "(.+)" parameter (\S+) requires an argument\.$'
 
 
-def with_flag(message: str, command: Callable[..., Any], words: Iterable[str] = ()) -> str:
+def with_flag(message: str, command: Callable[..., Any], paths: Collection[str] = ()) -> str:
     """Replace the argument at the beginning of a library's message by the flag that sets this argument.
 
-    A message can also begin with the path of a file, so the words of the command line stay as they are.
+    A message can also begin with the path of a file. So `paths`, the paths that the user gave, stay as they are.
 
     Example:
         >>> def evaluate(*, strings): ...
@@ -55,8 +55,7 @@ def with_flag(message: str, command: Callable[..., Any], words: Iterable[str] = 
         '--strings: expected 1 or more, got 0; raise it'
     """
     argument, colon, rest = message.partition(":")
-    # A folder called "runs" is not the option --runs. Paths lose their "./" on the way into a message.
-    if argument in {str(Path(part)) for word in words for part in word.split("=")}:
+    if argument in paths:  # a folder called "runs" is not the option --runs
         return message
     names = [
         option
@@ -72,6 +71,19 @@ def with_flag(message: str, command: Callable[..., Any], words: Iterable[str] = 
         if option in options:
             message = message.replace(setting, f"--{option}")
     return message
+
+
+def paths_in(value: object, *, takes_texts: bool = True) -> set[str]:
+    """Return all paths among the arguments of a command, also in tuples and groups of options; a text may be a path.
+
+    Example:
+        >>> sorted(paths_in((Path("./runs"), "a.dot", 3)))
+        ['a.dot', 'runs']
+    """
+    if isinstance(value, Path) or (takes_texts and isinstance(value, str)):
+        return {str(Path(value))}
+    parts = vars(value).values() if is_dataclass(value) else value if isinstance(value, tuple | list) else ()
+    return {path for part in parts for path in paths_in(part, takes_texts=takes_texts)}
 
 
 def line_in_extension(error: BaseException) -> str:

@@ -66,6 +66,8 @@ class EvaluationPlan(Description):
     def limit_lengths(self, max_length: int, task: Task | None = None) -> "EvaluationPlan":
         """Return the plan without lengths above `max_length`; if all chunk lengths are above, they become `max_length`.
 
+        Long lengths at which the task cannot draw strings are also left out.
+
         Raises:
             ValueError: `max_length` is below the dense range or, for a text, below two tokens.
         """
@@ -76,10 +78,12 @@ class EvaluationPlan(Description):
                 f"max_length: expected at least {first}, the first length that is measured, got {max_length}; give a "
                 "larger length"
             )
+        drawn = task.longest_drawn if isinstance(task, SymbolTask) else None
+        longest = max_length if drawn is None else min(max_length, drawn)
         return self.model_copy(
             update={
                 "dense": (low, max(low, min(high, max_length))),
-                "long": tuple(pair for pair in self.long if pair[0] <= max_length),
+                "long": tuple(pair for pair in self.long if pair[0] <= longest),
                 "structured": tuple(pair for pair in self.structured if pair[0] <= max_length),
                 "chunk_lengths": tuple(length for length in self.chunk_lengths if length <= max_length)
                 or (max_length,),

@@ -188,6 +188,11 @@ class SymbolTask(Task):
     """
 
     @property
+    def longest_drawn(self) -> int | None:
+        """Return the largest length at which the task can draw strings, or None if memory sets no limit."""
+        return None
+
+    @property
     def separator(self) -> str:
         """Return an empty string if all symbols are single characters, else a space."""
         return " " if any(len(symbol) > 1 for symbol in self.symbols) else ""

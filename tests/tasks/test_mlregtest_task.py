@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from lengthwise import make_task
+from lengthwise import make_model, make_task
 from lengthwise.automata.regex import dfa_from_regex
+from lengthwise.certification import traces
 from lengthwise.tasks.regular.mlregtest import MLRegTestLanguage
 
 NO_BB, ONLY_A = "(b?(a|c|d))*b?", "a*"
@@ -17,7 +18,7 @@ def task_of(pattern: str, strings: str) -> MLRegTestLanguage:
 
 @pytest.mark.parametrize("length", [1, 2, 9, 63])
 @pytest.mark.parametrize("pattern", [NO_BB, ONLY_A, "((a|b|c|d){3})*", "(a|b)(a|b|c|d)*"])
-@pytest.mark.parametrize("batch_size", [1, 7, 64])
+@pytest.mark.parametrize("batch_size", [2, 7, 64])
 def test_pairs_differ_in_one_symbol_and_membership(pattern: str, length: int, batch_size: int) -> None:
     task = task_of(pattern, "pairs")
     batch = task.sample(batch_size, length, torch.Generator().manual_seed(length))
@@ -30,7 +31,26 @@ def test_pairs_differ_in_one_symbol_and_membership(pattern: str, length: int, ba
     assert abs(len(inside) - len(outside)) <= 1
     distances = (inside[:, None] != outside).sum(2)
     # Each string has its partner, apart from the partner that an odd batch leaves out.
-    assert (distances == 1).any(1).sum() >= min(len(inside), len(outside))
+    assert (distances == 1).any(1).sum() >= min(len(inside), len(outside)) > 0
+
+
+def test_long_pairs_take_little_memory_and_large_alphabets_have_long_strings() -> None:
+    batch = task_of(NO_BB, "pairs").sample(64, 10_000, torch.Generator().manual_seed(0))
+    answers = batch.targets[:, -1]
+    assert (answers == 1).sum() == (answers == 0).sum() == 32
+    symbols = [chr(ord("a") + v) for v in range(26)] + [chr(ord("A") + v) for v in range(26)]
+    # A machine that counts to 300 has as many states as the larger languages of MLRegTest.
+    after = [[(state + (v == 0)) % 300 for v in range(len(symbols))] for state in range(300)]
+    task = MLRegTestLanguage(alphabet=symbols, transitions=after, accepting=(0,))
+    assert 5_000 < task.longest_drawn < 10_000
+    assert traces.tested_lengths(make_model("gru", task), task) == (40, 500, task.longest_drawn)
+
+
+@pytest.mark.parametrize("strings", ["random", "pairs"])
+def test_chance_decides_the_side_of_a_single_string(strings: str) -> None:
+    task, chance = task_of(NO_BB, strings), torch.Generator().manual_seed(0)
+    answers = [int(task.sample(1, 9, chance).targets[0, -1]) for _ in range(200)]
+    assert 60 < sum(answers) < 140  # five standard deviations of a fair coin are 35
 
 
 def test_random_strings_are_uniform_on_each_side() -> None:

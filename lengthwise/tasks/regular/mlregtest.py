@@ -1,5 +1,6 @@
 """Languages of MLRegTest, with the random strings and the pairs of similar strings of its test sets."""
 
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -7,6 +8,9 @@ from jaxtyping import Int64
 from pydantic import Field
 from torch import Tensor
 
+from lengthwise.automata import DFA
+from lengthwise.automata.dfa import joint_sampler
+from lengthwise.automata.sampling import StringSampler
 from lengthwise.tasks.base import TASKS
 from lengthwise.tasks.regular.dfa import DFALanguage
 from lengthwise.tasks.regular.recognition import IN, OUT
@@ -39,15 +43,21 @@ class MLRegTestLanguage(DFALanguage):
 
     Source: van der Poel et al., "MLRegTest: A Benchmark for the Machine Learning of Regular Languages" (JMLR 25(283),
         2024), section 5.
-    Differs from the source: a string may occur again in another batch. The strings of a pair have equal length. Between
-        a random string in the language and one outside it, symbols are exchanged one by one in random order, and the
-        pair is a random exchange at which membership changes. In the source, a random string is edited until it
-        changes sides. `lengthwise.tasks.given.mlregtest_sampler` draws data sets exactly as the source does.
+    Differs from the source: a string may occur again in another batch. The strings of a pair have equal length. The
+        symbols of a random string in the language are exchanged one by one, in random order, for the symbols of a
+        random string outside. The pair is an exchange at which the string leaves the language. In the source, a random
+        string is edited until it changes sides. `lengthwise.tasks.given.mlregtest_sampler` draws data sets exactly as
+        the source does.
     """
 
     strings: Literal["random", "pairs"] = RANDOM
 
     kept: ClassVar[frozenset[str]] = frozenset({"strings"})
+
+    @property
+    def _sampler(self) -> StringSampler:
+        """Return a sampler of the complement and the language, uniform alone: large alphabets need much less memory."""
+        return _uniform_sampler(self.language)
 
     def _draw_batch(self, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:
         if not self.is_balanced_length(length):
@@ -65,18 +75,29 @@ class MLRegTestLanguage(DFALanguage):
     def _nearer(
         self, inside: Int64[Tensor, "N T"], outside: Int64[Tensor, "N T"], generator: torch.Generator
     ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, "N T"]]:
-        """Replace each pair by a pair that differs in one symbol, on a path between the two strings.
+        """Replace each pair by a pair that differs in one symbol, on a path from the first string to the second.
 
-        Such a pair always exists: the path begins inside and ends outside, so membership changes at some step.
+        String k of a path has the symbols of the second string at k positions, which are drawn in random order. The
+        path begins inside and ends outside, so membership changes at some step. Bisection finds such a step.
         """
         num_pairs, length = inside.shape
         rank = torch.rand(num_pairs, length, generator=generator).argsort(1)
-        # String k of a path has the symbols of `outside` at the k positions of the lowest ranks.
-        is_replaced = rank[:, None] < torch.arange(length + 1)[:, None]
-        path = torch.where(is_replaced, outside[:, None], inside[:, None])
-        are_inside = self.solve(path.flatten(0, 1))[:, -1].reshape(num_pairs, length + 1) == IN
-        leaves = are_inside[:, :-1] & ~are_inside[:, 1:]
-        # Keys of possible steps are at least 1, so a random number of 0 cannot select another step.
-        step = ((1 + torch.rand(leaves.shape, generator=generator)) * leaves).argmax(1)
-        rows = torch.arange(num_pairs)
-        return path[rows, step], path[rows, step + 1]
+
+        def on_path(step: Int64[Tensor, " N"]) -> Int64[Tensor, "N T"]:
+            return torch.where(rank < step[:, None], outside, inside)
+
+        last_inside, first_outside = torch.zeros(num_pairs).long(), torch.full((num_pairs,), length)
+        while (first_outside - last_inside > 1).any():
+            middle = (last_inside + first_outside) // 2
+            is_inside = self.solve(on_path(middle))[:, -1] == IN
+            # If the two steps are neighbors, the middle is the first of them, which is inside. So nothing changes.
+            last_inside, first_outside = (
+                torch.where(is_inside, middle, last_inside),
+                torch.where(is_inside, first_outside, middle),
+            )
+        return on_path(last_inside), on_path(first_outside)
+
+
+@lru_cache(maxsize=8)
+def _uniform_sampler(language: DFA) -> StringSampler:
+    return joint_sampler([language.complement(), language], (1.0,))

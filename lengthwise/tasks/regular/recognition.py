@@ -102,6 +102,11 @@ class RecognitionTask(RegularTask, ShallowTask):
         """Return the automaton of the language as a transducer to the classes."""
         return self.language.transducer
 
+    @property
+    def longest_drawn(self) -> int:
+        """Return the largest length for which the probabilities of symbols fit in memory."""
+        return self._sampler.longest
+
     def is_balanced_length(self, length: int) -> bool:
         """Return whether there are strings of this length both inside and outside."""
         return self.is_legal_length(length) and bool(self._sampler.possible(length)[[OUT, IN]].all())

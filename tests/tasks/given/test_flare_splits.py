@@ -156,9 +156,7 @@ def test_every_fault_is_named_with_file_and_line(
 def test_a_broken_link_is_not_a_missing_file(tmp_path: Path) -> None:
     folder = split_folder(tmp_path / "train", {"num-edits.txt": None})
     (folder / "num-edits.txt").symlink_to(tmp_path / "none")
-    with pytest.raises(
-        ValueError, match=r"num-edits\.txt: expected a file, got a link to a missing file; restore it"
-    ):
+    with pytest.raises(ValueError, match=r"num-edits\.txt: expected a file, got a link to a missing file; restore it"):
         read_examples(folder)
 
 
