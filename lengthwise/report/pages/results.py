@@ -46,11 +46,27 @@ MAX_NAMED = 5
 _SMOKE = "**This is a smoke run: it shows that everything works, and its numbers have no meaning.**"
 
 _MACHINE_COLUMNS = {
-    "prototypes": "the number of the machine's states",
-    "least distance": ("the smallest distance between prototypes of different classes, in any run"),
+    "states": (
+        "the number of states of the machine that was read off the net (of a grid recurrence: the number of classes of "
+        "messages that go down)"
+    ),
+    "least distance": (
+        "the smallest distance between prototypes of different states, in any run. A prototype is a vector of the net "
+        "that represents a state of the machine"
+    ),
     "CPU s": "CPU seconds of one certificate, tests included",
 }
 
+
+_CHECK_COLUMNS = {
+    "independently checked": (
+        "not a level, but how many proofs a second program accepted, of how many it checked; and on how many proofs it "
+        "was not run"
+    ),
+    "right up to": "the smallest length among the runs that are proved up to a length",
+    "length of counterexample": "the length of the string that a refuted net answers wrongly",
+}
+"""The meaning of the columns of `level_counts` that are not levels."""
 
 _NO_STUDY = "The results and pictures that need all runs of this experiment are left out until each run has a result."
 
@@ -175,15 +191,16 @@ def _certificates(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[s
     table = level_counts(experiment, outcomes)
     kept_back = Table(("why no higher level", "number of runs"), tuple(reasons(experiment, outcomes)))
     machines = machine_table(experiment, outcomes)
+    others = [(name, meaning) for name, meaning in _CHECK_COLUMNS.items() if name in table.header]
     meanings = [(name, meaning) for name, meaning in _MACHINE_COLUMNS.items() if name in machines.header]
     sizes = [*table_paragraphs(machines), definitions(meanings)]
     return [
         "## Certificates",
         "Entries are the number of runs at each level:",
-        definitions(level_sentences(table.header)),
+        definitions([*level_sentences(table.header), *others]),
         *table_paragraphs(table),
         *(table_paragraphs(kept_back) if kept_back.lines else []),
-        folded("Sizes of the machines" if "prototypes" in machines.header else "Cost of the certificates", sizes),
+        folded("Sizes of the machines" if "states" in machines.header else "Cost of the certificates", sizes),
     ]
 
 

@@ -35,7 +35,7 @@ COLUMNS = {
     "at step": (
         f"every {PROBE_EVERY} steps, a run is tested on a fixed set of separately drawn strings of 48 to 500 symbols. "
         "(If a task has no strings of these lengths, its longest strings are used.) For a solved run, the column "
-        "contains the step of the first test from which on no test has an error. The entry is - if the cell "
+        'contains the step of the first test from which on no test has an error. The entry is "-" if the cell '
         "has no solved run, if the last test of its solved runs has an error, or if its solved runs were not tested"
     ),
     "after CPU s": "the CPU seconds of training up to that step",

@@ -121,7 +121,7 @@ def machine_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
         gaps = [c.closure.gap for c in certificates if c.closure and c.closure.gap is not None]
         seconds = span([round(certificate.seconds) for certificate in certificates])
         lines.append((cell.row, cell.column, span(sizes), f"{min(gaps):.1f}" if gaps else NOTHING, seconds))
-    return _table(("row", "column", "prototypes", "least distance", "CPU s"), lines)
+    return _table(("row", "column", "states", "least distance", "CPU s"), lines)
 
 
 def _certificates(results: Sequence[RunResult]) -> list[Certificate]:
