@@ -66,9 +66,9 @@ def summary(run: Run, result: Analysis) -> str:
     one_each = sum(level.are_elements for level in result.levels)
     return (
         f"Run {run.spec.id}, trained at lengths up to {trained_to:,}, was analyzed on {num_strings:,} random strings "
-        f"of {length:,} symbols. It answers {result.num_right:,} of {result.num_graded:,} correctly. The monoid of its "
-        f"task has {result.blocks.monoid.size:,} elements. At {one_each} of {len(result.levels)} levels, each cluster "
-        "of states corresponds to one element that occurs there, and each element to one cluster."
+        f"of {length:,} symbols. The net answers {result.num_right:,} of {result.num_graded:,} correctly. The monoid "
+        f"of its task has {result.blocks.monoid.size:,} elements. At {one_each} of {len(result.levels)} levels, each "
+        "cluster of states corresponds to one element that occurs there, and each element to one cluster."
     )
 
 

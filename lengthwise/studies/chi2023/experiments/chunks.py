@@ -82,12 +82,12 @@ def chunks(scale: Scale = "small") -> Experiment:
         title="RegularGPT: mixed chunk sizes, and chunk sizes chosen by pilot runs",
         about=(
             "RegularGPT merges C states at a time in a tree, and C is its chunk size. Chi et al. (2023) choose the "
-            "chunk size by hand, and name this as a limitation."
+            "chunk size by hand, and name this choice as a limitation."
         ),
         notes=(
-            "All nets are trained with preset `fast`, at width 64, and each entry has two seeds. Full nets are "
-            "trained for 6,000 steps, and their final weights are measured at lengths 41-500. *C=4, then 2*: the "
-            "lowest level merges four symbols, and each higher level merges two states.",
+            "All nets are trained with preset `fast`, at width 64, and each entry has two seeds. *Full nets*, in the "
+            "columns without *pilot*, are trained for 6,000 steps, and their final weights are measured at lengths "
+            "41-500. *C=4, then 2*: the lowest level merges four symbols, and each higher level merges two states.",
             f"A pilot is a training run of {PILOT_STEPS:,} steps with a complete learning-rate schedule; a full net "
             "is trained for six times as many steps. Pilots take the same steps but not the same CPU time, because "
             "longer chunks make steps cheaper. The chunk size of the pilot with the lowest final loss is chosen. This "
@@ -96,10 +96,10 @@ def chunks(scale: Scale = "small") -> Experiment:
             "Pilots must be long enough to learn something. After 300 steps (seed 0), the losses of the three sizes "
             "differed by at most 0.01 on each of the four tasks, so a choice would have been random.",
             "All levels share one layer, even if their chunk sizes differ. A merge of two states then uses only the "
-            "first two of the layer's position biases. Machine extraction does not support such a net, so the page "
-            "has no certificates for it.",
-            "*paper*: maximum / mean by the paper's own protocol, over three seeds and probably three learning rates "
-            "(see `regular-gpt/table-1`).",
+            "first two of the layer's position biases. Machines cannot be extracted from such a net, so the page has "
+            "no certificates.",
+            "*paper*: the maximum / mean that Chi et al. (2023) report by another protocol, over three seeds and "
+            "probably three learning rates (see `regular-gpt/table-1`).",
         ),
         cells=cells,
         plan=plan,

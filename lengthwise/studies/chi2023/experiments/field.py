@@ -29,7 +29,8 @@ NUM_CHUNKS: dict[Scale, int] = {"paper": 64, "small": 64, "smoke": 4}
 _HEADLINE = (
     "Language models of this size do not show whether RegularGPT learns to look only at a local window of tokens.\n"
     "For ALiBi and for these nets of RegularGPT, half of the gradient lies in the newest few tokens at all lengths. "
-    "The reach of the other half grows with the length of the chunk, except in trees of at most two levels."
+    "The reach of the other half grows with the length of the chunk. Only for net *16/3, at most 2 levels* does this "
+    "growth end, because two levels of this net reach at most 766 tokens."
 )
 
 
@@ -57,7 +58,7 @@ def receptive_field(scale: Scale = "small") -> Experiment:
             f"`regular-gpt/table-3` and were trained on windows of {LENGTHS[scale][0]} tokens."
         ),
         notes=(
-            *experiment.notes[:3],
+            *experiment.notes[:4],
             f"In each of {NUM_CHUNKS[scale]:,} chunks of the test split, the gradient of the log-odds of the last "
             "token is computed with respect to the embeddings of the earlier tokens. Chunks of all lengths end at the "
             "same tokens. A net looks at a local window if the gradient reaches equally far back in longer chunks.",

@@ -32,11 +32,11 @@ class Inside(NamedTuple):
 
 
 _HEADLINE = (
-    "One seed and width 64 are not enough to show whether the paper's nets have the clusters of Figure 3 and the "
-    "gradients of Figure 4a.\n"
+    "One seed and width 64 are not enough to show whether the nets of Chi et al. (2023) have the clusters of their "
+    "Figure 3 and the gradients of their Figure 4a.\n"
     "Among the nets with the paper's layers (the code's or GPT-2's), {cells[*][the code's | GPT-2's][solved]} make no "
-    "error at lengths 41-500. So their clusters and gradients below belong to nets that did not learn their tasks "
-    "completely."
+    "error at lengths 41-500. So these nets did not learn their tasks completely, even if they answer all strings of "
+    "500 symbols below correctly."
 )
 
 
@@ -62,10 +62,11 @@ def inside(scale: Scale = "small") -> Experiment:
         title="Inside RegularGPT: Figures 3 and 4a",
         headline=_HEADLINE,
         about=(
-            "Chi et al. (2023) show the states of a net (Figure 3), and how far its gradients reach (Figure 4a). This "
-            "page shows both for nets on two tasks.\n"
+            "Figure 3 shows the states of a net, and Figure 4a how far its gradients reach. This page shows both for "
+            "nets on two tasks.\n"
             "Each picture comes with a check: do clusters of states match the elements of the task's transition "
-            "monoid, and does the answer change if a symbol is replaced?"
+            "monoid, and does the answer change if a symbol is replaced? An element of the monoid is what a string "
+            "does to all states of the task's machine."
         ),
         notes=(
             "*Ours*: the nets of `regular-gpt/ours` with seed 0 on two tasks. The other nets have the paper's layers "
@@ -73,8 +74,8 @@ def inside(scale: Scale = "small") -> Experiment:
             "If the monoid is a group, every position affects the answer equally, but gradients need not show this. "
             "`lengthwise analyze RUN` makes an interactive page of this kind for any RegularGPT with one layer for "
             "each level.",
-            "Preset `fast` adds noise to states, and compares the states of a string with and without pads "
-            "(consistency). Both encourage clusters, so our own nets are not evidence that clusters emerge by "
+            "Preset `fast` adds noise to states, and compares the states of a string with and without pads. The noise "
+            "and the comparison encourage clusters, so our own nets are not evidence that clusters emerge by "
             "themselves. Nets with the paper's layers are trained without noise and without this comparison.",
             "Nets with the paper's layers: preset `chi2023`, width 64, 5,000 steps at learning rate 3e-4, seed 0 "
             "(runs of `regular-gpt/variants`).",

@@ -78,14 +78,15 @@ COMPARED = (
 
 _HEADLINE = (
     "The perplexity of RegularGPT as a language model rises at the first length at which its tree has a third level, "
-    "which it never has in training.\n"
-    "This length is 512 tokens with chunk size C=16, and 2,048 tokens with C=32. With C=16, perplexity rises from "
-    "{cells[*][16/3][256]} to {cells[*][16/3][512]}, and with C=32 from {cells[*][32/6][1,024]} to "
-    "{cells[*][32/6][2,048]}. With the paper's depth, it rises from {cells[*][16/3, depth of the input][256]} to "
-    "{cells[*][16/3, depth of the input][512]}, and from {cells[*][32/3, depth of the input][1,024]} to "
-    "{cells[*][32/3, depth of the input][2,048]}. With at most two levels, C=16 has "
-    "{cells[*][16/3, at most 2 levels][256]} and {cells[*][16/3, at most 2 levels][512]}. At the training length, C=32 "
-    "has {cells[*][32/6][128]} with K=6 layers for each level, and {cells[*][32/3][128]} with K=3.\n"
+    "because trees in training have only two.\n"
+    "This length is 512 tokens with chunk size C=16, and 2,048 tokens with C=32. Net 16/3 has C=16, and K=3 layers "
+    "for each level. From 256 to 512 tokens, the perplexity of net 16/3 rises from {cells[*][16/3][256]} to "
+    "{cells[*][16/3][512]}. From 1,024 to 2,048 tokens, the perplexity of net 32/6 rises from {cells[*][32/6][1,024]} "
+    "to {cells[*][32/6][2,048]}. With the paper's depth, the perplexity of net 16/3 rises from {cells[*][16/3, depth "
+    "of the input][256]} to {cells[*][16/3, depth of the input][512]}, and of net 32/3 from {cells[*][32/3, depth of "
+    "the input][1,024]} to {cells[*][32/3, depth of the input][2,048]}. With at most two levels, net 16/3 has "
+    "{cells[*][16/3, at most 2 levels][256]} at 256 tokens, and {cells[*][16/3, at most 2 levels][512]} at 512. At "
+    "the training length, net 32/6 has {cells[*][32/6][128]}, and net 32/3 has {cells[*][32/3][128]}.\n"
     "From the training length to 16 times this length, the perplexity of a transformer with ALiBi changes from "
     "{cells[*][ALiBi][128]} to {cells[*][ALiBi][2,048]}, with T5 from {cells[*][T5][128]} to {cells[*][T5][2,048]}, "
     "and with KERPLE from {cells[*][KERPLE][128]} to {cells[*][KERPLE][2,048]}."
@@ -103,7 +104,7 @@ def table_3(scale: Scale = "small") -> Experiment:
         headline=headline_of(task, _HEADLINE),
         about=(
             f"The language models have 1.7 to 3.1 million parameters. They are trained for {STEPS:,} steps on windows "
-            f"of {TRAINED_AT} tokens, and measured on longer chunks."
+            f"of {TRAINED_AT} tokens, and measured on chunks of the lengths in the head of the table."
         ),
         notes=(
             f"Perplexities are for the last tokens of {plan.num_chunks:,} chunks of up to {max(plan.chunk_lengths):,} "
@@ -115,7 +116,7 @@ def table_3(scale: Scale = "small") -> Experiment:
             "OpenWebText2, three seeds. Perplexities of different texts and tokenizers cannot be compared, but their "
             "changes with the length can.",
             "*paper*: the paper's perplexities at 512, 1,024, 2,048, 4,096 and 8,192 tokens, which are 1 to 16 times "
-            "its training length. If the paper's C and K differ from ours, they are printed before the numbers. "
+            "its training length. If the paper's C and K differ from ours, they are printed before the numbers.",
             "Relative to the training length, the levels of our trees cover about the same lengths as in the paper. "
             "With the paper's C=32 and our C=16, two levels cover twice the training length. With the paper's C=64 "
             "and our C=32, they cover 8 times the training length. With the paper's C=256 and our C=64, a training "
@@ -123,9 +124,10 @@ def table_3(scale: Scale = "small") -> Experiment:
             "needs one at 2,048.",
             "The first length with a third level is 512 for C=16 and 2,048 for C=32; C=64 has no such length. *At "
             "most 2 levels* leaves the third level out.",
-            "*Depth of the input*: answers at all positions are read after both levels, as in the paper. In the other "
-            "columns of RegularGPT, answers at the first C positions are read after one level. So in training, some "
-            "answers are read after one level and some after two.",
+            "*Depth of the input*, the paper's depth: all positions are answered after the number of levels that the "
+            "whole input needs, which is two in training. In the other columns of RegularGPT, each position is "
+            "answered after the levels of a string that ends there. So in training, the first C positions are "
+            "answered after one level, and the others after two.",
             "Weight decay applies to all parameters, including the norms and biases that nanoGPT leaves out.",
         ),
         cells=text_cells(scale, task, COLUMNS, steps=STEPS),

@@ -16,12 +16,12 @@ MORE_STEPS = 2_000
 
 
 _HEADLINE = (
-    "RegularGPT with the paper's width reaches the paper's mean accuracies, to the printed digits, on {reached[not "
-    "Modular Arithmetic][*]} tasks other than modular arithmetic.\n"
+    "RegularGPT with the width of Chi et al. (2023) reaches the paper's mean accuracies, to the printed digits, on "
+    "{reached[not Modular Arithmetic][*]} tasks other than modular arithmetic.\n"
     "On these tasks, our nets are trained for {cells[not Modular Arithmetic][*][steps]} steps, and the paper's nets "
     "for 100,000. The last 2,000 of our steps begin once the training loss is low.\n"
-    "On modular arithmetic, our mean accuracies are {cells[Modular Arithmetic][30,000 steps][mean]} after 30,000 steps "
-    "and {cells[Modular Arithmetic][100,000 steps][mean]} after 100,000 (the paper: {cells[Modular "
+    "On modular arithmetic, our mean accuracies are {cells[Modular Arithmetic][30,000 steps][mean]} after 30,000 "
+    "steps and {cells[Modular Arithmetic][100,000 steps][mean]} after 100,000 (the paper: {cells[Modular "
     "Arithmetic][*][paper]})."
 )
 
@@ -47,11 +47,11 @@ def medium(scale: Scale = "small") -> Experiment:
             "heads, and batches of 128 strings of at most 40 symbols. The optimizer is Adam with learning rate 3e-4, "
             "the second of the paper's three learning rates. Final weights are measured at lengths 41-500.",
             "The training loss alone decides when training stops. The running loss is an average in which the latest "
-            f"step has a weight of a twentieth. As soon as it is below {SOLVED_LOSS:g}, the net is trained for "
-            f"{MORE_STEPS:,} more steps at the same learning rate. No test influences this, and no step is selected "
-            "afterwards. If the loss stays higher, the net is trained for the number of steps in the name of its "
-            "column. The paper trains for 100,000 steps. Its code trains for up to 1,000,000 steps on modular "
-            "arithmetic, with a selected seed.",
+            f"step has a weight of a twentieth. As soon as the running loss is below {SOLVED_LOSS:g}, the net is "
+            f"trained for {MORE_STEPS:,} more steps at the same learning rate. No test influences this decision, and "
+            "no step is selected afterwards. If the running loss stays higher, the net is trained for the number of "
+            "steps in the name of its column. The paper trains for 100,000 steps. Its code trains for up to 1,000,000 "
+            "steps on modular arithmetic, with a selected seed.",
             "Expressions of modular arithmetic begin with a +, as in the code.",
             "The paper states 4.3 million parameters (its Transformer baseline has about as many). Our net has 0.79 "
             "million.",
@@ -60,7 +60,7 @@ def medium(scale: Scale = "small") -> Experiment:
             "runs differ only at the end of training.",
             "Cost: a step takes 36 ms (even pairs, parity) or 50 ms (cycle navigation, modular arithmetic) on one "
             "core. A net that is not solved takes 18 to 28 CPU minutes for 30,000 steps. Modular arithmetic takes 1.5 "
-            "CPU hours for 100,000 steps. The page takes 3 to 5 CPU hours.",
+            "CPU hours for 100,000 steps. All nets of the page together take 3 to 5 CPU hours.",
         ),
         cells=cells,
         plan=SMOKE_PLAN if scale == "smoke" else plan,

@@ -78,10 +78,11 @@ def ours(scale: Scale = "small") -> Experiment:
             "this decision.",
             _ABOUT_PRODUCTS,
             "In tasks of recognition, most strings outside the language are near misses, which differ little from "
-            "strings in the language. The paper's entries (maximum / mean) are for the paper's strings. On D_n and "
-            "Tomita, these strings are easier, and have 51-100 symbols. This is a different protocol, and the entries "
-            "are shown only for orientation. `python benchmarks/shallow_features.py` computes the scores of shallow "
-            "features on both kinds of strings.",
+            "strings in the language. Column *paper* has the maximum / mean of Chi et al. (2023) on the paper's "
+            "strings. On D_n and Tomita, the paper's strings are easier, and have 51-100 symbols. Because the "
+            "protocol is different, these entries are shown only for orientation. `python "
+            "benchmarks/shallow_features.py` computes the scores of shallow features on the paper's strings and on "
+            "ours.",
         ),
         cells=[cell for of_row in zip(_languages(specs), _products(specs), strict=True) for cell in of_row],
         plan=_our_plan(scale, certificate=True),
@@ -95,24 +96,25 @@ def codebook(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT with a codebook of states, our protocol",
         headline=(
-            "In {cells[*][*][solved]} runs, RegularGPT with a codebook of states makes no error at the scored lengths; "
-            "{cells[*][*][level proved]} nets are `proved` and {cells[*][*][level extracted]} are `extracted`.\n"
-            "A run trained {cells[*][*][attempts]} nets, one after another, until a certificate was good enough."
+            "In {cells[*][*][solved]} runs, RegularGPT with a codebook of states makes no error at the scored "
+            "lengths; {cells[*][*][level proved]} nets are `proved` and {cells[*][*][level extracted]} are "
+            "`extracted`.\n"
+            "A run trained {cells[*][*][attempts]} nets, one after another, and the last net is measured."
         ),
         about=(
-            "At the end of training, the merge of model `codebook-gpt` is a finite table, and a certificate checks "
-            "every entry of the table.\n"
+            "RegularGPT merges pairs of states in a tree. At the end of training, the merge of model `codebook-gpt` "
+            "is a finite table, and a certificate checks every entry of this table.\n"
             "If the level of the certificate is below `extracted`, another net is trained, unless 1,200 CPU seconds "
             "have passed."
         ),
         notes=(
-            "Nets are trained with preset `fast` and three seeds (Tomita 2, 3 and 6: five seeds). The protocol is "
-            "that of `regular-gpt/ours`, except for the rule that decides whether another net is trained. Here a "
+            "Nets are trained with preset `fast` and three seeds (Tomita 2, 3 and 6: five seeds). The protocol is the "
+            "same as in `regular-gpt/ours`, except for the rule that decides whether another net is trained. Here a "
             "certificate decides, which compares the net with the task's machine at every length. In "
             "`regular-gpt/ours`, the training loss alone decides.",
             "Before the last tenth of the steps, the states of the net are grouped into classes, without the task's "
-            "machine or answers. The prototype of each class becomes a code. From then on, every merged state is "
-            "replaced by the nearest code.",
+            "machine or answers. Each class has a prototype, a state that represents the class. The prototypes become "
+            "the codes. From then on, every merged state is replaced by the nearest code.",
             "D_12 and modular arithmetic are left out, because preset `fast` does not learn them.",
         ),
         cells=_languages(
@@ -131,13 +133,17 @@ def groups(scale: Scale = "small") -> Experiment:
     common: Settings = {"train": {"lengths": "legal"}} if scale == "smoke" else {}
     return Experiment(
         title="RegularGPT on groups that are not solvable",
+        headline=(
+            "On the word problem of group A_5, RegularGPT makes no error in {cells[A5][D=128][solved]} runs with width "
+            "128 and {cells[A5][D=64][solved]} runs with width 64; on S_5, in {cells[S5][*][solved]} runs."
+        ),
         about=(
-            "RegularGPT is trained on the word problems of the groups A_5 (60 elements) and S_5 (120 elements).\n"
-            "Each group has two generators, and only final answers are supervised.\n"
+            "The groups A_5 (60 elements) and S_5 (120 elements) have two generators each, and only final answers are "
+            "supervised.\n"
             "Nets are trained with preset `fast`, with width D=64 or D=128, and with one seed."
         ),
         notes=(
-            "The answer is the group element. A task that asks only where the element moves one point would be easier.",
+            "The answer is the group element. A task that asks only for the image of one point would be easier.",
             "`lengthwise compile` writes weights that solve A_5 at every length. Here the weights are learned.",
         ),
         cells=[
@@ -168,13 +174,13 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT with larger chunks",
         headline=(
-            "Larger chunks lose little accuracy by this protocol: on parity, {cells[Parity][*][solved]} nets of "
-            "RegularGPT with chunk size C = 2, 3 or 4 make no error.\n"
+            "With larger chunks, RegularGPT loses little accuracy: on parity, {cells[Parity][*][solved]} nets with "
+            "chunk size C = 2, 3 or 4 make no error.\n"
             "On cycle navigation, {cells[Cycle Navigation][C=2 | C=3][solved]} nets with C=2 or 3 make no error, and "
             "{cells[Cycle Navigation][C=4][solved]} with C=4. The lowest accuracy with C=4 at any length up to 500 is "
             "{cells[Cycle Navigation][C=4][lowest]}.\n"
-            "The paper's entries with C=3 are {cells[Parity][C=3][paper]} on parity and "
-            "{cells[Cycle Navigation][C=3][paper]} on cycle navigation."
+            "With C=3, Chi et al. (2023) report {cells[Parity][C=3][paper]} on parity and {cells[Cycle "
+            "Navigation][C=3][paper]} on cycle navigation."
         ),
         about=(
             "Nets are trained with preset `fast`, at lengths at which every answer is possible. Column *paper* has the "
@@ -182,7 +188,8 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             "With C=4, a net has width 128 and is trained for 8,000 steps of 256 strings. On cycle navigation, a net "
-            "with width 64 is always wrong on the rarest windows, whose four parts are all +2 or all -2.",
+            "with width 64 is always wrong on the rarest groups of four states to merge: all four moves are +2, or "
+            "all four are -2.",
         ),
         cells=cells,
         plan=_our_plan(scale),
@@ -253,12 +260,12 @@ def ablation(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Ablation of preset `fast`",
         about=(
-            "Each row leaves out one ingredient of preset `fast`, which trains RegularGPT, and is measured on even "
-            "pairs."
+            "RegularGPT is trained on even pairs with preset `fast`, and each row of the table leaves out one "
+            "ingredient of this preset."
         ),
         notes=(
-            "The merge layer, Muon, the activation, the initialization of the heads, and the late comparison of "
-            "states are always included, so their effect is not measured here.",
+            "Row *nothing* has the complete preset. The merge layer, Muon, the activation, the initialization of the "
+            "heads, and the late comparison of states are always included, so their effect is not measured here.",
         ),
         cells=[Cell(name, "C=2", specs("even-pairs", {"train": changes})) for name, changes in left_out.items()],
         plan=_our_plan(scale, certificate=True),
@@ -280,18 +287,18 @@ def contraction(scale: Scale = "small") -> Experiment:
         headline=(
             "If training contracts the states of RegularGPT to points, {cells[*][preset fast][level proved]} nets are "
             "`proved` and {cells[*][preset fast][level refuted]} `refuted`.\n"
-            "Without one or both parts of the contraction, {cells[*][not preset fast][level extracted]} nets are "
-            "`extracted`: the machine that is read off the net is right. But {cells[*][not preset fast][level proved]} "
-            "nets are `proved`."
+            "If training leaves out one or both parts of the contraction, {cells[*][not preset fast][level "
+            "extracted]} nets are `extracted`: the machine that is read off the net is right. But {cells[*][not "
+            "preset fast][level proved]} nets are `proved`."
         ),
         about=(
-            "In the second half of training, preset `fast` contracts states in two ways. The noise on states rises "
-            "from 0.1 to 0.3, and a loss compares the states of a string with and without pads."
+            "The contraction has two parts, both in the second half of training with preset `fast`. The noise on "
+            "states rises from 0.1 to 0.3, and a loss compares the states of a string with and without pads."
         ),
         notes=(
-            "Neither part uses answers of the task. Column *nor noisier late* leaves out both parts. All nets are "
-            "trained for the same number of steps. Compare the step after which a net was solved, the cost of a step, "
-            "and the certificates.",
+            "Neither the noise nor the comparison uses answers of the task. Column *states not compared* leaves out "
+            "the comparison, and column *nor noisier late* also the rise of the noise. All nets are trained for the "
+            "same number of steps. Compare column *at step* (in the last section) and the certificates.",
             "The recorded nets of column *preset fast* were trained by later code than the other nets, and their "
             "steps take a different time. So CPU seconds of this column cannot be compared with the other columns.",
         ),

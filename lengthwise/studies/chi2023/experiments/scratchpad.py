@@ -111,12 +111,13 @@ class Remedies(NamedTuple):
 
 
 _HEADLINE = (
-    "Transformers with a scratchpad and a recency bias (ALiBi or a window) are trained on 40 symbols, and "
-    "{cells[*][scratchpad, ALiBi | scratchpad, window][solved]} nets make no error on random strings of 41-100 "
-    "symbols.\n"
-    "After 300 steps, mean accuracies on parity are at most {highest[Parity][ALiBi | window][mean]} with a recency "
-    "bias alone, and {cells[Parity][scratchpad][mean]} with a scratchpad alone. So few steps do not show that a "
-    "scratchpad alone fails."
+    "With a scratchpad and a recency bias (ALiBi or a window), {cells[*][scratchpad, ALiBi | scratchpad, "
+    "window][solved]} transformers that are trained on strings of 40 symbols make no error on random strings of "
+    "41-100 symbols.\n"
+    "On parity, mean accuracies with a recency bias alone are at most {highest[Parity][ALiBi | window][mean]}. With a "
+    "scratchpad alone, they are {cells[Parity][scratchpad][mean]} with sinusoidal positions and "
+    "{cells[Parity][scratchpad, none][mean]} without positions. All nets are trained for only 300 steps, which are "
+    "too few to show that a scratchpad alone fails."
 )
 
 
@@ -132,23 +133,25 @@ def scratchpad(scale: Scale = "small") -> Experiment:
         title="Scratchpads and recency biases",
         headline=_HEADLINE,
         about=(
-            "Section 2.2 of Chi et al. (2023) describes this remedy for transformers: they write their intermediate "
-            "answers into a scratchpad, and attend mostly to the last symbols.\n"
-            "In the first table, the strings contain the right intermediate answers. The section *With the net's own "
-            "answers* has results for the net's own intermediate answers."
+            "Section 2.2 of Chi et al. (2023) describes a remedy for transformers that fail beyond their training "
+            "length. Such a transformer writes its intermediate answers into a scratchpad, and attends mostly to the "
+            "last symbols.\n"
+            "In the first table, strings with a scratchpad contain the right intermediate answers. In the section "
+            "*With the net's own answers*, the net reads the answers that it gave itself."
         ),
         notes=(
             "The nets are transformers with 2 layers and width 64. They are trained for 300 steps on strings of 40 "
             "symbols, and the answers to all prefixes are supervised. There are three seeds, and nothing is selected. "
-            "With a scratchpad, a net gives its answers one after another.",
-            "*Sinusoids* is a transformer with sinusoidal positions. Beyond the training length, it reads positions "
-            "that it has never seen. *None* has no position encoding. *ALiBi* and *window* are recency biases: "
-            f"ALiBi's slopes, and attention to the last {WINDOW} positions only.",
-            "A string of *scratchpad* is s_1 =q_1 s_2 =q_2 ... s_T, where q_t is the answer after symbol s_t. It has "
-            "2T - 1 symbols, and the first table counts all of them: its lengths 81-199 are 41-100 symbols of the "
-            "task.",
+            "A net that reads its own intermediate answers gives them one after another. In the first table, it reads "
+            "the right ones, and gives all its answers in one pass.",
+            "*Sinusoids* is a transformer with sinusoidal positions, which column *scratchpad* also has. Beyond the "
+            "training length, a net reads positions that it has never seen. *None* has no position encoding. *ALiBi* "
+            f"and *window* are recency biases: ALiBi's slopes, and attention to the last {WINDOW} positions only.",
+            "With a *scratchpad*, the string s_1 s_2 ... s_T is written as s_1 =q_1 s_2 =q_2 ... s_T. Here =q_t is a "
+            "single symbol for q_t, the right answer after s_t. The written string has 2T - 1 symbols. In the last "
+            "section, column *lengths* counts all of them, so 81-199 means 41-100 symbols of the task.",
             "All columns have the same labels in training: 40 answers for each of 16 strings in a step. The preset is "
-            "`recurrent`, with other steps, another batch, a learning rate of 0.002 and 50 steps of warm-up. Nets "
+            "`recurrent`, with 300 steps of 16 strings, a learning rate of 0.002 and 50 steps of warm-up. Nets "
             "without a scratchpad need more steps: here they do not even fit the training length (see "
             "`regular-gpt/table-1`).",
         ),

@@ -94,16 +94,16 @@ def _cells(scale: Scale, language: Language) -> list[Cell]:
 _HEADLINE_1 = (
     "RegularGPT, trained on regular languages, reaches the paper's mean accuracy, to the printed digits, on "
     "{reached[*][C=2]} languages with chunk size C=2 and on {reached[*][C=3]} with C=3.\n"
-    "These nets have a quarter of the paper's width, and a twentieth of its training steps.\n"
+    "These nets have a quarter of the paper's width, and a twentieth of the paper's training steps.\n"
     "The list of [claims](../claims.md#chi2023) shows which of the paper's entries these results reproduce or "
     "contradict, for RegularGPT and for the other models."
 )
 _HEADLINE_2 = (
     "RegularGPT and the RNN, trained on parity, reach the paper's mean accuracies, to the printed digits, in "
     "{reached[*][RegularGPT* | RNN*]} cases.\n"
-    "Most entries of the paper count twice, once for each assumed training probability. The page shows nothing "
-    "about the Transformer, because after 2,000 steps its mean accuracies at the training lengths are only "
-    "{cells[*][Transformer, same length][mean]} ([claims](../claims.md#chi2023))."
+    "A case is an entry of the paper. Most entries count twice, once for each assumed training probability. The page "
+    "decides nothing about the paper's Transformer. After 2,000 steps, the mean accuracies of our Transformer at the "
+    "training lengths are only {cells[*][Transformer, same length][mean]} ([claims](../claims.md#chi2023))."
 )
 
 _NEEDS_1 = (
@@ -135,8 +135,8 @@ def table_1(scale: Scale = "small") -> Experiment:
             "2,000 steps and other nets for 5,000 (paper: 100,000; the code: up to 1,000,000).",
             "The paper mentions three seeds for each result, and three learning rates. It does not state which of "
             "these runs its maximum and mean include. Its section 5.2 suggests that both include all learning rates.",
-            "The paper states 4.3 million parameters, which is the number of the Transformer. RegularGPT shares one "
-            "layer among its levels, and has 0.79 million parameters at D=256 with C=2.",
+            "The paper states 4.3 million parameters, which is the number of parameters of its Transformer. "
+            "RegularGPT shares one layer among its levels, and has 0.79 million parameters at D=256 with C=2.",
             "On these strings, a score above chance does not show that a net has learned the language. A classifier "
             "on shallow features is right on 99.5 to 100 % of the strings of D_n and, up to rounding, on all strings "
             "of Tomita 3. Such features are the number of runs, the frequencies of pairs of symbols, or equal counts "
@@ -147,7 +147,8 @@ def table_1(scale: Scale = "small") -> Experiment:
             "%, and a constant answer scores 75 %.",
             "RegularGPT has the published code's layer. Training uses Adam at a constant learning rate, without "
             "augmentation. On D_n and Tomita, nets are trained up to length 50 and scored at 51-100. On other tasks, "
-            "they are trained up to 40 and scored at 41-500 (the code begins at 42).",
+            "they are trained up to 40 and scored at 41-500 (the code begins at 42). Some nets were also measured at "
+            "other lengths, which do not count here.",
             "Baselines: the RNN is Elman's network with ReLU, as in the code that the paper builds on. The "
             "Transformer has 5 layers with separate weights, and the relative positions of Transformer-XL. It is "
             "causal, as in the paper, and its answer is read at the last symbol; in the code, every position attends "
@@ -214,17 +215,18 @@ def table_2(scale: Scale = "small") -> Experiment:
         headline=_HEADLINE_2,
         about=(
             "The paper does not state at which probability its nets were trained, so its table can be read in two "
-            "ways. Either each net was trained at the probability at which it was measured, or always at 0.5 (*trained "
-            "at 0.5*).\n"
+            "ways. Either each net was trained at the probability at which it was measured, or always at 0.5 "
+            "(*trained at 0.5*).\n"
             "*Same length*: lengths 1-40, as in training. *Extrapolation*: lengths 41-500. The paper's entries are "
-            "means over three seeds, and are shown for both readings."
+            "means over three seeds, and are shown for both ways to read the table."
         ),
         notes=(
             "The nets are trained with preset `chi2023`. At scale `small`, a net has width 64 and is trained for "
             "5,000 steps (Transformer: 2,000). The three runs of a cell have seed 0 and the paper's three learning "
             "rates.",
-            "At P(1) = 0.5 the two readings are the same. A net that is trained at 0.5 is measured at the other four "
-            "probabilities without further training.",
+            "P(1) is the probability of a one in the measured strings. At P(1) = 0.5, both ways to read the table are "
+            "the same. A net that is trained at 0.5 is measured at the other four probabilities without further "
+            "training.",
             "*Chance* is more than 50 % on short strings with few or many ones, because one of the two answers is "
             "then more frequent at each length.",
         ),

@@ -36,36 +36,40 @@ def variants(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Chi et al. (2023): layers and thickness of RegularGPT",
         headline=(
-            "RegularGPT is trained with three kinds of layers; three runs of each are too few to decide which is "
-            "best.\n"
-            "With one layer of the published code for each level, mean accuracies on even pairs, parity and cycle "
-            "navigation are {cells[Even Pairs][the code's, K=1][mean]}, {cells[Parity][the code's, K=1][mean]} and "
-            "{cells[Cycle Navigation][the code's, K=1][mean]}. With two of these layers for each level, and pads "
-            "before the string, they are {cells[Even Pairs][the code's, K=2, pads][mean]}, {cells[Parity][the code's, "
-            "K=2, pads][mean]} and {cells[Cycle Navigation][the code's, K=2, pads][mean]}. With GPT-2's layer, they "
-            "are {cells[Even Pairs][GPT-2's, K=1][mean]}, {cells[Parity][GPT-2's, K=1][mean]} and {cells[Cycle "
-            "Navigation][GPT-2's, K=1][mean]}.\n"
-            "The published code combines two layers for each level in another way, which was not run."
+            "RegularGPT is trained with three kinds of layers; three runs in each row of the table are too few to "
+            "decide which kind is best.\n"
+            "With one layer of the code of Chi et al. (2023) for each level of the tree, mean accuracies on even "
+            "pairs, parity and cycle navigation are {cells[Even Pairs][the code's, K=1][mean]}, {cells[Parity][the "
+            "code's, K=1][mean]} and {cells[Cycle Navigation][the code's, K=1][mean]}. With two of these layers for "
+            "each level, and pads before the string, they are {cells[Even Pairs][the code's, K=2, pads][mean]}, "
+            "{cells[Parity][the code's, K=2, pads][mean]} and {cells[Cycle Navigation][the code's, K=2, pads][mean]}. "
+            "With GPT-2's layer, they are {cells[Even Pairs][GPT-2's, K=1][mean]}, {cells[Parity][GPT-2's, "
+            "K=1][mean]} and {cells[Cycle Navigation][GPT-2's, K=1][mean]}.\n"
+            "With two layers for each level, the published code treats the beginning of a string in another way. Its "
+            "way was not run."
         ),
         about=(
             "The three kinds are the layer of the published code, GPT-2's layer (which the paper describes), and our "
-            "layer. K is the number of layers for each level of the tree."
+            "layer. K is the number of layers for each level. The code's layer is trained with K=1 and K=2."
         ),
         notes=(
             "Nets are trained with preset `chi2023` and chunk size C=2, as in `regular-gpt/table-1`. The published "
             "code's layer has its norms after the residual sums. Section 3 of the paper describes GPT-2's layer, and "
-            "the paper uses K=1 for regular languages. Here the code's layer is also trained with K=2 (section 3.2).",
+            "section 3.2 the use of several layers for each level. For regular languages, the paper uses K=1.",
             "Scale `small`: width 64, 5,000 steps, one seed at each of three learning rates: 1e-4, 3e-4 and 5e-4.",
-            "The paper's entries are shown for both layers that the paper may have used: GPT-2's and its code's.",
-            "*K=2, pads*: windows that begin before the string have pads there, which pass through the layers. The "
-            "published code pads only the first chunk and cuts windows at the left edge (setting `left_edge` "
-            '`"cut"`). With K=1 both forms compute the same function; with K=2 they differ. Scale `paper` runs the '
+            "The paper's entries are shown for both layers that the paper may have used: GPT-2's and its code's. Some "
+            "nets on parity were also measured at lengths 1-40, for `regular-gpt/table-2`. This page counts only "
+            "lengths 41-500.",
+            "*K=2, pads*: a window contains the symbols below one state of the tree. If a window begins before the "
+            "string, it has pads at these positions, and the pads pass through the layers. The published code adds "
+            "pads only up to a full first chunk, and cuts off windows that begin earlier (setting `left_edge` "
+            '`"cut"`). With K=1, both forms compute the same function; with K=2, they differ. Scale `paper` runs the '
             "code's form.",
             "Our layer was designed for preset `fast`, with pads, noise and Muon. Here it is trained with Adam, "
             "without pads and noise.",
-            "In these runs, the code's layer takes 8 to 11 times as many CPU seconds with K=2 as with K=1. With K=2, "
-            "a state depends on more than its window. So equal windows cannot share one merge, and the lower of the "
-            "two layers needs the states of all positions.",
+            "In these runs, the code's layer takes 8 to 11 times as many CPU seconds with K=2 as with K=1. With K=1, "
+            "RegularGPT computes a state only once for all places where the same window occurs. With K=2, a state "
+            "depends on more than its window, so each position is computed separately.",
         ),
         cells=cells,
         plan=plan_of_lengths(scale, (41, 60) if scale == "smoke" else (41, 500)),

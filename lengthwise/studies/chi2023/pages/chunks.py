@@ -22,6 +22,7 @@ def chunks_page(study: Chunks, stem: str) -> StudyPage:
             ["column", *(f"levels at {length:,}" for length in DEPTHS_AT)],
             [[column, *(f"{depths[length]}" for length in DEPTHS_AT)] for column, depths in study.depths.items()],
         ),
+        "Entries are numbers of levels of the tree. The head of a column has the length of the string, in symbols.",
         "## The size that pilots choose",
         f"![Training loss of pilots against chunk size]({file})\n\n*A filled marker shows the chosen size.*",
         markdown_table(
@@ -40,8 +41,8 @@ def chunks_page(study: Chunks, stem: str) -> StudyPage:
         (
             "*Loss*: the loss of the final weights of each pilot, at the training lengths. *Mean*: the mean accuracy "
             "at lengths 41-500 of the full net with the chosen size. *Best of all*: the accuracy of the best of the "
-            "three full nets, which can only be found by testing. *CPU s*: CPU seconds of training the full net with "
-            "the chosen size. *Pilots*: CPU seconds of the three pilots."
+            "three full nets with a fixed chunk size, which can only be found by testing. *CPU s*: CPU seconds of "
+            "training the full net with the chosen size. *Pilots*: CPU seconds of the three pilots."
         ),
     ]
     return StudyPage(sections, {file: _chart(study.choices).to_dict()}, headline=" ".join(_summary(study.choices)))
@@ -77,7 +78,7 @@ def _summary(choices: tuple[Choice, ...]) -> list[str]:
         (
             "If the chunk size of RegularGPT is chosen by the training loss of short pilot runs, the mean accuracy "
             f"over {len(complete)} nets on {counted(len({choice.row for choice in complete}), 'task')} is {chosen}.\n"
-            f"With a fixed chunk size, it is {listed(fixed)}.\n"
+            f"With a fixed chunk size, the mean accuracy is {listed(fixed)}.\n"
             f"Training the nets with the chosen sizes takes {nets:.0f} CPU seconds, and the pilots take another "
             f"{pilots:.0f}."
         )

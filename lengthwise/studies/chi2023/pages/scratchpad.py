@@ -28,23 +28,25 @@ def scratchpad_page(study: Remedies, stem: str) -> StudyPage:
         (
             "An entry has the mean accuracy over nets and, after the slash, the lowest accuracy. Each length has "
             f"{study.size.num_strings} strings, the same for all nets. Lengths count the symbols of the task. "
-            "Intermediate answers are the net's own. Some lengths are left out (-), because some nets read the whole "
-            "string again for each answer, which takes too long."
+            'Intermediate answers are the net\'s own. The entry is "-" if a net would read a string of more than '
+            f"{study.size.max_read_again} symbols again for each answer, which takes too long."
         ),
         "## With the right intermediate answers",
         _accuracies(study, own=False),
-        "Nets and lengths are the same, but the strings contain the right intermediate answers.",
+        "The table has only the nets with a scratchpad. Here they read the right intermediate answers instead of "
+        "their own.",
         "## Why recency alone fails",
         _about_windows(study.nets),
         _windows(study.nets),
         "## What it costs",
         markdown_table(["symbols", "window", "everything", "RegularGPT", "passes", "levels"], map(_cost, study.costs)),
-        f"Entries are CPU seconds for the final answers to {study.size.num_strings} strings on one core: the smallest "
-        f"time of three calls. *Window*: a net with a scratchpad and a window of {WINDOW} in both layers, which reads "
-        "only this window again for each of its answers. *Everything*: a net with a scratchpad that reads the whole "
-        "string again for each answer (up to the lengths at which nets are measured). *Passes*: the number of passes "
-        "of these nets, one after another; each pass reads two of the 2T symbols. *Levels*: the number of levels of "
-        "RegularGPT, log2 T (rounded up).",
+        f"Times are CPU seconds for the final answers to {study.size.num_strings} strings on one core: the smallest "
+        f"of three calls. *Window*: a net with a scratchpad and a window of {WINDOW} in both layers, which reads only "
+        f"the last {_field(study.nets)} symbols for each of its answers. *Everything*: a net with a scratchpad and "
+        f"ALiBi that reads the whole string again for each answer (not measured above {study.size.max_read_again} "
+        "symbols). *Passes*: the number of passes of each of these two nets, one after another. From each pass to the "
+        "next, the string grows by an answer and a symbol. *Levels*: the number of levels of RegularGPT for T "
+        "symbols, log2 T (rounded up).",
     ]
     return StudyPage(sections, {file: _chart(study, lengths).to_dict()})
 
@@ -65,14 +67,20 @@ def _entry(parts: Sequence[Mapping[int, float]], length: int) -> str:
     return f"{percent(fmean(accuracies))} / {percent(min(accuracies))}" if accuracies else NOTHING
 
 
+def _field(nets: Sequence[Measured]) -> int:
+    """Return the number of last symbols on which an answer of the nets with a window depends."""
+    return next(net.windows.receptive_field for net in nets if net.windows is not None)
+
+
 def _about_windows(nets: Sequence[Measured]) -> str:
-    field = next(net.windows.receptive_field for net in nets if net.windows is not None)
+    field = _field(nets)
     return (
         f"With a window of w = {WINDOW} symbols, L = 2 layers see the last L (w - 1) + 1 = {field} symbols, and an "
-        "answer depends on nothing else. Strings that end with the same symbols get the same answer, and a larger "
-        "window only moves the limit. The same holds for the scratchpad with a window, but there the last symbols "
-        "contain an answer about all earlier symbols. Each of these nets is a finite machine, whose states are the "
-        "windows. The net computed each window once, and the machine was compared with the task's machine at all "
+        f"answer depends on nothing else. So strings that end with the same {field} symbols get the same answer. A "
+        f"larger w only moves this limit. A net with a scratchpad and a window also sees only {field} symbols, but "
+        "one of them is an answer about all earlier symbols. Each of these nets is therefore a finite machine. Its "
+        f"states are the strings of up to {field} symbols that the net can see, and column *windows* counts them. The "
+        "net answered each of them once. The machine with these answers was compared with the task's machine at all "
         "lengths."
     )
 

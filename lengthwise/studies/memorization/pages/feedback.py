@@ -14,18 +14,19 @@ from lengthwise.report.tables.numbers import NOTHING
 from lengthwise.studies.memorization.experiments.feedback import Smallest
 
 _HOW = (
-    "*Any W_h*: the state is a number whose binary digits are the letters of the word, and W_h = 2 shifts out one "
+    'Entries are numbers of words, by their smallest dimension, and "-" means 0. For example, column *contracting: '
+    "2* counts the words whose smallest dimension is 2 if nets are contracting. *Any W_h*: W_h may have any value. "
+    "The state of such a net is a number whose binary digits are the letters of the word, and W_h = 2 shifts out one "
     "digit at each step. A net needs at least one dimension, because without a state, the bias gives the same answer "
     "at every step. *Contracting*: all eigenvalues of W_h are inside the unit circle, so the net forgets errors, and "
-    "its states repeat with the period of the word. Column *contracting: 2* contains the number of words whose "
-    "smallest dimension is 2.\n"
+    "its states repeat with the period of the word.\n"
     "\n"
     "With one dimension, Sturm's theorem, in exact fractions, decides the contracting case. With two dimensions, all "
     "contracting W_h form a triangle in the plane of trace and determinant. The signs of polynomials in trace and "
-    "determinant are computed with integers. They show that some W_h in the triangle generates the word, or that no "
-    "read-out separates the answers on any part of the triangle. There are two reasons why a read-out cannot separate "
-    "the answers. Either the segment between two states of one answer crosses the segment between two states of the "
-    "other answer, or a state is inside a triangle of states of the other answer.\n"
+    "determinant are computed with integers. These signs show that some W_h in the triangle generates the word, or "
+    "that no read-out separates the answers on any part of the triangle. There are two reasons why a read-out cannot "
+    "separate the answers. Either the segment between two states of one answer crosses the segment between two states "
+    "of the other answer, or a state is inside a triangle of states of the other answer.\n"
     "\n"
     "With more than two dimensions, the search tries nets with random eigenvalues, and a shift register that stores "
     "the last answers. A test checked that each net that was found generates its word 50 times. *No feedback*, in the "
@@ -49,8 +50,9 @@ def _headline(study: Sequence[Smallest]) -> str:
     return (
         f"With one dimension, linear RNNs that read their own answers can repeat {small} of the {len(study)} words "
         "indefinitely.\n"
-        "These nets have W_h = 2, which doubles every error: after the first error, a net no longer generates its "
-        f"word. If a net has to forget its errors, the smallest dimension is {parts}."
+        "These nets multiply their state by W_h = 2 at each step, which doubles every error. After the first error, "
+        "such a net no longer generates its word. If a net has to forget its errors (*contracting*), the smallest "
+        f"dimension is {parts}."
     )
 
 

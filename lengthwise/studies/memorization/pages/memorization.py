@@ -23,15 +23,15 @@ MODES = {False: "W_x = 0", True: "W_x learned"}
 
 _TERMS = (
     "The state of a net is `h_i = W_h h_(i-1) + W_x x_i`, where x_i is the last answer of the net. The answer at step "
-    "i is the index of the largest entry of `W_y h_i + b_y`. With W_x = 0, a net has no feedback: it does not read its "
-    "own answers.\n"
+    "i is the index of the largest entry of `W_y h_i + b_y`. With W_x = 0, a net has no feedback: it does not read "
+    "its own answers.\n"
     "\n"
     "A *generator* is a net that repeats its word at every length. *d_min* is the smallest dimension of a generator "
-    "with W_x = 0. Let p be the period of the word. W_h of such a generator rotates planes, each by an angle of 2 pi k "
-    "/ p a step. The whole number k is the *frequency* of the plane; k = p / 2 takes only one dimension. A set of "
-    "frequencies is *readable* if some W_y and b_y make it a generator of the word. The *margin* of a generator is the "
-    "smallest distance of a state from the region of another answer. The *most robust* generator has the widest margin "
-    "in d_min dimensions."
+    "with W_x = 0. Let p be the period of the word. W_h of such a generator rotates planes, each by an angle of 2 pi "
+    "k / p a step. The whole number k is the *frequency* of the plane; k = p / 2 takes only one dimension. A set of "
+    "frequencies is *readable* if a net that rotates planes at these frequencies is a generator of the word with some "
+    "W_y and b_y. The *margin* of a generator is the smallest distance of a state from the region of another answer. "
+    "The *most robust* generator has the widest margin in d_min dimensions."
 )
 
 
@@ -68,7 +68,7 @@ def _headline(trained: Sequence[Trained], size: Size) -> str:
         f"At d_min, {at} nets learn their word, and {above} above d_min. If nets read their own answers, "
         f"{_share([net for net in fed if _side(net) < 0], size)} nets below d_min learn their word.\n"
         f"{num_right:,} nets are right at the first {size.length} symbols, and {num_lasting:,} of them are right at "
-        f"the first {size.longest}. It is not known whether more training would change this."
+        f"the first {size.longest}. It is not known whether more training would make more nets right for so long."
     )
 
 
@@ -164,13 +164,15 @@ def _frequency_text(rows: Sequence[Learned]) -> str:
     return (
         "The table is about the nets with W_x = 0 and dimension d_min that are right. The angle of each eigenvalue of "
         "W_h, divided by 2 pi / p, is rounded to the nearest whole number k. *Most robust*: the frequencies of the "
-        "most robust generator. *Right*: the number of these nets. *Off*: the largest rounding distance in a net; the "
-        "entry is the median over these nets. *Readable*: the number of nets whose rounded frequencies are readable. "
-        "*Robust*: the number of nets whose rounded frequencies equal the frequencies of the most robust generator. "
-        "*Readable sets*: the number of readable sets of frequencies among all sets of dimension d_min. It shows how "
-        "often a random set would be readable.\n\n"
-        f"All rows together have {right} nets. The frequencies of {readable} nets are readable, and the frequencies of "
-        f"{robust} nets are the most robust ones.\n\n"
+        "most robust generator. *Right*: the number of nets in this row. *Off*: the largest rounding distance in a "
+        'net; the entry is the median over the nets of the row, or "-" if there are none. *Readable*: the number of '
+        "nets whose rounded frequencies are readable. *Robust*: the number of nets whose rounded frequencies equal "
+        "the frequencies of the most robust generator. *Readable sets*: the number of readable sets of frequencies "
+        "among all sets of dimension d_min. This share shows how often a random set would be readable.\n"
+        "\n"
+        f"All rows together have {right} nets. The frequencies of {readable} nets are readable, and the frequencies "
+        f"of {robust} nets are the most robust ones.\n"
+        "\n"
         f"{markdown_table(header, lines)}"
     )
 
@@ -192,18 +194,20 @@ def _lifetime_text(rows: Sequence[Lasting], size: Size) -> str:
     agree = sum(row.measured == row.predicted for row in soon)
     return (
         (
-            "The table is about constructed nets: each row is the most robust generator of a word, with the entries of "
-            "W_h rounded to a low precision. So each plane turns by a slightly wrong angle, and its states drift. "
-            "States and read-out are in float64. *Threshold*: the largest minus the smallest entry of b_y. *Formula*: "
-            "(pi / p) / |dtheta|, where dtheta is the angular error per step of the plane that drifts fastest. The "
-            "formula is meant for one plane and threshold 0. *Predicted*: the first wrong step, computed from the "
-            "drift of all planes. For one plane and threshold 0, the states are the corners of a regular p-gon. An "
-            "error is then possible only at a state whose next corner, in the direction of the drift, has another "
-            "letter. The prediction is the formula, rounded up to the next step with such a state. *Measured*: the "
-            "first wrong step of the generator. *All in bfloat16*: the first wrong step if states and read-out are "
-            f"also in bfloat16. *inf*: never; in the last two columns, not within {size.max_written:,} steps.\n\n"
-            f"In {len(soon)} rows, an error within {size.max_written:,} steps was measured or predicted. The predicted "
-            f"step is exact in {agree} of these rows. "
+            "The table is about constructed nets: each row is the most robust generator of a word, with the entries "
+            "of W_h rounded to a low precision. So each plane turns by a slightly wrong angle, and the states of the "
+            "net drift. States and read-out are in float64. *Threshold*: the largest minus the smallest entry of b_y. "
+            "*Formula*: (pi / p) / |dtheta|, where dtheta is the angular error per step of the plane that drifts "
+            "fastest. The formula is meant for one plane and threshold 0. *Predicted*: the first wrong step, computed "
+            "from the drift of all planes. For one plane and threshold 0, the states are the corners of a regular "
+            "p-gon. An error is then possible only at a state whose next corner, in the direction of the drift, has "
+            "another letter. The prediction is the formula, rounded up to the next step with such a state. "
+            "*Measured*: the first wrong step of the generator. *All in bfloat16*: the first wrong step if states and "
+            f"read-out are also in bfloat16. *inf*: never; in the last two columns, not within {size.max_written:,} "
+            "steps.\n"
+            "\n"
+            f"In {len(soon)} rows, an error within {size.max_written:,} steps was measured or predicted. The "
+            f"predicted step is exact in {agree} of these rows. "
         )
         + " ".join(
             "The formula is within 5 % of the measured step in "

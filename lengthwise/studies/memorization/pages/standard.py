@@ -33,10 +33,10 @@ def _headline(study: Standard) -> str:
     return (
         f"Without feedback, {below} of {of_below} linear RNNs learn to repeat their word in fewer dimensions than "
         "d_min, the smallest dimension that is enough in theory.\n"
-        f"At d_min, {at} of {of_at} linear nets are right at the first {study.size.length} symbols, and {lasting} of "
-        f"these {at} at the first {study.size.longest:,}. With tanh, {tanh_below} of {of_below} nets are right below "
-        f"d_min and {tanh_at} of {of_at} at d_min; {tanh_lasting} of these {tanh_at} are right at the first "
-        f"{study.size.longest:,} symbols.\n"
+        f"At d_min, also without feedback, {at} of {of_at} linear nets are right at the first {study.size.length} "
+        f"symbols, and {lasting} of these {at} at the first {study.size.longest:,}. With tanh and without feedback, "
+        f"{tanh_below} of {of_below} nets are right below d_min and {tanh_at} of {of_at} at d_min; {tanh_lasting} of "
+        f"these {tanh_at} are right at the first {study.size.longest:,} symbols.\n"
         f"If nets read their own answers, {fed} linear nets and {tanh_with_fed} nets with tanh are right below d_min."
     )
 
@@ -46,11 +46,11 @@ def _protocol(size: Size) -> str:
     return (
         f"For each word, kind and dimension, {size.seeds} nets are trained on the first {size.length} symbols of the "
         "repeated word. Nets with W_x = 0 have no feedback: they do not read their own answers. Training takes "
-        f"{descent.steps:,} steps of Adam on the cross-entropy. The learning rate falls from {descent.learning_rate:g} "
-        "to 0 on a cosine schedule. W_h is initialized as a random orthogonal matrix, and gradients are clipped at "
-        f"norm {descent.clip:g}. Final weights are measured, and nothing is selected. *Right*: in float64, the net "
-        f"generates each of the first {size.length} symbols correctly. *Lasting*: it generates each of the first "
-        f"{size.longest:,} symbols correctly."
+        f"{descent.steps:,} steps of Adam on the cross-entropy. The learning rate falls from "
+        f"{descent.learning_rate:g} to 0 on a cosine schedule. W_h is initialized as a random orthogonal matrix, and "
+        f"gradients are clipped at norm {descent.clip:g}. Final weights are measured, and nothing is selected. "
+        f"*Right*: in float64, the net generates each of the first {size.length} symbols correctly. *Lasting*: the "
+        f"net generates each of the first {size.longest:,} symbols correctly."
     )
 
 
