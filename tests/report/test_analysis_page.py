@@ -40,7 +40,7 @@ def test_the_page_says_what_was_found_and_loads_nothing(tmp_path: Path) -> None:
     analysis = analyze(run.model, run.spec.task, length=33, seed=5)
     assert [path.name for path in page.parent.iterdir()] == ["inside.html"]
     assert "<h1>Inside regular-gpt on parity, seed 0</h1>" in text
-    assert f"It answers {analysis.num_right:,} of 200 correctly" in text
+    assert f"The net answers {analysis.num_right:,} of 200 correctly" in text
     assert "seed 5." in text
     for level in analysis.levels:
         assert f"<td>{level.within:.3g}</td>" in text

@@ -32,8 +32,8 @@ class Inside(NamedTuple):
 
 
 _HEADLINE = (
-    "One seed and width 64 are not enough to show whether the nets of Chi et al. (2023) have the clusters of their "
-    "Figure 3 and the gradients of their Figure 4a.\n"
+    "One seed and width 64 are too little to test the clusters of Figure 3 and the gradients of Figure 4a of Chi et "
+    "al. (2023).\n"
     "Among the nets with the paper's layers (the code's or GPT-2's), {cells[*][the code's | GPT-2's][solved]} make no "
     "error at lengths 41-500. So these nets did not learn their tasks completely, even if they answer all strings of "
     "500 symbols below correctly."

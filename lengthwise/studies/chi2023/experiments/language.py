@@ -78,7 +78,7 @@ COMPARED = (
 
 _HEADLINE = (
     "The perplexity of RegularGPT as a language model rises at the first length at which its tree has a third level, "
-    "because trees in training have only two.\n"
+    "which training never uses.\n"
     "This length is 512 tokens with chunk size C=16, and 2,048 tokens with C=32. Net 16/3 has C=16, and K=3 layers "
     "for each level. From 256 to 512 tokens, the perplexity of net 16/3 rises from {cells[*][16/3][256]} to "
     "{cells[*][16/3][512]}. From 1,024 to 2,048 tokens, the perplexity of net 32/6 rises from {cells[*][32/6][1,024]} "
@@ -88,8 +88,8 @@ _HEADLINE = (
     "{cells[*][16/3, at most 2 levels][256]} at 256 tokens, and {cells[*][16/3, at most 2 levels][512]} at 512. At "
     "the training length, net 32/6 has {cells[*][32/6][128]}, and net 32/3 has {cells[*][32/3][128]}.\n"
     "From the training length to 16 times this length, the perplexity of a transformer with ALiBi changes from "
-    "{cells[*][ALiBi][128]} to {cells[*][ALiBi][2,048]}, with T5 from {cells[*][T5][128]} to {cells[*][T5][2,048]}, "
-    "and with KERPLE from {cells[*][KERPLE][128]} to {cells[*][KERPLE][2,048]}."
+    "{cells[*][ALiBi][128]} to {cells[*][ALiBi][2,048]}. With T5, this perplexity changes from {cells[*][T5][128]} to "
+    "{cells[*][T5][2,048]}, and with KERPLE from {cells[*][KERPLE][128]} to {cells[*][KERPLE][2,048]}."
 )
 
 

@@ -112,12 +112,11 @@ class Remedies(NamedTuple):
 
 _HEADLINE = (
     "With a scratchpad and a recency bias (ALiBi or a window), {cells[*][scratchpad, ALiBi | scratchpad, "
-    "window][solved]} transformers that are trained on strings of 40 symbols make no error on random strings of "
-    "41-100 symbols.\n"
+    "window][solved]} transformers make no error on random strings of 41-100 symbols.\n"
     "On parity, mean accuracies with a recency bias alone are at most {highest[Parity][ALiBi | window][mean]}. With a "
     "scratchpad alone, they are {cells[Parity][scratchpad][mean]} with sinusoidal positions and "
-    "{cells[Parity][scratchpad, none][mean]} without positions. All nets are trained for only 300 steps, which are "
-    "too few to show that a scratchpad alone fails."
+    "{cells[Parity][scratchpad, none][mean]} without positions. All nets are trained on strings of 40 symbols, for "
+    "only 300 steps. So few steps cannot show that a scratchpad alone fails."
 )
 
 

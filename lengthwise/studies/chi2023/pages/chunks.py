@@ -76,8 +76,8 @@ def _summary(choices: tuple[Choice, ...]) -> list[str]:
     nets = sum(choice.seconds[choice.size] for choice in complete)
     return [
         (
-            "If the chunk size of RegularGPT is chosen by the training loss of short pilot runs, the mean accuracy "
-            f"over {len(complete)} nets on {counted(len({choice.row for choice in complete}), 'task')} is {chosen}.\n"
+            "With chunk sizes chosen by the training loss of short pilot runs, the mean accuracy of RegularGPT over "
+            f"{len(complete)} nets on {counted(len({choice.row for choice in complete}), 'task')} is {chosen}.\n"
             f"With a fixed chunk size, the mean accuracy is {listed(fixed)}.\n"
             f"Training the nets with the chosen sizes takes {nets:.0f} CPU seconds, and the pilots take another "
             f"{pilots:.0f}."

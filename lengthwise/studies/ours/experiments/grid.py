@@ -68,8 +68,8 @@ def dynamic_programming(scale: Scale = "small") -> Experiment:
             "inserted letter, 3 for a replaced letter, and 1 at the border. In row *Levenshtein*, all costs are 1. In "
             "*LCS*, the longest common subsequence, the second string is up to 3 letters shorter.",
             "Selection: sizes, learning rate and steps were chosen by whether training succeeded, also on these "
-            "seeds. The net for LCS has 4 classes of messages, and the net for Levenshtein 8, because one of two nets "
-            "for LCS with 8 classes was not proved.",
+            "seeds. The net for LCS has 4 classes of messages, because one of two nets with 8 classes was not proved. "
+            "The net for Levenshtein has 8 classes.",
         ),
         cells=[_cell(scale, problem) for problem in _PROBLEMS],
         plan=EvaluationPlan(
