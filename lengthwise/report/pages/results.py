@@ -157,13 +157,13 @@ def _table_parts(experiment: Experiment, outcomes: Sequence[Outcome], listing: s
         *_SCORED[experiment.scoring.measure],
         definitions(about_columns(experiment, table)),
         listing,
-        *_failures(outcomes),
+        *_failures(experiment, outcomes),
         *_notes(experiment),
         *study,
         *with_shallow_baselines(experiment, outcomes),
         *(paired_columns if experiment.scoring.measure == "perplexity" else differences)(experiment, outcomes),
         *_certificates(experiment, outcomes),
-        *_overflows([outcome.result for outcome in outcomes if outcome.result is not None]),
+        *_overflows(experiment, outcomes),
         "## Protocol and provenance",
         _details(experiment, outcomes),
     ]
@@ -208,31 +208,39 @@ def _notes(experiment: Experiment) -> list[str]:
     return ["## Notes", "\n".join(f"- {note}" for note in experiment.notes)] if experiment.notes else []
 
 
-def _failures(outcomes: Sequence[Outcome]) -> list[str]:
+def _failures(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
     """Return the runs without a result, with reasons. If many runs have the same reason, they are only counted."""
     runs: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome.result is None:
             reason = NO_RESULT if outcome.reason == NOT_RUN else outcome.reason
-            runs.setdefault(literal(reason), []).append(outcome.spec.id)
+            runs.setdefault(literal(reason), []).append(_cell_and_run(experiment, outcome))
     lines = []
     for reason, ids in runs.items():
         lines += [f"- {name}: {reason}" for name in ids] if len(ids) <= MAX_NAMED else [f"- {len(ids)} runs: {reason}"]
     return ["## Without a result\n\n" + "\n".join(lines)] if lines else []
 
 
-def _overflows(results: Sequence[RunResult]) -> list[str]:
+def _cell_and_run(experiment: Experiment, outcome: Outcome) -> str:
+    """Return the row and column of a run's first cell, with the name of the run in brackets."""
+    run = outcome.spec.id
+    cell = next(cell for cell in experiment.cells if run in [spec.id for spec in cell.specs])
+    return f"{cell.row}, {cell.column} ({run})" if cell.column else f"{cell.row} ({run})"
+
+
+def _overflows(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
     """Return the runs whose states overflow, with the number of strings on which they do."""
     lines = []
-    for result in results:
-        points = [point for curve in result.curves for point in curve.points]
+    for outcome in outcomes:
+        curves = outcome.result.curves if outcome.result else ()
+        points = [point for curve in curves for point in curve.points]
         if affected := [point for point in points if point.num_overflowed]:
             overflowed = sum(p.num_overflowed for p in points)
             strings = sum(p.num_strings for p in points)
             shortest = min(point.length for point in affected)
             lines.append(
-                f"- {result.run_id}: on {overflowed:,} of {strings:,} strings; the shortest of them has {shortest:,} "
-                "symbols"
+                f"- {_cell_and_run(experiment, outcome)}: on {overflowed:,} of {strings:,} strings; the shortest of "
+                f"them has {shortest:,} symbols"
             )
     return (
         [

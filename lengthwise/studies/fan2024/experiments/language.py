@@ -53,16 +53,16 @@ def language(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             f"Recurrences with one layer and a transformer with three layers are trained on windows of {TRAINED_AT} "
-            f"tokens. Their score is the perplexity of the last tokens of {plan.num_chunks:,} chunks of up to "
+            f"tokens. Nets are scored by the perplexity of the last tokens of {plan.num_chunks:,} chunks of up to "
             f"{max(plan.chunk_lengths):,} tokens.",
             f"The text: {about_text(task)}",
             f"The tokenizer is byte-level BPE with {VOCAB_SIZE:,} tokens. All nets have the same recipe: {STEPS:,} "
             "steps of 16 windows, one seed, final weights. The width is 192 (LSTM: 384), and the numbers of "
             "parameters differ (below). The diagonal recurrence and the LSTM have a residual connection around their "
-            "layer; the block-diagonal recurrences do not. The layer of the block-diagonal recurrences is the "
-            "published code's layer with the column norm of eq. (6).",
-            "The paper has no numbers on language. Its authors believe that their model is at least as good as "
-            "earlier linear RNNs. This page contains only one earlier linear RNN, the diagonal recurrence.",
+            "layer; the block-diagonal recurrences do not. The layer of the block-diagonal recurrences is the layer "
+            "of the published code of Fan et al., with the column norm of eq. (6) in their paper.",
+            "Fan et al. have no numbers on language. They believe that their model is at least as good as earlier "
+            "linear RNNs. This page compares it with only one earlier linear RNN, the diagonal recurrence.",
         ),
         cells=text_cells(scale, task, COLUMNS, steps=STEPS),
         plan=plan,

@@ -55,8 +55,8 @@ def random_languages(scale: Scale = "small") -> Experiment:
         headline=(
             "On {cells[*][*][solved]} randomly drawn regular languages, a linear RNN with one dense block makes no "
             "error on random strings at the scored lengths.\n"
-            "Nets that are proved right at every length, with a 95 % interval for the share over all such languages: "
-            "{cells[*][*][proved]}."
+            "The number of nets that are proved right at every length, with a 95 % interval for the share over all "
+            "such languages, is {cells[*][*][proved]}."
         ),
         about=(
             "The languages are drawn at random, so the numbers estimate the result on other random languages of this "
@@ -67,16 +67,16 @@ def random_languages(scale: Scale = "small") -> Experiment:
         notes=(
             f"The languages: task `random-language` with {NUM_STATES} states, {NUM_SYMBOLS} symbols and the seeds 0 "
             f"to {count - 1}. Each language has one net, with seed 0. Automata are drawn uniformly among minimal "
-            "automata, except for automata that are trivial or forget earlier symbols (see the page on random "
-            f"languages). {about_monoids(count)}",
+            "automata, except for automata that are trivial or forget earlier symbols (see [random "
+            f"languages](../random-languages.md)). {about_monoids(count)}",
             "Intervals: Student's interval for the mean, which is approximate because scores cannot exceed 1, and "
             "Wilson's interval for the share of proved nets. The intervals are about this family of languages and one "
             "seed of training.",
             f"A net is trained for {recipe.steps:,} steps of {recipe.batch_size} strings of 39 or 40 symbols with the "
             "answers to all prefixes. Over all steps, it reads about "
-            f"{recipe.steps * recipe.batch_size * 39.5 / 1e6:.0f} million symbols. The net has one block of {BLOCK} x "
-            f"{BLOCK} for each symbol, whose columns end as one-hot vectors. It has ten times as many states as the "
-            "languages' automata.",
+            f"{recipe.steps * recipe.batch_size * 39.5 / 1e6:.0f} million symbols. For each symbol, the net has one "
+            f"transition matrix of {BLOCK} x {BLOCK} (a dense block), whose columns become one-hot vectors in "
+            "training. So it has about ten times as many states as the automata of the languages.",
         ),
         cells=[Cell(f"{NUM_STATES} states, {NUM_SYMBOLS} symbols", "", tuple(runs))],
         plan=with_certificates(plan, scale),
