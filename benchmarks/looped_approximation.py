@@ -218,20 +218,20 @@ def _page(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, f
         "- *With factors*: the network of Theorem 4.2, which has a factor for every loop and output. Besides the "
         f"factors, it has {_sizes(sizes['with factors'])}.\n"
         "- *Loops in the theorem*: the number of loops for which the theorem states its bound, 2 + 2 / δ⁴.\n"
-        "- *Different tokens alone*: the error from cubes in which the two tokens are in different intervals. If the "
-        "two tokens are in one interval, the proof allows any answer. Such cubes have a fraction δ of the volume. "
-        "They cause a term of order √δ in the bound and in the error. This term is the largest in both.\n"
+        "- *Different tokens alone*: the error from cubes in which the two tokens are in different intervals. The "
+        "other cubes, with both tokens in one interval, have a fraction δ of the volume. On these cubes, the proof "
+        "allows any answer. They cause the largest term, of order √δ, of the bound and of the error.\n"
         "- *Bound*: the theorem's bound. Its term of order √δ is √δ times the largest difference between outputs and "
         "values of the function, 1.5 √2. Gaps of the quantizer are left out of the integral. They are a thousandth of "
         "an interval here, and can be arbitrarily narrow.",
         "```console\npython benchmarks/looped_approximation.py --save\n```",
         "Xu and Sato (2024) bound the distance of a looped transformer of fixed size from a continuous "
         "permutation-equivariant function. The bound uses three moduli of continuity and the number of loops. This "
-        "page runs a network like the network in the proof. Its weights are [closed-form](../looped.md), and it runs "
-        "exactly, in integers, on all cubes of the grid. There are two tokens n and m of one number each, and f(x)_n "
-        "= s(x_n) + s(x_m) / 2 with the bump s(x) = (1 - cos 2πx) / 2. The bound uses the known moduli of this "
-        "function: sin πt for a token, half of it for its context, and 1.5 √2 sin(πt / √2) for the sequence. Nothing "
-        "is trained.",
+        "page runs networks like the networks in the proofs. Their weights are [closed-form](../looped.md), and they "
+        "run exactly, in integers, on all cubes of the grid. There are two tokens n and m of one number each, and "
+        "f(x)_n = s(x_n) + s(x_m) / 2 with the bump s(x) = (1 - cos 2πx) / 2. The bound uses the known moduli of this "
+        "function: sin πt for a token, half of sin πt for its context, and 1.5 √2 sin(πt / √2) for the sequence. "
+        "Nothing is trained.",
         _conclusions(measured),
         "## Moduli by search",
         "`lengthwise.analysis.continuity` searches for pairs of inputs whose outputs differ most. Its results are "
@@ -250,10 +250,11 @@ def _headline(measured: Sequence[Measurement]) -> str:
     shares = [m.error / m.bound for m in measured]
     within = sum(share <= 1 for share in shares)
     return (
-        "The error of looped transformers that approximate a function, as constructed by Xu and Sato (2024), is within "
-        f"the theorems' bound in {within} of {len(measured)} rows.\n\n"
+        f"In {within} of {len(measured)} rows, looped transformers that are built as in the proofs of Xu and Sato "
+        "(2024) approximate a function with an error within the theorem's bound.\n"
+        "\n"
         f"- The error is {min(shares):.2f} to {max(shares):.2f} times the bound, and falls with the number of loops.\n"
-        "- The networks are smaller than the network in the proof."
+        "- The networks on this page are smaller than the networks in the proofs."
     )
 
 

@@ -42,12 +42,12 @@ def _products(specs: ScaledSpecs) -> list[Cell]:
 
 
 _HEADLINE = (
-    "On fifteen regular tasks, {cells[not D_12 | Modular Arithmetic][C=2][solved]} nets of RegularGPT make no error on "
-    "random strings of 41-500 symbols; on D_12 and modular arithmetic, {cells[D_12 | Modular Arithmetic][C=2][solved]} "
-    "do.\n"
+    "On fifteen regular tasks, {cells[not D_12 | Modular Arithmetic][C=2][solved]} nets of RegularGPT make no error "
+    "on random strings of 41-500 symbols; on two further tasks, D_12 and modular arithmetic, {cells[D_12 | Modular "
+    "Arithmetic][C=2][solved]} nets make no error.\n"
     "If the merge is a product of matrices, {cells[*][products][solved]} nets make no error, and "
-    "{cells[*][products][level proved]} are `proved`. The rule that decides whether a net is trained again is the same "
-    "for both kinds of nets."
+    "{cells[*][products][level proved]} are `proved`. The rule that decides whether a net is trained again is the "
+    "same for both kinds of nets."
 )
 
 _ABOUT_PRODUCTS = (

@@ -61,22 +61,24 @@ def figure_5(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Xu and Sato (2024), Figure 5: training and test accuracy on edit distances",
         about=(
-            "The paper uses test accuracy to measure what a net can represent, because accuracies on training and test "
-            "problems rise together."
+            "Xu and Sato use test accuracy to measure what a net can represent, because accuracies on training and "
+            "test problems rise together.\n"
+            "One layer is applied R times. In *timestep*, the layer's gains and gates are functions of the loop's "
+            "number. *Plain loop* is the net of the published code, without such gains and gates ([Table "
+            "1](looped-table-1.md))."
         ),
         notes=(
-            f"Row *{size.num_examples:,} problems*: nets are trained on this number of fixed problems, and measured "
-            "on these problems and on new problems. Row *new problems*: every batch has newly drawn problems. One "
-            "layer is applied R times. In *timestep*, the layer's gains and gates are functions of the loop's number; "
-            "*plain loop* is the published code's net ([Table 1](looped-table-1.md)).",
-            f"A problem asks for the edit distance between two strings of about {size.length} letters from an "
-            f"alphabet of {size.alphabet}. (The paper has 60 letters from 26, and a million problems in 100 passes in "
-            "order.) Here each batch is drawn with replacement. At scale `small`, a problem is drawn 32 times on "
-            "average. The first table has accuracies on test problems.",
+            f"Row *{size.num_examples:,} problems*: nets are trained on this number of fixed problems, and measured on "
+            "these problems and on new problems. Row *new problems*: every batch has newly drawn problems.",
+            f"A problem asks for the edit distance between two strings of about {size.length} letters from an alphabet "
+            f"of {size.alphabet}. (The paper has 60 letters from 26, and trains in 100 passes through a million "
+            "problems in order.) Here each batch is drawn with replacement. At scale `small`, each of the 4,000 fixed "
+            "problems is drawn 32 times on average. The first table has accuracies on test problems.",
             "At scale `small`, nets have width 64 (paper: 256). They are trained for 2,000 steps of 64 problems with "
             "preset `plain`, Muon at a constant learning rate, and learned positions. There were no pilot runs, and "
-            "nothing is selected. Runs with different numbers of loops can have correlated accuracies because loops "
-            "change both accuracies. A correlation does not show that one accuracy can replace the other.",
+            "nothing is selected. Runs with different numbers of loops can have correlated accuracies because more "
+            "loops change training and test accuracy. A correlation does not show that one accuracy can replace the "
+            "other.",
             "Scale `small` takes 2.3 CPU hours, estimated from the time of three steps of each cell (`python "
             "benchmarks/cell_costs.py looped/figure-5`).",
         ),

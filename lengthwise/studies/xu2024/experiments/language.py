@@ -54,10 +54,10 @@ _HEADLINE = (
     "Language models that loop one wide layer 1, 3 and 6 times have perplexities {cells[*][1 loop, timestep][128]}, "
     "{cells[*][3 loops, timestep][128]} and {cells[*][6 loops, timestep][128]} with timestep encoding, and "
     "{cells[*][1 loop, plain][128]}, {cells[*][3 loops, plain][128]} and {cells[*][6 loops, plain][128]} without it.\n"
-    "A transformer with six layers has perplexity {cells[*][transformer][128]}. The looped layers differ slightly from "
-    "the paper's.\n"
-    "The nets are trained for only 1,000 steps. So the numbers probably show how soon nets begin to learn, rather than "
-    "how well they can learn."
+    "A transformer with six layers has perplexity {cells[*][transformer][128]}. The looped layers differ slightly "
+    "from the layers of Xu and Sato.\n"
+    "The nets are trained for only 1,000 steps. So the numbers probably show how soon nets begin to learn, rather "
+    "than how well they can learn."
 )
 
 
@@ -70,11 +70,14 @@ def looped_table_3(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Looped transformers: Table 3 of Xu and Sato, language, at a small size",
         headline=headline_of(task, _HEADLINE),
-        about=("With timestep encoding, the gains and gates of the looped layer are functions of the loop's number."),
+        about=(
+            "With timestep encoding (*timestep*), the gains and gates of the looped layer are functions of the "
+            "loop's number. *Plain* nets have no such gains and gates."
+        ),
         notes=(
             "The transformer has 3.1 million parameters. A looped net has 4.5 million with timestep encoding, and 3.4 "
-            f"million without. Nets are trained on windows of {TRAINED_AT} tokens. Their score is the perplexity of "
-            "the last tokens of chunks of the same length.",
+            f"million without. Nets are trained on windows of {TRAINED_AT} tokens, and scored by the perplexity of the "
+            "last tokens of chunks of the same length.",
             f"The text: {about_text(task)}",
             f"Our nets: width 448 (transformer: 192), byte-level BPE with {VOCAB_SIZE:,} tokens, {STEPS:,} steps of "
             "16 windows, one seed, final weights. The paper's nets: width 2,048 (transformer: 768, with 12 layers), "
@@ -82,13 +85,14 @@ def looped_table_3(scale: Scale = "small") -> Experiment:
             "Perplexities of different texts cannot be compared, but the order of the nets can.",
             "The looped nets do not have the published layers, and *timestep* and *plain* differ in more than the "
             "timestep encoding. *Timestep* has SiLU and norms without gains; *plain* has the tanh GELU and norms with "
-            "gains. In the published code for language, both have the exact GELU and norms without gains, so they "
-            "differ only in the gains and gates of the encoding. Variants `timestep-language` and `code-language` "
-            "have these layers. Scale `paper` uses these variants, but no run on this page does. As in the published "
-            "code, gates are closed at the start of training, so a loop does nothing at first.",
+            "gains. In the published code for language, both nets have the exact GELU and norms without gains, so "
+            "they differ only in the gains and gates of the encoding. Variants `timestep-language` and "
+            "`code-language` have these published layers. Scale `paper` uses these variants, but no run on this page "
+            "does. As in the published code, the gates of *timestep* are closed at the start of training, so a loop "
+            "of *timestep* does nothing at first.",
             "A loop runs a layer of width 448, which takes about 0.9 times as many multiplications as the "
-            "transformer's six layers. So 6 loops take 5.4 times as many. On a CPU, the time grows by about the same "
-            "factor; on a GPU, it hardly grows.",
+            "transformer's six layers. So 6 loops take 5.4 times as many multiplications as the transformer. On a "
+            "CPU, the time is longer by about the same factor; on a GPU, it is hardly longer.",
         ),
         cells=text_cells(scale, task, list(_columns(_SMALL)), steps=STEPS),
         plan=chunk_plan(scale, (TRAINED_AT,)),

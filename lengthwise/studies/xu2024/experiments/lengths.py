@@ -36,6 +36,13 @@ _COLUMNS = (
     _Column("converged, plain, rotary", {**_CONVERGED, **_PLAIN, "positions": "rotary"}),
 )
 
+_ABOUT_CONVERGED = (
+    "*Converged*: nets are trained with as many loops as symbols, so *converged, control* has the weights of "
+    "*by length, control*. A prefix is answered after the first loop that changes each state by at most a "
+    f"thousandth of the state's norm, but after at most {4 * MEASURED} loops. The fraction r / R is unknown "
+    "before the last loop, so *converged* has no column with *fraction*."
+)
+
 
 @EXPERIMENTS.register("looped/lengths")
 def lengths(scale: Scale = "small") -> Experiment:
@@ -48,11 +55,11 @@ def lengths(scale: Scale = "small") -> Experiment:
             "On even pairs, {cells[Even Pairs][by length, *][solved]} looped transformers with as many loops as "
             "symbols make no error up to five times the training length.\n"
             "On parity, {cells[Parity][by length, *][solved]} such nets are right on all measured strings, and on "
-            "cycle navigation {cells[Cycle Navigation][by length, *][solved]}. The highest mean accuracies beyond the "
-            "training length are {highest[Parity][*][mean]} on parity and {highest[Cycle Navigation][*][mean]} on "
-            "cycle navigation.\n"
-            "With three seeds, {decided} of {compared} differences between time encodings or numbers of loops are "
-            "statistically significant after correction for their number."
+            "cycle navigation {cells[Cycle Navigation][by length, *][solved]}. Beyond the training length, the "
+            "highest mean accuracies of all columns are {highest[Parity][*][mean]} on parity and {highest[Cycle "
+            "Navigation][*][mean]} on cycle navigation.\n"
+            "With three seeds, {decided} of {compared} differences between two columns are statistically significant "
+            "after correction for the number of differences."
         ),
         about=(
             f"One layer is applied as often as the string has symbols (*by length*), {TRAINED} times (*fixed*), or "
@@ -63,17 +70,17 @@ def lengths(scale: Scale = "small") -> Experiment:
             f"symbols. Final weights are measured at lengths {TRAINED + 1} to {MEASURED}.",
             "*Control*: the layer's gains and gates are the same in all loops. *Index*: they are functions of the "
             "loop's number r. *Fraction*: they are functions of r / R, where R is the number of all loops. *Plain*: "
-            "the net has no such gains and gates. The column *rotary* has rotary positions; the other nets have none.",
+            "the net has no such gains and gates. The nets of *converged, plain, rotary* have rotary positions; the "
+            "other nets have no position encoding.",
             "*By length*: the answer at position t is read after t loops, in training and in the measurement.",
-            "*Converged*: training is the same as for *by length*, and so are the weights. A prefix is answered as "
-            "soon as each of its states changes by at most a thousandth of its norm, but after at most "
-            f"{4 * MEASURED} loops. The fraction r / R is unknown before the last loop, so *converged* has no column "
-            "with *fraction*.",
-            "*Plain* has another activation, and another norm with a gain of its own: variant `code`.",
-            "Gates are open at the start of training. With closed gates, as in the paper, the steps of preset "
-            "`looped-lengths` were not enough to learn parity.",
+            _ABOUT_CONVERGED,
+            "*Plain* is variant `code`, the net of the published code of Xu and Sato (2024). It also has another "
+            "activation (GELU instead of SiLU), and its norms have learned gains.",
+            "Gates are open at the start of training. With closed gates, as in Xu and Sato (2024), the steps of "
+            "preset `looped-lengths` were not enough to learn parity.",
             "Selection: positions, width, learning rates, steps, supervision and open gates were chosen by trials on "
-            "parity. The trials used seeds 0 and 1 of this page, measured on other strings.",
+            "parity. These trials had seeds 0 and 1, which nets of this page also have, but were measured on other "
+            "strings.",
         ),
         cells=[
             Cell(row, column.name, specs(task, {"model": column.model}, preset="looped-lengths"))

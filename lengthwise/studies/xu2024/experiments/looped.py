@@ -165,22 +165,23 @@ def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
 
 _HEADLINE = (
     "Among {compared} differences between nets trained on dynamic programming at a small size, {decided} are "
-    "statistically significant after correction for their number.\n"
-    "Three seeds show at most the direction of a difference, and the paper's entries are for larger problems "
+    "statistically significant after correction for the number of differences.\n"
+    "Three seeds show at most the direction of a difference, and Xu and Sato measure larger problems "
     "([claims](../claims.md#xu2024))."
 )
 
 _TAKEN_ALONE = (
-    "This paragraph lists differences whose own interval excludes 0, without correction for the number of differences. "
-    "Timestep is better than its control on LCS (12) at 2, 5 and 10 loops, on LCS (6) at 2 and 50, and on the knapsack "
-    "and ED at 5. Timestep is better than the wide control on LCS and ED (12). Timestep is better than the plain loop "
-    "only on ED (6) at 100 loops, and worse on ED at 5. Five loops are better than two for the plain loop and timestep "
-    "on LCS and ED, and for the control on LCS (12), ED (6) and the knapsack. Ten loops are better than five for "
-    "timestep and its control on LCS (12), for the control on the knapsack, and for the plain loop on ED (6). More "
-    "than 10 loops are never better than 10, and on ED (6) the plain loop becomes worse. On this task, all three plain "
-    "loops with 100 loops and two with 50 score below all three with 10. All these nets have the same learning rate "
-    "and steps, and the nets that score lower have higher losses. A transformer with 5 layers is better than timestep "
-    "with 5 loops on LCS. Timestep has 1.7 times as many parameters as its control."
+    "This paragraph lists the differences whose own interval excludes 0, without correction for the number of "
+    "differences. Timestep is better than control on LCS (12) at 2, 5 and 10 loops, on LCS (6) at 2 and 50, and on "
+    "the knapsack and ED at 5. Timestep is better than wide control on LCS and on ED (12). Timestep is better than "
+    "the plain loop only on ED (6) at 100 loops, and worse on ED at 5. Five loops are better than two for the plain "
+    "loop and timestep on LCS and ED, and for the control on LCS (12), ED (6) and the knapsack. Ten loops are better "
+    "than five for timestep and control on LCS (12), for control on the knapsack, and for the plain loop on ED (6). "
+    "More than 10 loops are never better than 10. On ED (6), all three plain loops with 100 loops and two with 50 "
+    "score below all three with 10, although the intervals from 10 to 50 and from 50 to 100 loops contain 0. All "
+    "these nets have the same learning rate and steps, and the nets that score lower have higher losses. A "
+    "transformer with 5 layers is better than timestep with 5 loops on LCS. Timestep has 1.7 times as many parameters "
+    "as control."
 )
 
 
@@ -188,6 +189,14 @@ _POOLS = (
     "In longest common subsequences, letters are not uniform in the alphabet. For each string, a pool of 13 letters is "
     "drawn with replacement from the alphabet, here of 4 letters. The string's letters are uniform in that pool. (The "
     "paper states uniform letters, but the two strings of 60 letters in its example have 10 and 11 different letters.)"
+)
+
+_COST = (
+    "Scale `small` takes about 13 CPU hours, more than half of them for nets with 50 and 100 loops. ED (6) "
+    "took 3.7 CPU hours as measured; the other costs are estimated from the time of two steps of each cell. "
+    "Some nets were trained on a GPU with PyTorch 2.11, wholly or in part. These are LCS (6) with 50 and 100 "
+    "loops, the knapsack with 10, the plain loop with 10 on LCS (12) and ED (12), and the wide control on ED "
+    "(12)."
 )
 
 _NEEDS_1 = (
@@ -211,19 +220,18 @@ def table_1(scale: Scale = "small") -> Experiment:
         about=(
             "A looped transformer applies one layer R times. *Timestep*: the layer's gains and gates are functions of "
             "the loop's number. *Control*: gains and gates are learned, but the same in all loops.\n"
-            "*Plain loop*: the published code's net, with another norm and activation; the paper calls it *looped TF*. "
-            "*Wide control*: the control at a width that gives it about as many parameters as timestep."
+            "*Plain loop*: the net of the published code without these gains and gates, which the paper calls *looped "
+            "TF*; its norm and activation also differ. *Wide control*: *control* at a larger width, with about as "
+            "many parameters as *timestep*."
         ),
         notes=(
             _parameters(rows[0]),
-            "The wide control has about as many parameters as timestep. So a difference between the two is not due to "
-            "the number of parameters.",
-            "Scale `small` takes about 13 CPU hours, more than half of them for nets with 50 and 100 loops. ED (6) "
-            "took 3.7 CPU hours as measured; the other costs are estimated from the time of two steps of each cell. "
-            "Some nets were trained on a GPU with PyTorch 2.11, wholly or in part. These are LCS (6) with 50 and 100 "
-            "loops, the knapsack with 10, the plain loop with 10 on LCS and ED (12), and the wide control on ED (12).",
+            "Wide control has about as many parameters as timestep. So a difference between these two nets is not due "
+            "to the number of parameters.",
+            _COST,
             "Rows: *LCS* is the longest common subsequence of two strings, and *ED* the edit distance. The number in "
-            "brackets is the length of a string in letters, or the number of items.",
+            "brackets is the length of a string in letters, or the number of items. Without a number, *LCS* and *ED* "
+            "mean both lengths.",
             "At scale `small`, strings have 12 letters from an alphabet of 4 (paper: 60 letters from 26), or 6 "
             "letters for up to 100 loops. A knapsack has 8 items of weight 1 to 10 and value 1 to 5, and a capacity "
             "of up to 20. (In the paper it has 20 items, with weights, values and capacities up to 20, 10 and 50.) "
@@ -236,9 +244,9 @@ def table_1(scale: Scale = "small") -> Experiment:
             "At scale `small`, nets have width 64 (paper: 256), and the transformer has 5 layers (paper: 12). They "
             "are trained with preset `plain`, Muon at a constant learning rate, and learned positions. A batch has 64 "
             "problems (paper: 128). The number of steps is 1,500 (knapsack, LCS of 12), 1,000 (strings of 6), 4,000 "
-            "(ED) or 500 (subset sum); the paper trains for 781,250. The activations of all loops are stored. This is "
-            "faster than recomputing them, and takes 0.5 GB for 100 loops on strings of 6. With sinusoids, as in the "
-            "paper, nets learned edit distances far more slowly.",
+            "(ED of 12) or 500 (subset sum); the paper trains for 781,250. The activations of all loops are stored. "
+            "This is faster than recomputing them, and takes 0.5 GB for 100 loops on strings of 6. With sinusoids, as "
+            "in the paper, nets learned edit distances far more slowly.",
             "Selection: positions, learning rate, steps and alphabet were chosen by pilot runs of seed 0, which were "
             "measured on other strings than the nets of this page. The knapsack, strings of 6 and the wide control "
             "had no pilot runs. Nothing else is selected. The paper reports the best accuracy on 1,000 test problems. "
@@ -322,10 +330,10 @@ def table_2(scale: Scale = "small") -> Experiment:
         title="Xu and Sato (2024), Table 2: decision trees in context",
         headline=(
             "With three seeds, {decided} of {compared} differences between nets that predict values of small decision "
-            "trees from examples are statistically significant after correction for their number.\n"
+            "trees from examples are statistically significant after correction for the number of differences.\n"
             "The mean squared error is {cells[depth 2, 5 dimensions, 26 points][timestep, R=5][error]} with timestep "
             "encoding and {cells[depth 2, 5 dimensions, 26 points][plain loop, R=5][error]} in the plain loop (the "
-            "paper: {cells[depth 2, 5 dimensions, 26 points][timestep, R=5][paper]} and "
+            "paper, for larger trees: {cells[depth 2, 5 dimensions, 26 points][timestep, R=5][paper]} and "
             "{cells[depth 2, 5 dimensions, 26 points][plain loop, R=5][paper]})."
         ),
         about=(
@@ -335,17 +343,17 @@ def table_2(scale: Scale = "small") -> Experiment:
         notes=(
             "One layer is applied R times, and the input is added before each loop. *Timestep*: the layer's gains and "
             "gates are functions of the loop's number. *Control*: gains and gates are learned, but the same in all "
-            "loops. *Plain loop*: the published code's net. The paper's entries are for larger problems than those at "
-            "scale `small`.",
+            "loops. *Plain loop*: the published code's net. The paper's entries are for larger trees and prompts than "
+            "this page.",
             _parameters(cells),
             "At scale `small`, trees have depth 2 in 5 dimensions (paper: depth 4 in 20). Prompts have 26 points "
             "(paper: 101), and nets have 5 loops or layers (paper: 12).",
             "At scale `small`, nets have width 64 (paper: 256), and are trained for 3,000 steps of 16 prompts (paper: "
             "200,000 of 64) with preset `plain` and Muon.",
-            "All nets have the published layers, with GELU. Timestep and its control have RMSNorm without a gain, and "
-            "the plain loop has LayerNorm. So timestep and the plain loop differ in more than the timestep encoding.",
+            "All nets have the published layers, with GELU. Timestep and control have RMSNorm without a gain, and the "
+            "plain loop has LayerNorm. So timestep and the plain loop differ in more than the timestep encoding.",
             "The paper does not state at which positions it measures errors. Its code suggests the last position, and "
-            "errors that are divided by the number of dimensions, 20.",
+            "errors that are divided by the number of dimensions (20 in the paper).",
             "Scale `paper` has the published sizes, steps and curriculum of points, with preset `xu2024-in-context`. "
             "It also measures nets with R = 50 and R = 70. In the published code, the curriculum of dimensions has no "
             "effect.",

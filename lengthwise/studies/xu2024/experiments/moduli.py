@@ -68,7 +68,8 @@ def moduli(scale: Scale = "small") -> Experiment:
         title="Xu and Sato (2024), Definitions 3.4 to 3.6: moduli of trained nets",
         about=(
             "A modulus of continuity is the largest change of the logits if the embeddings of the symbols change by a "
-            "given distance. The page measures it for looped transformers, before and after training on parity.\n"
+            "given distance. The page measures three moduli of looped transformers, before and after training on "
+            "parity.\n"
             "*Sequence* is the change at all positions if any embeddings change. *Contextual* is the change at a "
             "position if only embeddings at other positions change. *Token* is the change at a position if only the "
             "embedding at this position changes."

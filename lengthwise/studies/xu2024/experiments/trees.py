@@ -81,17 +81,17 @@ def trees(scale: Scale = "small") -> Experiment:
         title="Xu and Sato (2024), C.3: decision trees of the paper's size, and its curricula",
         headline=_HEADLINE,
         about=(
-            "Trees and prompts have the size of the paper's Table 2. Nets are trained with and without the paper's "
-            "curricula, and compared with simple learners. At scale `small` there is one seed."
+            "Trees and prompts have the size of Table 2 of Xu and Sato. Nets are trained with and without the "
+            "curricula of the paper, and compared with simple learners. At scale `small` there is one seed."
         ),
         notes=(
             "Curricula begin with small problems. At regular intervals, a *rise* makes the problems larger. Prompts "
             f"have {START_POINTS} points at first, and each rise adds five points. Points have {START_DIMS} dimensions "
-            "at first, and nodes of the tree test only these dimensions. (Other coordinates are 0.) Each rise adds one "
-            f"dimension. Curricula end with {points} points in {size.trees['dims']} dimensions. In *points "
-            "alone*, only the number of points grows. All dimensions are used from the first step, as in the published "
-            "code. In *no curriculum*, all points and dimensions are used from the first step. The other nets have "
-            "both curricula.",
+            "at first, and nodes of the tree test only these dimensions. (Other coordinates are 0.) Each rise adds "
+            f"one dimension. Curricula end with {points} points in {size.trees['dims']} dimensions. In *points alone*, "
+            "only the number of points grows. All dimensions are used from the first step, as in the published code. "
+            "In *no curriculum*, all points and dimensions are used from the first step. The other nets have both "
+            "curricula. The page on [Table 2](looped-table-2.md) explains *timestep* and *plain loop*.",
             "At scale `small`, nets have width 64 (paper: 256) and 5 loops or layers (paper: 12). They are trained "
             "for 8,000 steps of 16 prompts (paper: 200,000 of 64). There is a rise every 200 steps (paper: 5,000). "
             "Here and in the paper, curricula end after 37.5 % of the steps. The preset is `plain` with Muon. There "

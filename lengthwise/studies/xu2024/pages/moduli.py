@@ -26,16 +26,17 @@ def moduli_page(study: Study, stem: str) -> StudyPage:
             f"Nets are trained on parity of strings of up to {size.length} symbols, and the answer to every prefix is "
             f"supervised. They have width 32, 2 heads and {size.num_loops} loops. Preset `plain` trains them for "
             f"{size.steps:,} steps of 64 strings with seed 0, and nothing is selected. In the paper's theorem, the "
-            "error grows with the contextual and token moduli of the function to approximate. The table has the moduli "
-            "of the functions that the nets compute. A search finds them, so they are lower bounds."
+            "error of a net grows with the contextual and token moduli of the function that the net approximates. The "
+            "table instead has the moduli of the functions that the nets compute. A search finds these moduli, so the "
+            "entries are lower bounds."
         ),
         (
             f"*Accuracy*: the accuracy of final answers to 1,000 strings of {size.length} symbols. *t*: the Euclidean "
             "distance between two sequences of embeddings, which both lie in the box that the embeddings of symbols "
-            "span. An entry is the largest change of the logits that was found, in the 2-norm. There are "
-            f"{size.num_starts} searches from random pairs. At most as many searches begin at pieces of the segments "
-            f"between pairs that were found at larger distances. A search has {size.num_steps} steps of gradient "
-            "ascent."
+            "span. An entry is the largest change of the logits that was found, in the 2-norm. For each distance, "
+            f"there are {size.num_starts} searches from random pairs. At most as many further searches begin at pairs "
+            f"on the segment between two inputs that were found for a larger distance. A search has {size.num_steps} "
+            "steps of gradient ascent."
         ),
     ]
     chart = alt.HConcatChart(hconcat=moduli_panels(study), config=alt.Config(background="white"))
@@ -44,16 +45,14 @@ def moduli_page(study: Study, stem: str) -> StudyPage:
 
 def _headline(study: Study) -> str:
     distance = study.size.distances[len(study.size.distances) // 2]
-    trained = [
-        f"{one.values['contextual'][distance]:.3f} ({one.net}, with an accuracy of {percent(one.accuracy)})"
-        for one in study.moduli
-        if one.is_trained
-    ]
+    trained = [f"{one.values['contextual'][distance]:.3f} ({one.net})" for one in study.moduli if one.is_trained]
     untrained = [f"{one.values['contextual'][distance]:.3f}" for one in study.moduli if not one.is_trained]
     return (
-        f"In looped transformers trained on parity, the logits at one position changed by {' and '.join(trained)} when "
-        f"the embeddings at the other positions changed by distance {distance:g}.\n"
-        f"Before training, the logits changed by {' and '.join(untrained)}. The page has one net of each kind."
+        "In looped transformers trained on parity, a change of the other positions' embeddings by a distance of "
+        f"{distance:g} changed the logits at one position by up to {' and '.join(trained)}.\n"
+        f"Before training, these changes were {' and '.join(untrained)}. The page has one net of each kind: *plain "
+        "loop* is the net of the published code, and *timestep* adds gains and gates that are functions of the loop's "
+        "number."
     )
 
 
