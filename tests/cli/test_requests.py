@@ -19,7 +19,7 @@ def test_a_resumed_run_is_measured_by_its_own_plan(tmp_path: Path, capsys) -> No
     (folder,) = tmp_path.iterdir()
     before = (folder / "result.json").read_bytes()
     assert RunFolder(folder).read_plan() == EvaluationPlan().limit_lengths(60)
-    assert "long lengths" not in capsys.readouterr().out
+    assert "single lengths" not in capsys.readouterr().out
     assert exit_code("resume", str(folder)) == 0
     assert (folder / "result.json").read_bytes() == before
     assert exit_code("resume", str(folder), "--longest", "70") == 0

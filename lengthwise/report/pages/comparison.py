@@ -31,13 +31,13 @@ _DIFFERENCES = (
     "Entries are the accuracy of the first model minus the accuracy of the second, in percentage points. Difference: "
     "the mean over seeds. With each seed, both models are measured on the same strings. 95 % interval: Student's "
     "interval for the mean over new seeds, not corrected for the number of intervals. Better: the better model, if the "
-    "interval excludes 0 (-: the interval contains 0, or the seeds are too few for an interval). p, Holm: the p-value "
-    "of Student's test, corrected for the number of differences by Holm's method."
+    'interval excludes 0 ("-": the interval contains 0, or the seeds are too few for an interval). p, Holm: the '
+    "p-value of Student's test, corrected for the number of differences by Holm's method."
 )
 _CHART = (
     "Lines show the mean over seeds in the dense range. Bands and vertical lines reach from the lowest seed to the "
-    "highest. Diamonds show the long lengths. The axis shows 0 to 100 %; the tables also show small differences. Only "
-    "lengths at which every class can occur are shown. "
+    "highest. Diamonds show the single lengths. The axis shows 0 to 100 %; the tables also show small differences. "
+    "Only lengths at which every class can occur are shown. "
 )
 
 

@@ -6,7 +6,7 @@ from lengthwise.display import capitalized
 from lengthwise.experiment import Experiment
 from lengthwise.report.charts.heat_map import has_marks, heat_map
 from lengthwise.report.pages.study import StudyPage
-from lengthwise.report.tables.levels import checker_sentences
+from lengthwise.report.tables.levels import checker_sentences, level_sentences
 from lengthwise.report.tables.markdown import definitions, folded, table_paragraphs
 from lengthwise.report.tables.matrix import (
     CSV_COLUMNS,
@@ -30,8 +30,8 @@ _DOTS = (
     "without a dot has a seed that is refuted, or that is only tested."
 )
 _OVERFLOW = (
-    "the share of strings of these lengths on which states become infinite or NaN, averaged over cells. The answers to "
-    "such strings count as wrong"
+    "the share of strings of {lengths} symbols on which states become infinite or NaN, averaged over cells. The "
+    "answers to such strings count as wrong"
 )
 _OURS = (
     "*ours*{parts}: means over the finished runs, on the published scale. Each mean uses only the lengths that occur "
@@ -56,7 +56,7 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tupl
             "cells with a finished run; a cell is a model on a task. Compare only models with a finished run in every "
             "cell",
         ),
-        ("mean", f"accuracy at {lengths}, averaged over cells"),
+        ("mean", f"accuracy at lengths {lengths}, averaged over cells"),
         (
             ", ".join(map(at_length, long_lengths(experiment))),
             "accuracy at that length, averaged over cells",
@@ -71,8 +71,11 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tupl
             "solved",
             f"runs without an error on the random strings of {lengths} symbols; other strings may refute them",
         ),
-        *([("overflow", _OVERFLOW)] if any(entry.overflowed for entry in entries) else []),
-        (", ".join(levels_of(entries)), "runs with this level of certificate"),
+        *([("overflow", _OVERFLOW.format(lengths=lengths))] if any(entry.overflowed for entry in entries) else []),
+        *(
+            (level, f"runs with this level of certificate: {what}")
+            for level, what in level_sentences(levels_of(entries))
+        ),
         (
             "error",
             "the number of symbols of the shortest string that a net is known to answer wrongly. The entry is the "

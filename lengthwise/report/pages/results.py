@@ -1,6 +1,6 @@
 """The page of an experiment: our numbers next to the paper's, with all details needed to judge and repeat them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.differences import differences
 from lengthwise.report.tables.experiment import about_columns, detail_table, main_table
 from lengthwise.report.tables.headline import headline
-from lengthwise.report.tables.levels import level_counts, level_sentences, machine_table, reasons
+from lengthwise.report.tables.levels import COUNT_COLUMNS, level_counts, level_sentences, machine_table, reasons
 from lengthwise.report.tables.markdown import definitions, folded, table_paragraphs
 from lengthwise.report.tables.perplexities import paired_columns
 from lengthwise.report.tables.protocol import chance_table, protocol_methods
@@ -51,22 +51,11 @@ _MACHINE_COLUMNS = {
         "messages that go down)"
     ),
     "least distance": (
-        "the smallest distance between prototypes of different states, in any run. A prototype is a vector of the net "
-        "that represents a state of the machine"
+        "each state of the machine has prototypes, which are states of the net. The entry is the smallest distance "
+        "between prototypes of different states of the machine, in any run"
     ),
     "CPU s": "CPU seconds of one certificate, tests included",
 }
-
-
-_CHECK_COLUMNS = {
-    "independently checked": (
-        "not a level, but how many proofs a second program accepted, of how many it checked; and on how many proofs it "
-        "was not run"
-    ),
-    "right up to": "the smallest length among the runs that are proved up to a length",
-    "length of counterexample": "the length of the string that a refuted net answers wrongly",
-}
-"""The meaning of the columns of `level_counts` that are not levels."""
 
 _NO_STUDY = "The results and pictures that need all runs of this experiment are left out until each run has a result."
 
@@ -191,17 +180,20 @@ def _certificates(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[s
     table = level_counts(experiment, outcomes)
     kept_back = Table(("why no higher level", "number of runs"), tuple(reasons(experiment, outcomes)))
     machines = machine_table(experiment, outcomes)
-    others = [(name, meaning) for name, meaning in _CHECK_COLUMNS.items() if name in table.header]
-    meanings = [(name, meaning) for name, meaning in _MACHINE_COLUMNS.items() if name in machines.header]
-    sizes = [*table_paragraphs(machines), definitions(meanings)]
+    sizes = [*table_paragraphs(machines), definitions(_meanings(_MACHINE_COLUMNS, machines))]
     return [
         "## Certificates",
-        "Entries are the number of runs at each level:",
-        definitions([*level_sentences(table.header), *others]),
+        "A column with the name of a level contains the number of runs with a certificate of this level:",
+        definitions([*level_sentences(table.header), *_meanings(COUNT_COLUMNS, table)]),
         *table_paragraphs(table),
         *(table_paragraphs(kept_back) if kept_back.lines else []),
         folded("Sizes of the machines" if "states" in machines.header else "Cost of the certificates", sizes),
     ]
+
+
+def _meanings(columns: Mapping[str, str], table: Table) -> list[tuple[str, str]]:
+    """Return pairs of column and meaning for the columns that a table has."""
+    return [(name, meaning) for name, meaning in columns.items() if name in table.header]
 
 
 def _notes(experiment: Experiment) -> list[str]:

@@ -185,8 +185,8 @@ def _html(panels: Sequence[_Panel], neighbors: Sequence[str]) -> str:
 
 _ACCURACY_NOTE = (
     "The axis always shows 0 to 100 %; the table also shows small differences. Lines show the dense range. Diamonds "
-    "show the long lengths with Wilson's 95 % interval, with seeds side by side. Only lengths at which every class can "
-    "occur are shown. "
+    "show the single lengths with Wilson's 95 % interval, with seeds side by side. Only lengths at which every class "
+    "can occur are shown. "
 )
 _LOSS_NOTE = 'The axis is logarithmic. If its title contains "median", single steps with a high loss are hidden.'
 _FLOOR_NOTE = f"Losses below {LOSS_FLOOR:.0e} are drawn at this value. "

@@ -152,7 +152,7 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
             print_table(console, heading, table)
     measured = [result for result in results if result.long.points]
     for plan in sorted({", ".join(f"{count} at {n:,}" for n, count in result.plan.long) for result in measured}):
-        print_line(console, f"  strings at long lengths: {plan}")
+        print_line(console, f"  strings at single lengths: {plan}")
     for sentence in shallow_baseline_sentences(results):
         print_line(console, f"  best shallow baseline: {sentence}")
     seconds = [result.training.cpu_seconds for result in results]

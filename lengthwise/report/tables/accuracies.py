@@ -34,9 +34,9 @@ COLUMNS = {
     ),
     "at step": (
         f"every {PROBE_EVERY} steps, a run is tested on a fixed set of separately drawn strings of 48 to 500 symbols. "
-        "(If a task has no strings of these lengths, its longest strings are used.) For a solved run, the column "
-        'contains the step of the first test from which on no test has an error. The entry is "-" if the cell '
-        "has no solved run, if the last test of its solved runs has an error, or if its solved runs were not tested"
+        "(If a task has no strings of these lengths, its longest strings are used.) Each solved run counts with its "
+        "earliest test that has no error and is followed by no test with an error. The column contains the steps of "
+        'these tests, or "-" if the cell has no such test'
     ),
     "after CPU s": "the CPU seconds of training up to that step",
     "CPU s": (
@@ -49,8 +49,8 @@ COLUMNS = {
         "longest strings below this length are used.) This is the rule of Fan et al. (2024), which selects on test data"
     ),
     "fits": (
-        "whether every run is right on nearly all strings of the training length (see the notes). If not, the lowest "
-        "accuracy at that length is in brackets, and scores at longer lengths do not measure generalization"
+        "whether every run is right on nearly all strings of the longest training length (see the notes). If not, the "
+        "lowest accuracy at that length is in brackets, and scores at longer lengths do not measure generalization"
     ),
     "guesses": "the expected *best test* of a net that always gives the most frequent answer",
 }

@@ -24,6 +24,16 @@ LEVELS = {
 }
 """The meaning of each level, highest first."""
 
+COUNT_COLUMNS = {
+    "independently checked": (
+        'how many proofs a second program, the separate checker, accepted. "Not run on N": the checker was not run on '
+        "N proofs, whose certificates have an earlier format"
+    ),
+    "right up to": "the length in symbols up to which all runs of level *bounded* are proved right",
+    "length of counterexample": "the number of symbols of the string that a refuted net answers wrongly",
+}
+"""The meaning of each column of `level_counts` that is not a level, by the column's name."""
+
 _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -36,8 +46,7 @@ def level_sentences(levels: Iterable[str]) -> list[tuple[str, str]]:
 def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """Return one line for each cell: the number of runs at each level, and the lengths that certificates name.
 
-    *independently checked*: how many of the proofs the separate checker accepts. *right up to*: the smallest length
-    among the runs that are proved up to a length.
+    The columns that are not levels are explained in `COUNT_COLUMNS`.
     """
     lines = []
     for cell in experiment.cells:
@@ -47,7 +56,7 @@ def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
         lengths = [certificate.max_length for certificate in certificates if certificate.max_length]
         named = (independently_checked(certificates), f"{min(lengths):,}" if lengths else "", span(errors))
         lines.append((cell.row, cell.column, *(str(count) if count else "" for count in counts), *named))
-    return _table(("row", "column", *LEVELS, "independently checked", "right up to", "length of counterexample"), lines)
+    return _table(("row", "column", *LEVELS, *COUNT_COLUMNS), lines)
 
 
 def independently_checked(certificates: Iterable[Certificate]) -> str:

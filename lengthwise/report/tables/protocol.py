@@ -63,7 +63,7 @@ def _scores(
     for result, row in zip(results, rows, strict=True):
         parts = [
             ("Dense range", _dense(row, result.plan), row.dense.points),
-            ("Long lengths", _long(result.plan.long), tuple(row.long.values())),
+            ("Single lengths", _long(result.plan.long), tuple(row.long.values())),
             ("Structured strings", _structured(result.plan.structured), row.structured),
         ]
         kind = TASKS.get(result.spec["task"]["name"])

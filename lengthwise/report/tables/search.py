@@ -16,11 +16,11 @@ MAIN_COLUMNS = ("row", "column", "recipes", "chosen", "final loss", "fits", "mea
 COLUMNS = {
     "recipes": "the number of recipes with a result, each with one net; other recipes diverged",
     "chosen": "the settings of the run with the lowest final training loss in its cell; only this run counts",
-    "final loss": "the chosen run's loss after training, on new strings of the training length",
-    "losses": "the final losses of all recipes, in the order of the search; -: the recipe has no result",
+    "final loss": "the chosen run's loss after training, on new strings of the training lengths",
+    "losses": 'the final losses of all recipes, in the order of the search; "-": the recipe has no result',
     "fits": (
-        "whether the chosen run is right on nearly all strings of the training length; if not, its accuracy at this "
-        "length"
+        "whether the chosen run is right on nearly all strings of the longest training length; if not, its accuracy at "
+        "this length"
     ),
     "mean": (
         "the chosen run's accuracy of the final answer, averaged over lengths. It does not measure generalization if "
