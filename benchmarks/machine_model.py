@@ -171,9 +171,9 @@ def page(measurements: list[Measurement], where: dict[str, str]) -> str:
         "only a 64th of the symbols.",
         "```console\npython benchmarks/machine_model.py --save\n```",
         "Times are CPU time on one core with one torch thread, for the fastest of five calls in one process. Before "
-        "the measurement, all answers were compared with the answers of the definitions. Final answers read "
-        f"{MAXIMUM:,} symbols. Answers to all prefixes read a 64th of these symbols, and most of their cost is writing "
-        "2, 5 or 60 logits for each symbol.",
+        "the measurement, all answers were compared with the answers of the definitions. Calls for final answers read "
+        f"{MAXIMUM:,} symbols. Calls for answers to all prefixes read a 64th of these symbols, and most of the cost of "
+        "such a call is writing 2, 5 or 60 logits for each symbol.",
         f"The aim is at least 10^8 symbols a second for the final answer ({'met' if minimum >= AIM else 'not met'}).",
         provenance(where),
     ]

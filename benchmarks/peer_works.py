@@ -293,13 +293,14 @@ LEARN: Mapping[str, Any] = {
     "unit": "strings",
     "sizes": STRINGS,
     "reason": (
-        "The peer trusts every label. Ours also searches for a shorter machine that contradicts labels, compiles the "
-        "machine to a net, and proves the net. The proof and the tests of the net alone take {floor} ms."
+        "The peer trusts every label. This package also searches for a shorter machine that contradicts labels, "
+        "compiles the machine to a net, and proves the net. The proof and the tests of the net alone take {floor} ms."
     ),
 }
 FIRE_REASON = (
     "Beyond 512 positions, FIRE's biases depend on both positions. A net with 32 hidden units computes them, with 160 "
-    "multiplications for each pair of positions; attention itself has 256 for each pair, in fast matrix products."
+    "multiplications for each pair of positions. Attention itself has 256 multiplications for each pair, in fast "
+    "matrix products."
 )
 RE2_REASON = (
     "Both look up one state for each symbol. Ours reads a number of eight bytes for each symbol, the peer one byte."

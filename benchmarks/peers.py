@@ -138,7 +138,8 @@ def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
         "*Ours* is this package, and *theirs* the other package (column *peer*). The two packages ran in alternation, "
         "in one process with one thread. Their results were compared first. *Theirs / ours*: the median ratio over "
         "turns, with the smallest and the largest ratio in brackets. Above 1, this package is faster. *Growth*: the "
-        "exponent with which the time grows with the size, for the other package / for this package.",
+        "exponent with which the time grows with the size, for the other package / for this package. The last two rows "
+        'measure commands, which have no size ("-").',
         *([f"Not installed, so not measured: {', '.join(absent)}."] if absent else []),
         "```console\nmake peers\n```",
         "## Below the aim\n\n" + ("\n".join(missed) or "No row."),

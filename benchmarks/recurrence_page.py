@@ -48,14 +48,15 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         _by_length(measurements, "layer", PUBLISHED),
         "The measured layer is the layer of Fan et al. (2024), with states h_t = A_t h_(t-1) + v_t and 5 symbols. Two "
         "linear maps compute A_t, and two other linear maps compute v_t. *Tables*: A_t and v_t are computed once for "
-        "each symbol of the alphabet. All other forms compute them for every position, as the published code does. "
-        "The published code's times on another core are in brackets. The published loop indexes a tensor by time, so "
-        "the cost of its gradient is quadratic in the length.",
+        "each symbol of the alphabet. All other forms compute them for every position, as the published code does. In "
+        "brackets are times of the published code on another core. Its loop indexes a tensor by time, so the cost of "
+        "its gradient is quadratic in the length.",
         "Times are medians of the CPU time of the forward and backward pass together. All times are from one run, on "
         "one core and one thread. Before the measurement, a check showed that all forms have equal states and "
-        "gradients. There are 8 blocks of 8 x 8 and a batch of 128, unless noted. *The paper's scan* is our "
-        "implementation of appendix A.2 of Fan et al. (2024), with autograd's gradient, as in its code; *loop, "
-        "autograd* is our definition.",
+        "gradients. There are 8 blocks of 8 x 8 and a batch of 128, unless noted. *Sequential*, *scan* and *chunked* "
+        "are the forms of our function `recurrence`. *The paper's scan* is our implementation of appendix A.2 of Fan "
+        "et al. (2024), with autograd's gradient, as in the published code. *Loop, autograd* is a plain loop over the "
+        "symbols, with which the other forms are checked.",
         "```console\npython benchmarks/recurrence.py --save\n```",
         "## The recurrence alone\n\nA_t and v_t are given for every position. Gradients are taken with respect to "
         "both and to the first state.",
@@ -63,21 +64,20 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         "## Section 4.5 of the paper\n\n"
         "Entries are milliseconds for a batch of 128. *Training* is a training step of the layer at T=40, and *test* "
         "computes its states at T=500. In brackets are the paper's times on a Quadro RTX 8000. They are for an "
-        "*instance*, which the paper does not define (and for blocks of 1 x 1, it does not give the length either).",
+        "*instance*, which the paper does not define. For blocks of 1 x 1, the paper does not give the length either.",
         _section_4_5(measurements),
-        "The order of the sequential form and the paper's scan is the reverse of the order in the paper. On the "
-        "paper's GPU, the scan trains faster than the sequential form, and reads blocks of 1 x 1 faster. On this core "
-        "and with this batch size, each form of the scan takes longer than the sequential form. Exceptions are a "
-        "batch of one string, and blocks of 1 x 1 in small batches (see *The rule*). The reason is that the batch "
-        "already fills the core's vector units. The paper's claim is about another device, so these numbers do not "
-        "decide it.",
+        "On the paper's GPU, the scan takes less time than the sequential form to train, and to read blocks of 1 x 1. "
+        "For the test with blocks of 8 x 8, both take the same time. On this core, both scans take longer than the "
+        "sequential form in every row, because a batch of 128 already fills the core's vector units. In batches of 1 "
+        "and 8 strings, a scan is sometimes faster (see *The rule*). The paper's claim is about another device, so "
+        "these numbers do not decide it.",
         "## Cost against the block dimension\n\n"
         "The entries are for the recurrence alone, with "
         + _dimension_text(measurements)
         + " Section 3.4 of the paper counts b^3 h log T for these blocks. At a fixed width, this is proportional to "
-        "b^2 log T, so its exponent is 2. With small blocks, a core spends its time on memory and calls instead of "
-        "products. The "
-        "sequential form multiplies matrices with vectors only, so its exponent is 1.",
+        "b^2 log T, so the counted exponent is 2. The sequential form multiplies matrices with vectors only, so its "
+        "counted exponent is 1. The fitted exponents are lower. With small blocks, a core spends its time on memory "
+        "and calls instead of products.",
         _dimension(measurements),
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(measurements, memory)),
         _core(measurements),
@@ -89,9 +89,9 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         "![Cost against length](recurrence-speed.svg)\n\n"
         f"A batch has 8 strings. {_slopes(measurements)}",
         "## The rule\n\n"
-        "The function `recurrence` uses the form in column *chosen* (`fastest_form`): chunks for strings of at least "
-        "64 symbols if a step is small, otherwise the sequential form. *X fastest*: the time of the chosen form, "
-        "divided by the time of the fastest form.",
+        "The function `recurrence` uses the form in column *chosen*. Strings of at least 64 symbols are read in chunks "
+        "if one step of the batch has at most 2,048 multiplications. Otherwise, the form is sequential. *X fastest*: "
+        "the time of the chosen form, divided by the time of the fastest form.",
         _rule(measurements),
         "If the alphabet has few symbols, the form *tables* multiplies all states by the matrices of all symbols at "
         "once, and selects the results. If it has many symbols, the form gathers the matrices of the symbols at each "
@@ -189,10 +189,10 @@ def _repeated(measurements: Sequence[Any]) -> str:
         for of_kind in (alone, steps)
     ]
     return (
-        "Some calls are measured twice on this page. The sequential form of the recurrence alone (above, and below "
-        f"*The rule*) takes {pairs[0]}. A training step of the layer (above, and in Section 4.5) takes {pairs[1]}. So "
-        "differences of less "
-        f"than a factor of {factor:.2f} between tables are noise of this core. The table of aims cites the slower time."
+        "Some calls are measured twice on this page. Under *The recurrence alone* and *The rule*, the sequential form "
+        f"takes {pairs[0]}. Under *A layer that reads token ids* and *Section 4.5 of the paper*, a training step of "
+        f"the layer takes {pairs[1]}. So differences of less than a factor of {factor:.2f} between tables are noise of "
+        "this core. The table of aims cites the slower time."
     )
 
 
@@ -201,8 +201,8 @@ def _core(measurements: Sequence[Any]) -> str:
     form, there = "the paper's scan", 40
     length, here = min((m.length, m.milliseconds) for m in measurements if (m.what, m.form) == ("layer", form))
     return (
-        f"Limits in ms were set on a core on which {form} takes {PUBLISHED[form][there]} ms at T={there}. On this core "
-        f"our implementation takes {here:,.0f} ms at T={length}."
+        f"Limits in ms were set on a core on which the published code's scan takes {PUBLISHED[form][there]} ms at "
+        f"T={there}. On the core of this page, our implementation of this scan takes {here:,.0f} ms at T={length}."
     )
 
 

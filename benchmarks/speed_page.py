@@ -132,18 +132,18 @@ def _page(
         *[_table(what, steps) for what in ("training step", "forward")],
         "All times are CPU times from one run, on one core and one torch thread. The task is parity. RegularGPT has "
         "chunk size C=2 and one layer for each level, and a batch has 128 strings. The first four forms compute the "
-        "same values and gradients. In *tree, tables*, which is the form that the package uses, levels with many "
-        "equal windows merge each different window once. *Tree, no tables* merges every window. *Masked definition* "
-        "is the short definition that tests use. *Training step*: forward, backward and AdamW on final answers. "
-        "*Preset fast* is a step of the training loop as users run it, with data, pads, noise, Muon and the moving "
-        "average; *bare* leaves out pads and noise. *Plain dense mask* is torch's own attention with a full mask, on "
-        "the string padded to a power of two.",
+        "same values and gradients. At each level, RegularGPT merges windows of two states into one state. In *tree, "
+        "tables*, the form that the package uses, a level with many equal windows merges each different window once. "
+        "*Tree, no tables* merges every window. *Masked definition* is the short definition that tests use. *Training "
+        "step*: forward, backward and AdamW on final answers. *Preset fast* is a step of the training loop as users "
+        "run it, with data, pads, noise, Muon and the moving average; *bare* leaves out pads and noise. *Plain dense "
+        'mask* is torch\'s own attention with a full mask, on the string padded to a power of two. "-": not measured.',
         "```console\nmake benchmark\n```",
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(by_shape, evaluations, data)),
         f"Limits in ms and s were set on a core on which the plain dense mask takes {DENSE_MASK_MS} ms at T=40, D=64. "
-        f"This core took {by_shape['plain dense mask', 64, 40]:,.0f} ms. Data are drawn slowly if few edits of a "
-        "string in the language lead out of the language, because edits are then repeated until one does. An example "
-        "is Tomita 4, whose strings do not contain `000`.",
+        f"On the core of this page, the mask takes {by_shape['plain dense mask', 64, 40]:,.0f} ms. Data are drawn "
+        "slowly if few edits of a string in the language lead out of the language, because edits are then repeated "
+        "until one does. An example is Tomita 4, whose strings do not contain `000`.",
         "\n".join(["## Whole evaluations\n", *(f"- {name}: {value:.2f}" for name, value in evaluations.items())]),
         "*One-pass*: 512 random strings are read once, and their prefixes count as strings of the other lengths. "
         "*Independent*: each length has its own strings. Times are in seconds (s). The last item is the largest "

@@ -57,7 +57,7 @@ def test_numbers_of_different_protocols_are_told_apart() -> None:
             if "Arithmetic" in row:
                 assert row in ("Arithmetic, leading +", "Arithmetic, = at the end")
                 assert printed.protocol.startswith("Chi et al.") == (row == "Arithmetic, leading +")
-                others = ("Grazzi et al.", "The paper on PD-SSM")
+                others = ("Grazzi et al.", "Terzić et al.")
                 assert printed.protocol.startswith(others) == (row == "Arithmetic, = at the end")
     of_parity = PUBLISHED["Parity", "DeltaNet [-1, 1]"]
     assert [printed.window for printed in of_parity] == [(41, 256)] * 2

@@ -32,14 +32,15 @@ STEPS = {"small": (4_000, 64), "smoke": (4_000, 64), "paper": (100_001, 256)}
 PUBLISHED = read_published(TABLES / "pd_ssm.toml")
 
 PROTOCOL = (
-    "The published protocol: nets are trained on final answers of strings of 3-40 symbols, with all lengths equally "
-    "frequent, and tested at 40-256 symbols. Scores are means over 5 seeds. A run is trained for 100,001 steps of 256 "
-    "strings. The best of several checkpoints is chosen by its accuracy at 40-256 symbols.",
-    "Our protocol has the same lengths, answers and number of seeds. But it measures final weights, not weights that "
-    f"a test has chosen. At scale `small`, runs are trained for {STEPS['small'][0]:,} steps of {STEPS['small'][1]} "
-    "strings, and at scale `paper` for the published number of steps. Models have the sizes and learning rates of the "
-    "leaderboard.",
-    "*Finite machine, likelihood* is trained on other lengths, 1 to 20 symbols, for 880 steps of 128 strings.",
+    "The protocol of Terzić et al. (2025), the paper on PD-SSM: nets are trained on final answers of strings of 3-40 "
+    "symbols, with all lengths equally frequent, and tested at 40-256 symbols. Scores are means over 5 seeds. A run is "
+    "trained for 100,001 steps of 256 strings. The best of several checkpoints is chosen by its accuracy at 40-256 "
+    "symbols.",
+    "Our protocol has the same training lengths, answers and number of seeds, and tests nets at 41-256 symbols. But it "
+    "measures final weights, not weights that a test has chosen. At scale `small`, runs are trained for "
+    f"{STEPS['small'][0]:,} steps of {STEPS['small'][1]} strings, and at scale `paper` for the published number of "
+    "steps. Models have the sizes and learning rates of the leaderboard.",
+    "*Finite machine, likelihood* is trained on strings of 1 to 20 symbols instead, for 880 steps of 128 strings.",
 )
 
 

@@ -153,20 +153,21 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
         about=(
             "Every model is trained twice on every task: once on the answer to the whole string, and once on the "
             "answers to all prefixes.\n"
-            "Each cell has three seeds, and final weights are measured. Nothing is selected, and no setting depends on "
-            "the task.\n"
+            "Each model has three seeds on each task, and final weights are measured. Nothing is selected, and no "
+            "setting depends on the task.\n"
             "The page also counts certificates, and shows the lengths of strings that nets answer wrongly."
         ),
         notes=(
             f"Budget, the same for all models: {_ABOUT_RUNS}.",
             _rate_note(entrants),
             f"Some models, such as Mamba, mLSTM and DeltaNet with one reflection, do not fit {HELD_OUT.row} at any of "
-            "these learning rates. Their rate has the lowest of several high losses.",
+            "these learning rates. The rate of such a model has the lowest of several high losses.",
             "The papers trained these models on 200 to 4,000 times as many symbols. Many published numbers are the "
             "best of several checkpoints, learning rates or seeds.",
             f"Published definitions of modular arithmetic differ. In row *{ARITHMETIC}*, products come before sums, "
-            "and lengths are odd (Delétang et al., Fan et al.). The other rows have a + in front (Chi et al.), an = at "
-            "the end (Grazzi et al., PD-SSM, SLiCE), or evaluation from left to right (Butoi et al., LDRU).",
+            "and lengths are odd, as in Delétang et al. (2023) and Fan et al. (2024). The other rows of arithmetic "
+            "have a + in front (Chi et al.), an = at the end (Grazzi et al., papers on PD-SSM and SLiCE), or "
+            "evaluation from left to right (Butoi et al., paper on LDRU).",
             *NOTES,
             LIKELIHOOD_NOTE,
             *(
@@ -224,7 +225,10 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             f"The learning rates are tried in this order: {', '.join(f'{rate:g}' for rate in RATES)}. Each net is "
             "trained on the answers to all prefixes, with one seed."
         ),
-        notes=(f"As in `leaderboard`: {_ABOUT_RUNS}.",),
+        notes=(
+            f"A *recipe* is one of the {len(RATES)} learning rates. As in `leaderboard`: {_ABOUT_RUNS}.",
+            "The table has no accuracies on structured strings. Only the records contain them.",
+        ),
         cells=[
             Cell(
                 HELD_OUT.row,

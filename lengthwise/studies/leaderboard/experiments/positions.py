@@ -30,15 +30,16 @@ def positions(scale: Scale = "small") -> Experiment:
             "position encodings.\n"
             "Training uses the final answers of strings of at most 40 symbols, for 1,000 steps of preset `plain`. "
             "There are three seeds, and final weights are measured.\n"
-            "No machine can be extracted from a transformer, so no certificate is higher than *tested*."
+            "No machine can be extracted from a transformer, and no net of this page is proved up to a length. So no "
+            "certificate is higher than *tested*."
         ),
         notes=(
             "On most tasks, these nets do not fit their training strings after 1,000 steps. To judge how an encoding "
             "generalizes to longer strings, compare the number of solved runs with the number of runs that fit.",
             "*Learned* positions are a table with 512 rows, and rows beyond 40 are never trained. *Randomized* "
-            "positions are drawn from 2,048 positions in training, and are the first positions in evaluation. "
-            "Encoding `local` is left out, because answers cannot depend on symbols before its windows (see "
-            "`regular-gpt/scratchpad`).",
+            "positions are drawn from 2,048 positions in training, and are the first positions in evaluation. Encoding "
+            "`local` is left out. With this encoding, answers cannot depend on symbols before a window of the last "
+            "symbols (see `regular-gpt/scratchpad`).",
             "In tasks of recognition, most strings outside the language are near misses, as in `regular-gpt/ours`.",
             LENGTHS_NOTE,
         ),

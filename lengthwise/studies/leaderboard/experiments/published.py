@@ -6,21 +6,21 @@ from lengthwise.experiment import Printed
 from lengthwise.studies.languages import LANGUAGES
 
 _CHI = (
-    "Chi et al.: best / mean over 3 seeds and several learning rates. Strings have up to 40 symbols in training, and "
-    "41-500 in the test."
+    "Chi et al. (2023): best / mean over 3 seeds and several learning rates. Strings have up to 40 symbols in "
+    "training, and 41-500 in the test."
 )
 _CHI_RECOGNITION = (
-    "Chi et al.: best / mean over 3 seeds and several learning rates. Strings have up to 50 symbols in training, and "
-    "51-100 in the test. The test includes odd lengths, and strings outside the language are uniform."
+    "Chi et al. (2023): best / mean over 3 seeds and several learning rates. Strings have up to 50 symbols in "
+    "training, and 51-100 in the test. The test includes odd lengths, and strings outside the language are uniform."
 )
 _GRAZZI = (
-    "Grazzi et al.: best (median) of 3 seeds, on a scale where 1 is right and 0 is chance. Strings have 3-40 symbols "
-    "in training, and 40-256 in the test."
+    "Grazzi et al. (2025): best (median) of 3 seeds, on a scale on which 1 is always right and 0 is chance. Strings "
+    "have 3-40 symbols in training, and 40-256 in the test."
 )
 _PERCENT = (
-    "The paper on PD-SSM: mean (standard deviation) of 5 seeds, in percent. Nets have two layers of width 128 or 512. "
-    "The checkpoint was chosen by its accuracy on the test strings. Strings have 3-40 symbols in training, and 40-256 "
-    "in the test."
+    "Terzić et al. (2025), the paper on PD-SSM: mean (standard deviation) of 5 seeds, in percent. Nets have two layers "
+    "of width 128 or 512. The checkpoint of each net was chosen by its accuracy on the test strings. Strings have 3-40 "
+    "symbols in training, and 40-256 in the test."
 )
 _WINDOWS = {_CHI_RECOGNITION: (51, 100), _GRAZZI: (41, 256), _PERCENT: (41, 256)}
 """The first and last length of each protocol that does not include all of our lengths, in symbols."""
@@ -97,11 +97,11 @@ NOTES = (
     "arithmetic is evaluated from left to right. On the other three languages, LDRU needed longer training strings.",
     "Here, DeltaNet, Mamba and xLSTM have one layer and no short convolution (setting `conv`). The published models "
     "have two or three layers, and most have a convolution of width 4. The published DeltaNet and sLSTM also have a "
-    "feed-forward layer after each of these layers.",
+    "feed-forward layer after each layer.",
     "*Linear CDE* is BD-SLiCE (blocks of four) in the paper on SLiCE, and *linear CDE, low rank* is DPLR-SLiCE (rank "
-    "four). Our net of low rank has the transitions of the paper's equation, I + (sum_i u_i (D_i + U_i V_i^T)) / 40. "
-    "The published numbers come from the published code, which has I + (sum_i u_i D_i) / 40 + (sum_i u_i U_i) (sum_j "
-    "u_j V_j)^T / 40^2. This form is setting `structure` `low-rank-product`; it was not measured.",
+    "four). Our net of low rank has the transitions of the equation in this paper, I + (sum_i u_i (D_i + U_i V_i^T)) / "
+    "40. The published numbers come from the published code, which has I + (sum_i u_i D_i) / 40 + (sum_i u_i U_i) "
+    "(sum_j u_j V_j)^T / 40^2. This form is setting `structure` `low-rank-product`; it was not measured.",
     "Published numbers of nets that we did not run are not shown. These nets are gated DeltaNet and gated "
     "DeltaProduct, complex diagonal recurrences, and nets with four Householder matrices on groups. Numbers for group "
     "tasks with other generators are not shown either.",

@@ -64,8 +64,9 @@ UNSOLVABLE: Mapping[str, Settings] = {
 
 PUBLISHED: Mapping[tuple[str, str], str] = {("A5", "PD-SSM"): "100"}
 _PROTOCOL = (
-    "The paper on PD-SSM: in percent. The net has one layer, and two of the group's elements are symbols. Strings have "
-    "up to 40 symbols in training, and 40-256 in the test. All other settings differ from ours."
+    "Terzić et al. (2025), the paper on PD-SSM: accuracy in percent. The net has one layer, and two of the group's "
+    "elements are symbols. Strings have up to 40 symbols in training, and 40-256 in the test. All other settings "
+    "differ from ours."
 )
 
 
@@ -105,15 +106,15 @@ def state_tracking(scale: Scale = "small") -> Experiment:
             "weights are measured, and nothing is selected.",
             "The generators of Z60 are 0 and 1, so a string of 40 symbols reaches no element above 40. Elements that "
             "do not occur in training are not learned.",
-            "The refuted finite machines on groups other than Z60 had one attempt, with exactly as many states as the "
-            "group has elements. On A6 and GL(3, 2), `within-a-minute/tasks` has more states and further attempts, "
-            "and all nets are proved.",
+            "Each refuted finite machine on a group other than Z60 had one attempt, with exactly as many states as the "
+            "group has elements. On A6 and GL(3, 2), `within-a-minute/tasks` allows more states and further attempts, "
+            "and all of its nets are proved.",
             f"In the parts *over every element*, all elements of a group are symbols, and groups have at most "
             f"{MAX_ALPHABET} elements.",
-            "The paper on PD-SSM has a table in which some elements of A_5 and S_5 are symbols, and training uses "
-            "last answers alone. PD-SSM has 100 % with 2 to 12 elements of A_5 and with 4 and 8 elements of S_5, and "
-            "1.07 % with 32 elements of S_5. Gated DeltaProduct has 97.9 % with 2 and 60.5 % with 12 elements of A_5, "
-            "and 57.4 % with 8 elements of S_5.",
+            "A table of Terzić et al. (2025) has tasks in which only some elements of A_5 and S_5 are symbols, and "
+            "training uses last answers alone. PD-SSM has 100 % with 2 to 12 elements of A_5 and with 4 and 8 elements "
+            "of S_5, and 1.07 % with 32 elements of S_5. Gated DeltaProduct has 97.9 % with 2 and 60.5 % with 12 "
+            "elements of A_5, and 57.4 % with 8 elements of S_5.",
             "F20 is the group of maps x -> ax + b modulo 5, and F21 the group of such maps modulo 7 with a = 1, 2 or "
             "4. Dn has 2n elements, and Qn has n elements (dicyclic groups; Q8 is the quaternion group).",
         ),

@@ -32,13 +32,13 @@ def learning_page(study: Recoveries, stem: str) -> StudyPage:
                 ),
                 (
                     "proved",
-                    "the number of these languages whose net is proved to answer like the learned machine at every "
+                    "the number of recovered languages whose net is proved to answer like the learned machine at every "
                     "length",
                 ),
                 ("CPU s", "CPU seconds for a language on one core, including the certificate: median / maximum"),
-                ("models", "the median number of trained nets"),
+                ("models", "the number of nets that were trained for a language: median"),
                 ("RPNI", "the number of languages whose machine RPNI (AALpy) recovered from all examples"),
-                ("RPNI's states", "the number of states of the machine that RPNI found"),
+                ("RPNI's states", "the smallest and the largest number of states of the machines that RPNI found"),
             ]
         ),
         "## Protocol",

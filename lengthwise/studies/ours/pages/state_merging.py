@@ -48,7 +48,11 @@ def merging_page(study: Outcomes, stem: str) -> StudyPage:
                         "other machines whose description, together with the labels that they contradict, is shorter "
                         "than the target's. Wrong labels, or too few labels, favor such machines",
                     ),
-                    ("wrong on fresh", "wrong answers to 2,000 fresh strings with right labels: median / maximum"),
+                    (
+                        "wrong on fresh",
+                        "wrong answers to 2,000 fresh strings with right labels: median / maximum, over the cases in "
+                        "which the learner was not stopped",
+                    ),
                     (
                         "CPU s",
                         "CPU seconds on one core: median / maximum. The time of `learn` is the time of its search, "
@@ -125,9 +129,9 @@ def _protocol(size: Size) -> str:
         "\n"
         "Each label is wrong with the probability in the table. Each learner gets all examples, and a repeated string "
         f"only once. The budget of the search is {size.budget:.0f} CPU seconds. RPNI and EDSM are stopped after "
-        f"{BASELINE_SECONDS:.0f} CPU seconds. If their machine lacks a transition, it gives the most frequent answer "
-        "from this symbol on. There is one seed. Settings were chosen by trials on machines from the same "
-        "distributions."
+        f"{BASELINE_SECONDS:.0f} CPU seconds. If a machine of RPNI or EDSM lacks a transition, it gives the most "
+        "frequent answer from this symbol on. There is one seed. Settings were chosen by trials on machines from the "
+        "same distributions."
     )
 
 
