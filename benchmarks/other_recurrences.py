@@ -210,12 +210,12 @@ def _next_to_public(
         [
             "## Next to public implementations",
             "The packages come from the Python package index and run on a CPU. The layer of a package has the same "
-            "sizes as our layer, and the same embedding and read-out. Both are measured in the same run. Some "
-            "parameters differ, so the table compares costs, not answers.",
+            "sizes as our layer, and the same embedding and read-out. Both layers are measured in the same run. Some "
+            "of their parameters differ, so the table compares costs, not answers.",
             *([public] if rows else []),
             *([f"Not installed, and so not measured: {', '.join(missing)}."] if missing else []),
-            "The aim is that our models are not slower than such a package. Models without a package should take at "
-            f"most {MAX_RATIO} times as long as torch's GRU. These models miss the aim:\n\n"
+            "The aim is that our models are not slower than the package in the table. A model without a package should "
+            f"take at most {MAX_RATIO} times as long as torch's GRU. These models miss the aim:\n\n"
             + "\n".join(f"- {missed}" for missed in [*_slower(rows), *above] or ["none"])
             + "\n",
         ]

@@ -136,9 +136,10 @@ def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
         "measured size, on one core.",
         markdown_table(["work", "peer", "size", "theirs, ms", "ours, ms", "theirs / ours", "growth"], rows),
         "*Ours* is this package, and *theirs* the other package (column *peer*). The two packages ran in alternation, "
-        "in one process with one thread. Their results were compared first. *Theirs / ours*: the median ratio over "
-        "turns, with the smallest and the largest ratio in brackets. Above 1, this package is faster. *Growth*: the "
-        "exponent with which the time grows with the size, for the other package / for this package. The last two rows "
+        "in one process with one thread. Before the measurement, the results of the two packages were compared. "
+        "*Theirs / ours*: the median ratio over turns, with the smallest and the largest ratio in brackets. Above 1, "
+        "this package is faster. *Growth*: the exponent with which the time grows with the size, for the other package "
+        "/ for this package. The last two rows "
         'measure commands, which have no size ("-").',
         *([f"Not installed, so not measured: {', '.join(absent)}."] if absent else []),
         "```console\nmake peers\n```",

@@ -207,8 +207,8 @@ def _page(costs: dict[Size, dict[str, tuple[float, float]]], where: dict[str, st
         "the measurement, a check showed that our net without positions has the same outputs and gradients as torch's "
         "encoder.",
         "```console\npython benchmarks/transformer.py --save\n```",
-        "On long strings, biases with learned parameters cost more, because torch computes their gradients from all "
-        "T² scores of every string. ALiBi has no learned parameters.",
+        "On long strings, biases with learned parameters cost more, because torch computes the gradients of these "
+        "biases from all T² scores of every string. ALiBi has no learned parameters.",
         "## Aims\n\n"
         + markdown_table(["aim", "measured", "met"], [[aim, f"{worst:.2f}", "yes" if worst <= AIM else "no"]]),
         provenance(where),

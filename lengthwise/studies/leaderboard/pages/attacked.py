@@ -35,12 +35,20 @@ def attacked_page(study: Attacked, stem: str) -> StudyPage:
                 ],
                 by_task,
             ),
+            "*Nets that err*: nets for which the attack or `certify` found a string with a wrong answer. *Symbols of "
+            "the attack's string*: the smallest and the largest number of symbols, over nets that err in the attack. "
+            "*CPU s*: the median time of an attack.",
             "## The families of the attacks' shortest strings",
+            "The attack tries the families of strings in the order of the table. In their names, x is a symbol, and u, "
+            "v and w are short words. The strings of the *W-method* tell the task's machine from other machines. *Hill "
+            "climbing* changes strings so that the logit margin falls. *Nets*: nets whose shortest string is from this "
+            "family.",
             markdown_table(["family", "nets"], by_family),
             "## Every net",
-            "*String*: the shortest string with a wrong answer that the attack found. *In `certify`*: the number of "
-            "symbols of the string with a wrong answer that `certify` found. The command `certify` also tries random "
-            "and structured strings that are longer than the strings of the attack.",
+            '*String*: the shortest string with a wrong answer that the attack found, or "-". *Logit margin*: the '
+            "logit of the right answer minus the largest other logit. *In `certify`*: the number of symbols of the "
+            "string with a wrong answer that `certify` found. The command `certify` also tries random and structured "
+            "strings that are longer than the strings of the attack.",
             markdown_table(header, [_line(net) for net in study.nets]),
             *_without_error([net for net in study.nets if not net.errs]),
         ],
@@ -62,6 +70,8 @@ def _without_error(nets: Sequence[AttackedNet]) -> list[str]:
     ]
     return [
         "## Nets without a wrong string",
+        '*Right up to*: the number of symbols up to which the net is proved right, or "-" if nothing is proved. *Not '
+        "higher, because*: the reason why the certificate has no higher level.",
         markdown_table(["task", "positions", "seed", "right up to", "not higher, because"], lines),
     ]
 

@@ -66,9 +66,9 @@ def tasks(scale: Scale = "small") -> Experiment:
             "loss has not fallen by a tenth for 150 steps.",
             "The training loss decides whether a net is certified. When the columns are one-hot vectors, the loss is "
             "measured again, this time without conditioning on the earlier answers. A net is certified only if this "
-            "loss is below 0.0002. Before certification, it reads only training strings.",
-            "A certificate below *proved* ends the attempt, and another attempt begins. A certificate knows the task "
-            "at every length, so such a restart uses more information than the training strings contain. The column "
+            "loss is below 0.0002. Before certification, the net reads only training strings.",
+            "A certificate below *proved* ends the attempt, and another attempt begins. The prover knows the task at "
+            "every length, so such a restart uses more information than the training strings contain. The column "
             "*restarts* counts these restarts. A restart uses no accuracy and no string of the measurement.",
             "Selection: lengths, thresholds and sizes were chosen by trials on some of these tasks, with these and "
             "other seeds. No setting differs between tasks.",

@@ -20,6 +20,12 @@ from lengthwise.studies.ours.experiments.state_merging import (
     Size,
 )
 
+_ABOUT_DETAILS = (
+    "*Learned by*: the method of `learn` that found its machine. *Noise* is the share of wrong labels that merging "
+    "assumes. *Learned*: the result of `learn`. Results contain the number of states of the machine, the number of "
+    "wrong answers to fresh strings, and CPU seconds."
+)
+
 
 @STUDY_PAGES.register("learning/state-merging")
 @STUDY_PAGES.register("learning/state-merging-70")
@@ -62,7 +68,9 @@ def merging_page(study: Outcomes, stem: str) -> StudyPage:
             ),
             "## Protocol",
             _protocol(study.size),
-            folded("Every machine", [markdown_table(details, [_detail(one) for one in study.outcomes])]),
+            folded(
+                "Every machine", [_ABOUT_DETAILS, markdown_table(details, [_detail(one) for one in study.outcomes])]
+            ),
         ],
         {},
         headline=_headline([one for one in study.outcomes if one.share_wrong <= 0.05]),
