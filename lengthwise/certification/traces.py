@@ -77,7 +77,7 @@ def tested_lengths(model: SequenceModel, task: SymbolTask) -> tuple[int, ...]:
 
     If the task cannot draw strings of a length, its longest strings take their place.
     """
-    drawn = task.longest_drawn
+    drawn = task.max_drawn_length
     lengths = TESTED_LENGTHS if drawn is None else tuple(dict.fromkeys(min(each, drawn) for each in TESTED_LENGTHS))
     if (longest := model.max_length) is None:
         return lengths

@@ -78,7 +78,7 @@ class EvaluationPlan(Description):
                 f"max_length: expected at least {first}, the first length that is measured, got {max_length}; give a "
                 "larger length"
             )
-        drawn = task.longest_drawn if isinstance(task, SymbolTask) else None
+        drawn = task.max_drawn_length if isinstance(task, SymbolTask) else None
         longest = max_length if drawn is None else min(max_length, drawn)
         return self.model_copy(
             update={

@@ -188,7 +188,7 @@ class SymbolTask(Task):
     """
 
     @property
-    def longest_drawn(self) -> int | None:
+    def max_drawn_length(self) -> int | None:
         """Return the largest length at which the task can draw strings, or None if memory sets no limit."""
         return None
 

@@ -69,7 +69,7 @@ def test_scores_are_means_or_best_runs() -> None:
 
 def test_certificates_are_counted_and_the_shortest_wrong_string_has_its_task() -> None:
     mine = lines()[0][-1]
-    assert (mine["proved"], mine["refuted by"]) == ("1 of 3", "ab (Even)")
+    assert (mine["proved"], mine["refuted by"]) == ("1 of 3", '"ab" (Even)')
     alone = lines(fmean, "Parity")[0][-1]
     assert (alone["proved"], alone["refuted by"], "mean" in alone) == ("1 of 2", "30 symbols", False)
 

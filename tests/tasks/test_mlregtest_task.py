@@ -42,8 +42,8 @@ def test_long_pairs_take_little_memory_and_large_alphabets_have_long_strings() -
     # A machine that counts to 300 has as many states as the larger languages of MLRegTest.
     after = [[(state + (v == 0)) % 300 for v in range(len(symbols))] for state in range(300)]
     task = MLRegTestLanguage(alphabet=symbols, transitions=after, accepting=(0,))
-    assert 5_000 < task.longest_drawn < 10_000
-    assert traces.tested_lengths(make_model("gru", task), task) == (40, 500, task.longest_drawn)
+    assert 5_000 < task.max_drawn_length < 10_000
+    assert traces.tested_lengths(make_model("gru", task), task) == (40, 500, task.max_drawn_length)
 
 
 @pytest.mark.parametrize("strings", ["random", "pairs"])

@@ -1,6 +1,7 @@
 """The tables of a benchmark as a file, whose suffix selects the format."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -69,14 +70,19 @@ def _json(report: BenchmarkReport) -> str:
 
 
 def _latex(report: BenchmarkReport) -> str:
-    notes, protocol = " ".join(report.notes), " ".join(report.protocol)
+    notes, protocol = (_MARKS.sub(r"\2", " ".join(texts)) for texts in (report.notes, report.protocol))
     captions = {part: f"{report.title}{f': {part}' if part else ''} (scale {report.scale})" for part in report.tables}
+    last = [*report.tables][-1]
     tables = [
-        latex_table(table, f"{captions[part]}. {notes}".rstrip(), protocol, report.citations)
+        # The protocol is about all tables, so only the last one has it below.
+        latex_table(table, f"{captions[part]}. {notes}".rstrip(), protocol if part == last else "", report.citations)
         for part, table in report.tables.items()
     ]
     return "\n\n".join(tables) + "\n"
 
+
+_MARKS = re.compile(r"([*`])([^*`]+)\1")
+"""Emphasis and code in Markdown, whose marks LaTeX would print."""
 
 WRITERS: Mapping[str, Callable[[BenchmarkReport], str]] = MappingProxyType(
     {".md": _markdown, ".csv": _csv, ".json": _json, ".tex": _latex, ".bib": lambda report: report.bibtex}

@@ -161,5 +161,6 @@ def _refutation(results: Mapping[str, Sequence[RunResult]]) -> str:
     if not strings:
         return NOTHING
     length, row, string = min(strings, key=lambda each: each[0])
-    text = spelled(string) if length <= MAX_QUOTED else f"{length:,} symbols"
+    # Without quotation marks, the string 0 would look like a count.
+    text = f'"{spelled(string)}"' if length <= MAX_QUOTED else f"{length:,} symbols"
     return f"{text} ({row})" if len(results) > 1 else text

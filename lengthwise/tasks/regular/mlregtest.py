@@ -86,15 +86,14 @@ class MLRegTestLanguage(DFALanguage):
         def on_path(step: Int64[Tensor, " N"]) -> Int64[Tensor, "N T"]:
             return torch.where(rank < step[:, None], outside, inside)
 
-        last_inside, first_outside = torch.zeros(num_pairs).long(), torch.full((num_pairs,), length)
+        last_inside = torch.zeros(num_pairs, dtype=torch.int64)
+        first_outside = torch.full((num_pairs,), length)
         while (first_outside - last_inside > 1).any():
             middle = (last_inside + first_outside) // 2
             is_inside = self.solve(on_path(middle))[:, -1] == IN
             # If the two steps are neighbors, the middle is the first of them, which is inside. So nothing changes.
-            last_inside, first_outside = (
-                torch.where(is_inside, middle, last_inside),
-                torch.where(is_inside, first_outside, middle),
-            )
+            last_inside = torch.where(is_inside, middle, last_inside)
+            first_outside = torch.where(is_inside, first_outside, middle)
         return on_path(last_inside), on_path(first_outside)
 
 

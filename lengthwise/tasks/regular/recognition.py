@@ -103,7 +103,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         return self.language.transducer
 
     @property
-    def longest_drawn(self) -> int:
+    def max_drawn_length(self) -> int:
         """Return the largest length for which the probabilities of symbols fit in memory."""
         return self._sampler.longest
 

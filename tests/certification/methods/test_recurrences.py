@@ -217,7 +217,7 @@ def test_the_reason_is_the_growth() -> None:
         model.input_weight.zero_()
         model.first_state.zero_()
     extraction = extract_recurrent(model, ("a", "b"), radius=1.0)
-    with pytest.raises(Unproved, match=r"contain states with different answers; short intervals grow 3-fold per step"):
+    with pytest.raises(Unproved, match=r"short intervals grow 3-fold per step; a proof needs less than 1-fold"):
         IntervalProver().prove(model, extraction)
 
 
@@ -240,7 +240,7 @@ def test_parts_of_a_models_own_are_refused() -> None:
     stale = make_model("gru", TASK, d_model=8)
     stale.layers[0].cell._flat_weights[0] = stale.layers[0].cell._flat_weights[0].clone()
     for model, sentence in (
-        (linear, r"one of the models with bounded steps \(gru, lstm, rnn, wrapped\), got a S4D"),
+        (linear, r"one of the models with bounded steps \(gru, lstm, rnn, wrapped\), got an S4D"),
         (two_layers, "expected a cell with num_layers=1, got 2"),
         (renormed, "an embedding without max_norm and a read-out with one hidden layer"),
         (read, "got max_norm None and a read-out of Topmost, LayerNorm, Linear"),

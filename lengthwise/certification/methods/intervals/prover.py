@@ -145,7 +145,10 @@ class IntervalProver(Prover):
         if enclosures is None or not margin > 0:  # a margin that is NaN also ends here
             fault = "contain states with different answers" if enclosures else "were not found"
             factor = growth(steps, table, points)
-            grow = f"grow {factor:.3g}-fold per step" if math.isfinite(factor) else "have no bounds after a step"
+            needed = "; a proof needs less than 1-fold, which training with `contraction` can reach" * (factor >= 1)
+            grow = (
+                f"grow {factor:.3g}-fold per step{needed}" if math.isfinite(factor) else "have no bounds after a step"
+            )
             raise Unproved(
                 f"intervals around the prototypes, which the model maps into one another, {fault}; short intervals "
                 f"{grow}"

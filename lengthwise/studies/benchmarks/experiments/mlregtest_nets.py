@@ -30,14 +30,16 @@ TRAINING_SET, BATCH_SIZE, EPOCHS = 10_000, 64, 30
 STEPS = EPOCHS * TRAINING_SET // BATCH_SIZE
 
 TESTS = {
-    "random strings of 20-29 symbols (TestSR)": (SHORT, False),
-    "pairs of strings of 20-29 symbols (TestSA)": (SHORT, True),
-    "random strings of 31-50 symbols (TestLR)": (LONG, False),
-    "pairs of strings of 31-50 symbols (TestLA)": (LONG, True),
+    "short random strings (TestSR)": (SHORT, False),
+    "short pairs (TestSA)": (SHORT, True),
+    "long random strings (TestLR)": (LONG, False),
+    "long pairs (TestLA)": (LONG, True),
 }
 """The parts of the experiment, each with the lengths of its strings, and whether these are pairs of similar strings."""
 
 PROTOCOL = (
+    "*Short* strings have 20-29 symbols, and *long* strings have 31-50. In *pairs*, a string in the language and one "
+    "outside it differ in one symbol.",
     "The published protocol: for each of 1,800 languages, nets are trained for 30 epochs of 1,000, 10,000 or 100,000 "
     "strings of 20-29 symbols, in batches of 64. Four test sets have random strings or pairs that differ by one edit, "
     "of 20-29 or of 31-50 symbols. No published entries are shown, because the tables of the paper were not available.",

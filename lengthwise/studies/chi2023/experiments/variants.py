@@ -17,22 +17,6 @@ LAYERS: Mapping[str, str] = MappingProxyType({"code": "the code's", "paper": "GP
 @EXPERIMENTS.register("regular-gpt/variants")
 def variants(scale: Scale = "small") -> Experiment:
     """Compare three layers of RegularGPT: the published code's (one or two for each level), GPT-2's, and ours."""
-    # Recorded results at scale `small` have pads before the string; for K above 1 the code cuts windows instead.
-    edge, two_layers = ("cut", "K=2") if scale == "paper" else ("pads", "K=2, pads")
-    cells = []
-    for language in LANGUAGES:
-        if language.row in ROWS:
-            for variant, whose in LAYERS.items():
-                for thickness in (1, 2) if variant == "code" else (1,):
-                    model: Settings = {"chunk_size": 2, "variant": variant, "thickness": thickness}
-                    model |= {"left_edge": edge} if thickness == 2 else {}
-                    specs = specs_at_rates(
-                        scale, language.task, "regular-gpt", {"task": language.fields, "model": model}
-                    )
-                    is_published = thickness == 1 and variant != "merge"
-                    published = language.published.chunks_of_2 if is_published else ""
-                    layers = two_layers if thickness == 2 else "K=1"
-                    cells.append(Cell(language.row, f"{whose}, {layers}", specs, published))
     return Experiment(
         title="Chi et al. (2023): layers and thickness of RegularGPT",
         headline=(
@@ -72,7 +56,28 @@ def variants(scale: Scale = "small") -> Experiment:
             "RegularGPT computes a state only once for all places where the same window occurs. With K=2, a state "
             "depends on more than its window, so each position is computed separately.",
         ),
-        cells=cells,
+        cells=_cells(scale),
         plan=plan_of_lengths(scale, (41, 60) if scale == "smoke" else (41, 500)),
         scoring=Scoring(measure="legal"),
     )
+
+
+def _cells(scale: Scale) -> list[Cell]:
+    """Return a cell for each language, layer and number of layers for each level."""
+    # Recorded results at scale `small` have pads before the string; for K above 1 the code cuts windows instead.
+    edge, two_layers = ("cut", "K=2") if scale == "paper" else ("pads", "K=2, pads")
+    cells = []
+    for language in LANGUAGES:
+        if language.row in ROWS:
+            for variant, whose in LAYERS.items():
+                for thickness in (1, 2) if variant == "code" else (1,):
+                    model: Settings = {"chunk_size": 2, "variant": variant, "thickness": thickness}
+                    model |= {"left_edge": edge} if thickness == 2 else {}
+                    specs = specs_at_rates(
+                        scale, language.task, "regular-gpt", {"task": language.fields, "model": model}
+                    )
+                    is_published = thickness == 1 and variant != "merge"
+                    published = language.published.chunks_of_2 if is_published else ""
+                    layers = two_layers if thickness == 2 else "K=1"
+                    cells.append(Cell(language.row, f"{whose}, {layers}", specs, published))
+    return cells
