@@ -59,7 +59,7 @@ class CategoricalCell(GridCell):
 
     def __init__(self, *, num_letters: int, num_messages: int, num_relations: int) -> None:
         super().__init__()
-        check_sizes(num_letters=num_letters, num_messages=num_messages, num_relations=num_relations)
+        check_sizes(num_messages=num_messages, num_relations=num_relations)
         self.relations = nn.Parameter(torch.empty(num_letters, num_letters, num_relations))
         self.table = nn.Parameter(torch.empty(num_messages, num_messages, num_relations, 2, num_messages))
         self.top = nn.Parameter(torch.empty(num_messages))
@@ -148,7 +148,7 @@ class FreeCell(GridCell):
 
     def __init__(self, *, num_letters: int, d_model: int, hidden: int) -> None:
         super().__init__()
-        check_sizes(num_letters=num_letters, d_model=d_model, hidden=hidden)
+        check_sizes(d_model=d_model, hidden=hidden)
         self.letters = nn.Parameter(torch.empty(num_letters, num_letters, hidden))
         self.widen = nn.Linear(2 * d_model, hidden)
         self.narrow = nn.Linear(hidden, 2 * d_model)

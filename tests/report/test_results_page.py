@@ -161,7 +161,7 @@ def test_failed_runs_stay_visible_with_their_reason() -> None:
     page = markdown_page("name", "small", "lengthwise reproduce name", experiment, [done, failed], date(2026, 11, 21))
     assert "| Parity | 100\xa0% |" in page
     assert "1 of 2 runs" in page
-    assert rf"- {failed.spec.id}: Diverged: (a\*b)\*" in page
+    assert rf"- Parity, C=2 ({failed.spec.id}): Diverged: (a\*b)\*" in page
     assert "- page written: 2026-11-21" in page
 
 

@@ -36,9 +36,9 @@ def test_standard_nets_are_counted_next_to_linear_ones() -> None:
     assert standard_page(standard.Standard(size, rows), "page").headline == (
         "Without feedback, 1 of 8 linear RNNs learn to repeat their word in fewer dimensions than d_min, the smallest "
         "dimension that is enough in theory.\n"
-        "At d_min, 5 of 8 linear nets are right at the first 48 symbols, and 2 of these 5 at the first 4,800. With "
-        "tanh, 0 of 8 nets are right below d_min and 6 of 8 at d_min; 4 of these 6 are right at the first 4,800 "
-        "symbols.\n"
+        "At d_min, also without feedback, 5 of 8 linear nets are right at the first 48 symbols, and 2 of these 5 at "
+        "the first 4,800. With tanh and without feedback, 0 of 8 nets are right below d_min and 6 of 8 at d_min; 4 of "
+        "these 6 are right at the first 4,800 symbols.\n"
         "If nets read their own answers, 3 linear nets and 7 nets with tanh are right below d_min."
     )
 
