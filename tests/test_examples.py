@@ -289,7 +289,7 @@ def test_commands_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             main(words)
         expected = int(re.search(r"# exits with (\d)", command + "# exits with 0").group(1))
         error = capsys.readouterr().err
-        is_refuted = words[0] == "certify" and "refuted; `--min-level refuted`" in error  # it learned five steps here
+        is_refuted = words[0] == "certify" and "because the net is refuted" in error  # it learned five steps here
         assert stopped.value.code == (1 if is_refuted else expected), f"{command}\n{error}"
 
 

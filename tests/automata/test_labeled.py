@@ -206,5 +206,7 @@ def test_only_automata_get_more_symbols() -> None:
         assert answers == {string: "reject" if "b" in string else "accept" for string in answers}
     other = constant(0, ("even", "odd"))
     assert other.with_symbols(("a",)) is other
-    with pytest.raises(ValueError, match=r"^alphabet: expected symbols that the machine reads, got 'b'; only an"):
+    with pytest.raises(
+        ValueError, match=r"^alphabet: expected symbols that the machine reads, got 'b'; leave the symbol out"
+    ):
         other.with_symbols(("a", "b"))

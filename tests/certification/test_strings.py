@@ -88,7 +88,7 @@ def test_a_model_that_reads_strings_up_to_a_length_is_tested_up_to_it(
     """Of a net that is right, nothing more is said; what is no defect of the net must not end a run in an error."""
     task = make_task("parity")
     model = make_model("transformer", task, d_model=8, num_heads=2, **positions)
-    assert traces.tested_lengths(model) == tested
+    assert traces.tested_lengths(model, task) == tested
     for name in ("last", "forward"):
         monkeypatch.setattr(type(model), name, right_answers(name))
     certificate = certify(model, task)

@@ -4,6 +4,7 @@ import json
 import shlex
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -34,6 +35,7 @@ def test_sentences_are_wrapped_between_words(tmp_path: Path, monkeypatch: pytest
         with monkeypatch.context() as terminal:
             for stream in (sys.stdout, sys.stderr):
                 terminal.setattr(stream, "isatty", lambda: True)
+            terminal.setattr("lengthwise.report.pages.terminal.waiting_display", lambda *_: nullcontext())
             exit_code(*command)
         wrapped = capsys.readouterr()
         assert max(map(len, "".join(whole).splitlines())) > 50, "in a pipe, lines are whole, whatever COLUMNS says"

@@ -39,7 +39,7 @@ class Plain(RecurrentModel):
     ("inputs", "sentence"),
     [
         ([[0, 1]], "expected a tensor of ids of symbols .*, got a list; torch.as_tensor"),
-        (np.array([[0, 1]]), "expected a tensor of ids of symbols .*, got a ndarray"),
+        (np.array([[0, 1]]), "expected a tensor of ids of symbols .*, got an ndarray"),
         (torch.tensor([[True, False]]), "expected ids of symbols .*, torch.int64, got .*torch.bool"),
         (torch.zeros(2, 0, dtype=torch.int64), "expected at least 1 symbol, got 0"),
         (torch.tensor([0, 1]), r"expected ids of symbols .*, torch.int64, got \[2\]"),

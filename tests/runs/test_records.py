@@ -93,7 +93,7 @@ def test_runs_that_diverged_are_on_record_until_they_have_a_result(pages: Path) 
     write_records(records, results[1:])
     assert reproduce(pages, "--runs", str(pages / "runs"), "--page-only") == 1
     whole, data = page.read_text(), records.read_bytes()
-    assert f"- {results[0].run_id}: Diverged: training diverged at step 3" in whole
+    assert f"({results[0].run_id}): Diverged: training diverged at step 3" in whole
     assert [run.run_id for run in read_diverged(records)] == [results[0].run_id]
     assert read_records(records) == results[1:]
     for _ in range(2):  # the second time its folder is there

@@ -128,5 +128,7 @@ def test_languages_without_strings_of_both_labels_are_rejected() -> None:
         match="expected strings in the language and outside it, of up to 12 symbols, got only strings of one",
     ):
         flare_splits(dfa_from_regex("(a|b)*"), splits=[TRAIN])
-    with pytest.raises(ValueError, match="expected a language with a string of at most 12 symbols, got one without"):
+    with pytest.raises(
+        ValueError, match="expected a language with a string of at most 12 symbols, got a language without"
+    ):
         flare_splits(dfa_from_regex("a{13}", ("a", "b")), splits=[TRAIN])
