@@ -206,22 +206,28 @@ def _failures(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
     for outcome in outcomes:
         if outcome.result is None:
             reason = NO_RESULT if outcome.reason == NOT_RUN else outcome.reason
-            runs.setdefault(literal(reason), []).append(_cell_and_run(experiment, outcome))
+            runs.setdefault(literal(reason), []).append(outcome.spec.id)
+    names = _names_of_runs(experiment) if runs else {}
     lines = []
     for reason, ids in runs.items():
-        lines += [f"- {name}: {reason}" for name in ids] if len(ids) <= MAX_NAMED else [f"- {len(ids)} runs: {reason}"]
+        is_short = len(ids) <= MAX_NAMED
+        lines += [f"- {names[run]}: {reason}" for run in ids] if is_short else [f"- {len(ids)} runs: {reason}"]
     return ["## Without a result\n\n" + "\n".join(lines)] if lines else []
 
 
-def _cell_and_run(experiment: Experiment, outcome: Outcome) -> str:
-    """Return the row and column of a run's first cell, with the name of the run in brackets."""
-    run = outcome.spec.id
-    cell = next(cell for cell in experiment.cells if run in [spec.id for spec in cell.specs])
-    return f"{cell.row}, {cell.column} ({run})" if cell.column else f"{cell.row} ({run})"
+def _names_of_runs(experiment: Experiment) -> dict[str, str]:
+    """Return for each run the row and column of its first cell, with the run's id in brackets."""
+    names: dict[str, str] = {}
+    for cell in experiment.cells:
+        for spec in cell.specs:
+            run = spec.id  # a hash of all settings, so it is computed once
+            names.setdefault(run, f"{', '.join(filter(None, (cell.row, cell.column)))} ({run})")
+    return names
 
 
 def _overflows(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
     """Return the runs whose states overflow, with the number of strings on which they do."""
+    names: dict[str, str] = {}
     lines = []
     for outcome in outcomes:
         curves = outcome.result.curves if outcome.result else ()
@@ -230,8 +236,9 @@ def _overflows(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]
             overflowed = sum(p.num_overflowed for p in points)
             strings = sum(p.num_strings for p in points)
             shortest = min(point.length for point in affected)
+            names = names or _names_of_runs(experiment)
             lines.append(
-                f"- {_cell_and_run(experiment, outcome)}: on {overflowed:,} of {strings:,} strings; the shortest of "
+                f"- {names[outcome.spec.id]}: on {overflowed:,} of {strings:,} strings; the shortest of "
                 f"them has {shortest:,} symbols"
             )
     return (
