@@ -96,6 +96,11 @@ class Tested(Part):
         """Return Wilson's 95 % confidence interval for the accuracy, which is valid only if all answers are right."""
         return wilson_interval(self.num_correct, self.num_graded)
 
+    @property
+    def has_bound(self) -> bool:
+        """Return whether all graded answers are right, so that the counts bound the accuracy."""
+        return self.num_correct == self.num_graded > 0
+
     def describe(self) -> str:
         """Return counts of right answers, and the accuracy's lower bound if all are right.
 
@@ -105,8 +110,7 @@ class Tested(Part):
             >>> Tested(length=40, num_strings=1000, num_graded=1000, num_correct=1000).describe()
             '1,000 of 1,000 at 40 (at least 99.61 %)'
         """
-        is_bound = self.num_correct == self.num_graded > 0
-        bound = f" (at least {percent(self.interval[0])})" if is_bound else ""
+        bound = f" (at least {percent(self.interval[0])})" if self.has_bound else ""
         return f"{self.num_correct:,} of {self.num_graded:,} at {self.length:,}{bound}"
 
 
@@ -117,9 +121,9 @@ def describe_tested(tested: Sequence[Tested]) -> str:
         >>> describe_tested([Tested(length=40, num_strings=1000, num_graded=1000, num_correct=990)])
         '990 of 1,000 at 40; at most two fifths of the strings are structured'
     """
-    counts = [each.describe() for each in tested]
-    confidence = "; at 95 % confidence" if any("at least" in count for count in counts) else ""
-    return f"{', '.join(counts)}{confidence}; at most two fifths of the strings are structured"
+    counts = ", ".join(each.describe() for each in tested)
+    confidence = "; at 95 % confidence" if any(each.has_bound for each in tested) else ""
+    return f"{counts}{confidence}; at most two fifths of the strings are structured"
 
 
 def describe_lead(logit_margin: float | None) -> str:

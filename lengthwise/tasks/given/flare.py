@@ -100,7 +100,7 @@ def _check_line(
 def _check_next_symbols(line: str, symbols: Sequence[str]) -> None:
     sets = strict_json_loads(line)
     if not isinstance(sets, list) or len(sets) != len(symbols) + 1:
-        got = f"a list of {len(sets)}" if isinstance(sets, list) else f"{type_in_words(sets)}"
+        got = f"a list of {len(sets)}" if isinstance(sets, list) else type_in_words(sets)
         raise ValueError(f"expected a list of {len(symbols) + 1} sets, one for each prefix, got {got}; correct it")
     for entry, symbol in zip(sets, [*symbols, None], strict=True):
         if not (
