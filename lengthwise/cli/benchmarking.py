@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 DEFAULT_OPTIONS = RunOptions()
 RUNS, PAGES = DEFAULT_OPTIONS.runs, Path("docs/results")
 
+Files = Annotated[tuple[Path, ...], Parameter(negative=(), show_default=False)]
+Out = Annotated[
+    Files, Parameter(help="Write the table as .md, .csv, .json or .tex, or the cited papers as .bib; may be repeated.")
+]
+Tables = Annotated[Files, Parameter(help="Also show the numbers of a paper in this TOML file; may be repeated.")]
+
 
 def bench(
     name: Annotated[str | None, Parameter(help="Name of the benchmark; without a name, all are listed.")] = None,
@@ -47,20 +53,14 @@ def bench(
     scale: Annotated[
         str, Parameter(help="smoke (seconds), small (a laptop) or paper (the published steps, if there are any).")
     ] = "small",
-    out: Annotated[
-        tuple[Path, ...],
-        Parameter(
-            negative=(),
-            show_default=False,
-            help="Write the table as .md, .csv, .json or .tex, or the cited papers as .bib; may be repeated.",
-        ),
-    ] = (),
+    out: Out = (),
     pages: Annotated[
         Path,
         Parameter(
             converter=folder, help="Folder for the page. If it has no recorded results, the package's results are used."
         ),
     ] = PAGES,
+    published: Tables = (),
     options: RunOptions = DEFAULT_OPTIONS,
     as_json: AsJSON = False,
 ) -> int:
@@ -73,19 +73,22 @@ def bench(
     """
     from lengthwise.experiment import parse_scale
     from lengthwise.report.pages.benchmark import WRITERS, write_benchmark
-    from lengthwise.studies.benchmarks.benchmark import BENCHMARKS
+    from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, with_published
 
     console = Output(is_error=as_json)
     if name is None:
         return _list(as_json)
     check_alone("name", "lengthwise train")
     size, benchmark = parse_scale(scale), BENCHMARKS[name]()
+    for file in published:
+        benchmark = with_published(benchmark, file, size)
     for file in out:
         check_suffix("out", file, WRITERS)
         check_writable(file)
     entrants = [] if model is None else _entrants(_models_of(model), benchmark)
     given = {"--model": model, "--runs": _unless(options.runs, RUNS), "--pages": _unless(pages, PAGES)}
-    command = shlex.join(["lengthwise", "bench", name, *_words(given)])
+    tables = [word for file in published for word in ("--published", str(file))]
+    command = shlex.join(["lengthwise", "bench", name, *_words(given), *tables])
     request = _Request(benchmark, size, rows, columns, pages, command)
     report, code = _measure(request, entrants, BudgetedSweep(options, Budget(options.budget, options.runs)), console)
     for file in out:
@@ -218,7 +221,7 @@ def _report(request: _Request, measured: "Sequence[Measured]") -> "BenchmarkRepo
     benchmark = request.benchmark
     score = max if benchmark.score == "best" else fmean
     given = {"--rows": request.rows, "--columns": request.columns, "--scale": request.scale}
-    tables, notes = benchmark_tables(measured, benchmark.published, score, benchmark.published_part)
+    tables, notes = benchmark_tables(measured, benchmark.published, score)
     return BenchmarkReport(
         title=benchmark.title,
         source=benchmark.source,
@@ -244,7 +247,8 @@ def _entrants(names: Sequence[str], benchmark: "Benchmark") -> "list[Entrant]":
     from lengthwise.studies.leaderboard.experiments.leaderboard import RATES, Entrant
 
     columns = {entrant.model: entrant.column for entrant in benchmark.entrants}
-    taken = {entrant.column for entrant in benchmark.entrants} | {model for _, model in benchmark.published}
+    published = {model for entries in benchmark.published.values() for _, model in entries}
+    taken = {entrant.column for entrant in benchmark.entrants} | published
     for name in names:
         if name in columns:
             raise ValueError(

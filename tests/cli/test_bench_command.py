@@ -3,6 +3,7 @@
 import csv
 import importlib
 import inspect
+import json
 import os
 import pickle
 import re
@@ -300,3 +301,18 @@ def test_benchmarks_are_listed_and_a_faulty_request_is_one_sentence(tmp_path: Pa
     ):
         assert exit_code("bench", *given, "--pages", str(tmp_path)) == 2
         assert sentence in capsys.readouterr().err
+
+
+def test_a_table_of_a_paper_that_the_user_has_joins_the_table(tmp_path: Path, monkeypatch, capsys) -> None:
+    """The example of docs/benchmarks.md; the saved command repeats the option."""
+    page = (Path(__file__).parents[2] / "docs/benchmarks.md").read_text()
+    (text,) = re.findall(r"```toml\n(source = .*?)```", page, re.DOTALL)
+    table, out = tmp_path / "table.toml", tmp_path / "table.json"
+    table.write_text(text)
+    monkeypatch.chdir(tmp_path)
+    given = ("--published", str(table), "--rows", "parity", "--columns", "lstm", "--scale", "smoke", "--out", str(out))
+    assert exit_code("bench", "pd-ssm", "--workers", "1", *given) == 0
+    assert "Me (2026), Table 1: best of 3 seeds, in percent." in capsys.readouterr().out
+    saved = json.loads(out.read_text())
+    assert [line["Parity"] for line in saved["tables"] if line["model"] == "my LSTM"] == ["100"]
+    assert f"--published {table}" in saved["command"]

@@ -17,10 +17,11 @@ from lengthwise.report.tables.benchmark import CLAIMS, MAX_ROWS, Measured, bench
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.spec import make_spec
 
-PRINTED = {
+ENTRIES = {
     ("Parity", "LSTM"): (Printed("99.9 (.1)", "A: percent.", citation="a"), Printed(".98", "B: a share.")),
     ("Even", "LSTM"): (Printed("50", "A: percent.", citation="a"),),
 }
+PRINTED = {"": ENTRIES, "another part": ENTRIES}
 
 
 def outcome(task: str, seed: int, right: int, level: Level, error: str = "") -> Outcome:
@@ -84,7 +85,16 @@ def test_many_tasks_have_only_their_mean() -> None:
     cells = [Cell(f"row {number}", "mine", (OUTCOMES[0].spec,)) for number in range(MAX_ROWS + 1)]
     tables, notes = benchmark_tables([Measured(Experiment("T", "A.", cells, PLAN), OUTCOMES, "here")], PRINTED, fmean)
     assert tables[""].header == ("model", "mean", "runs", "proved", "refuted by", "from")
-    assert not notes
+    assert notes == [f"Published numbers of single tasks are shown for at most {MAX_ROWS} tasks; select tasks."]
+
+
+def test_a_published_mean_stands_in_the_column_of_means() -> None:
+    published = {"": {("mean", "LSTM"): (Printed("77.5", "A: percent."),)}}
+    for rows in (("Parity", "Even"), ("Parity",)):
+        tables, _ = benchmark_tables([Measured(experiment(*rows), OUTCOMES, "here")], published, fmean)
+        line = dict(zip(tables[""].header, tables[""].lines[0], strict=True))
+        assert line["model"] == "LSTM"
+        assert line.get("mean", "77.5") == "77.5"
 
 
 def report() -> BenchmarkReport:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from lengthwise.experiment import Printed
-from lengthwise.studies.benchmarks.benchmark import read_published
+from lengthwise.studies.benchmarks.benchmark import read_published, with_published
+from lengthwise.studies.benchmarks.experiments.mlregtest_nets import TESTS, mlregtest
 from lengthwise.studies.benchmarks.experiments.pd_ssm import PUBLISHED, ROWS, pd_ssm
 
 TABLE = """
@@ -26,7 +27,37 @@ def read(tmp_path: Path, text: str):
 
 def test_a_published_table_has_an_entry_for_each_number(tmp_path: Path) -> None:
     protocol = "Me (2026), Table 1: percent. Trained at 1-40 symbols."
-    assert read(tmp_path, TABLE) == {("Parity", "LSTM"): (Printed("100", protocol, (41, 500)),)}
+    assert read(tmp_path, TABLE) == ("", {("Parity", "LSTM"): (Printed("100", protocol, (41, 500)),)})
+
+
+def test_a_table_of_ones_own_joins_the_published_one(tmp_path: Path) -> None:
+    """Its entries come after those of the package, and the benchmark of the package stays as it was."""
+    path = tmp_path / "table.toml"
+    path.write_text(TABLE.replace('"Even Pairs"', '"mean"').replace('""', '"99"'))
+    before = pd_ssm()
+    both = with_published(before, path, "small").published[""]
+    first, second = both["Parity", "LSTM"]
+    assert (first, second.entry) == (PUBLISHED["Parity", "LSTM"][0], "100")
+    assert both["mean", "LSTM"][0].entry == "99"
+    assert len(both) == len(PUBLISHED) + 1
+    assert before.published == {"": PUBLISHED}
+
+
+def test_a_table_names_one_of_several_parts(tmp_path: Path) -> None:
+    path = tmp_path / "table.toml"
+    path.write_text(TABLE.replace('["Parity", "Even Pairs"]', '["mean"]').replace('["100", ""]', '["77.5"]'))
+    with pytest.raises(ValueError, match=r"table.toml: part: expected one of short random strings .*, got ''"):
+        with_published(mlregtest(), path, "smoke")
+    part = [*TESTS][-1]
+    path.write_text(f'part = "{part}"\n{path.read_text()}')
+    assert [*with_published(mlregtest(), path, "smoke").published] == [part]
+
+
+def test_a_table_with_a_row_that_is_no_task_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "table.toml"
+    path.write_text(TABLE.replace('"Parity"', '"Paritty"'))
+    with pytest.raises(ValueError, match=r"table.toml: rows: expected one of mean, .*; did you mean 'Parity'\?"):
+        with_published(pd_ssm(), path, "small")
 
 
 @pytest.mark.parametrize(

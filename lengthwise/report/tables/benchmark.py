@@ -19,8 +19,11 @@ MAX_ROWS = 15
 MAX_QUOTED = 20
 """The length of the longest counterexample that a table quotes, in symbols."""
 
+MEAN = "mean"
+"""The column of means over all tasks, and the row of a published mean."""
+
 COLUMNS = {
-    "mean": "the accuracy, averaged over the tasks with a result (in brackets: their number, if it is not all tasks)",
+    MEAN: "the accuracy, averaged over the tasks with a result (in brackets: their number, if it is not all tasks)",
     "runs": "the number of finished runs",
     "proved": "the number of runs whose net is proved right at every length, out of the runs with a certificate",
     "refuted by": "the shortest string that one of these nets is known to answer wrongly, with its task",
@@ -28,6 +31,9 @@ COLUMNS = {
 }
 """The meaning of each column of a benchmark's table, by the column's name."""
 
+
+Published = Mapping[tuple[str, str], tuple[Printed, ...]]
+"""A mapping from pairs (row, model) to published entries. Each entry contains the protocol of its measurement."""
 
 CLAIMS = "Published numbers are claims of their authors."
 
@@ -46,14 +52,14 @@ class Measured(NamedTuple):
 
 def benchmark_tables(
     measured: Sequence[Measured],
-    published: Mapping[tuple[str, str], Sequence[Printed]],
+    published: Mapping[str, Published],
     score: Callable[[Sequence[float]], float],
-    published_part: str = "",
 ) -> tuple[dict[str, Table], list[str]]:
     """Return a table for each part of a benchmark, and the notes to which the column `from` of the tables refers.
 
     Published models come first, then the measured models with a result. Each task has its own column, unless there
-    are more than `MAX_ROWS` tasks. `score` combines the accuracies of a cell's runs.
+    are more than `MAX_ROWS` tasks. `published` contains the published entries of each part, and its row `mean` is the
+    mean over all tasks. `score` combines the accuracies of a cell's runs.
     """
     cells = [cell for each in measured for cell in each.experiment.cells]
     rows = list(dict.fromkeys(cell.row for cell in cells))
@@ -61,13 +67,17 @@ def benchmark_tables(
     protocols: dict[str, str] = {}
     tables = {}
     for part in dict.fromkeys(cell.part for cell in cells):
-        lines = _published_lines(published, columns, protocols) if part == published_part else []
+        lines = _published_lines(published.get(part, {}), columns, protocols)
         for each in measured:
             lines += _measured_lines(each, part, rows, columns, score)
         table = Table(("model", *columns, *COLUMNS), tuple(lines))
-        tables[part] = table.columns([name for name in table.header if name != "mean" or len(rows) > 1])
+        tables[part] = table.columns([name for name in table.header if name != MEAN or len(rows) > 1])
     notes = [f"{mark} {protocol}" for protocol, mark in protocols.items()]
-    return tables, [*(line for each in measured for line in older_lines(each.older)), *notes, *([CLAIMS] * bool(notes))]
+    if notes:
+        notes.append(CLAIMS)
+    if not columns and any(row != MEAN for entries in published.values() for row, _ in entries):
+        notes.append(f"Published numbers of single tasks are shown for at most {MAX_ROWS} tasks; select tasks.")
+    return tables, [*(line for each in measured for line in older_lines(each.older)), *notes]
 
 
 def older_lines(older: Mapping[str, Sequence[str]]) -> list[str]:
@@ -83,31 +93,31 @@ def older_lines(older: Mapping[str, Sequence[str]]) -> list[str]:
     return [f"older {listed(list(names))}: {runs}"] if older else []
 
 
-def citations(published: Mapping[tuple[str, str], Sequence[Printed]], notes: Sequence[str]) -> dict[str, str]:
+def citations(published: Mapping[str, Published], notes: Sequence[str]) -> dict[str, str]:
     """Return, for each mark in the notes of a table, the BibTeX key of the paper whose protocol has this mark.
 
     Example:
-        >>> citations({("Parity", "LSTM"): [Printed("99", "percent.", citation="me2026")]}, ["[1] percent.", CLAIMS])
+        >>> entries = {("Parity", "LSTM"): (Printed("99", "percent.", citation="me2026"),)}
+        >>> citations({"": entries}, ["[1] percent.", CLAIMS])
         {'[1]': 'me2026'}
     """
-    keys = {printed.protocol: printed.citation for cell in published.values() for printed in cell if printed.citation}
+    cells = [cell for entries in published.values() for cell in entries.values()]
+    keys = {printed.protocol: printed.citation for cell in cells for printed in cell if printed.citation}
     marked = (note.partition(" ") for note in notes)
     return {mark: keys[protocol] for mark, _, protocol in marked if protocol in keys}
 
 
-def _published_lines(
-    published: Mapping[tuple[str, str], Sequence[Printed]], columns: Sequence[str], protocols: dict[str, str]
-) -> list[tuple[str, ...]]:
+def _published_lines(published: Published, columns: Sequence[str], protocols: dict[str, str]) -> list[tuple[str, ...]]:
     """Return a line for each model and protocol, and add the marks of new protocols to `protocols`."""
     entries: dict[tuple[str, str], dict[str, str]] = {}
     for (row, model), cell in published.items():
-        for printed in cell if row in columns else ():
+        for printed in cell if row in {*columns, MEAN} else ():
             entries.setdefault((printed.protocol, model), {})[row] = printed.entry
     lines = []
     for (protocol, model), own in entries.items():
         mark = protocols.setdefault(protocol, f"[{len(protocols) + 1}]")
         scores = [own.get(row, NOTHING) for row in columns]
-        lines.append((model, *scores, NOTHING, NOTHING, NOTHING, NOTHING, mark))
+        lines.append((model, *scores, own.get(MEAN, NOTHING), NOTHING, NOTHING, NOTHING, mark))
     return lines
 
 

@@ -7,16 +7,14 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import Field, PositiveInt
 
 from lengthwise.experiment import Experiment, Printed, Scale, ScaledSpecs
-from lengthwise.registry import Registry
+from lengthwise.registry import Registry, check_known
+from lengthwise.report.tables.benchmark import MEAN, Published
 from lengthwise.runs.spec import RunSpec, Settings, merge, read_settings
 from lengthwise.studies.languages import Language
 from lengthwise.studies.leaderboard.experiments.leaderboard import ENTRANTS, LIKELIHOOD, Entrant
 from lengthwise.validation import Description, validated
 
 TABLES = Path(__file__).with_name("published")
-
-Published = Mapping[tuple[str, str], tuple[Printed, ...]]
-"""A mapping from pairs (row, model) to published entries. Each entry contains the protocol of its measurement."""
 
 MakeExperiment = Callable[[Sequence[Entrant], Scale], Experiment]
 """A function that takes models and a scale, and returns an experiment with a column for each model."""
@@ -31,9 +29,8 @@ class Benchmark(NamedTuple):
     - `entrants`: our own models.
     - `make`: a function that takes models and returns an experiment. Its rows are the tasks, and its columns are the
       models.
-    - `published`: published entries for rows of the experiment. Their models need not be among ours.
-    - `published_part`: the part of the experiment that follows the published protocol, if the experiment has several
-      parts.
+    - `published`: published entries for rows of the experiment, by the part that follows their protocol. An experiment
+      that has one part names it "". The models of the entries need not be among ours.
     - `score`: the score of a cell: `"mean"` is the mean over its runs, and `"best"` is the score of its best run.
     - `rates`: a function that takes models and returns an experiment that searches for their learning rates. It is None
       if the protocol sets the learning rates.
@@ -46,8 +43,7 @@ class Benchmark(NamedTuple):
     experiment: str
     entrants: Sequence[Entrant]
     make: MakeExperiment
-    published: Published
-    published_part: str = ""
+    published: Mapping[str, Published]
     score: Literal["mean", "best"] = "mean"
     rates: MakeExperiment | None = None
 
@@ -68,21 +64,24 @@ class _Table(Description):
     """The keys of a file with a published table.
 
     `window` contains the first and the last tested length, in symbols. `citation` is the key of the paper's BibTeX
-    entry. Each model has one entry for each row. An empty entry means that no number was published.
+    entry. `part` is the part of the experiment with these rows, if it has several. The row `mean` is the mean over all
+    tasks. Each model has one entry for each row. An empty entry means that no number was published.
     """
 
     source: Annotated[str, Field(min_length=1)]
     protocol: Annotated[str, Field(min_length=1)]
     window: tuple[PositiveInt, PositiveInt]
     citation: Annotated[str, Field(pattern=r"^[\w:.+-]*$")] = ""
+    part: str = ""
     rows: Annotated[tuple[str, ...], Field(min_length=1)]
     models: Annotated[dict[str, tuple[str, ...]], Field(min_length=1)]
 
 
-def read_published(path: Path) -> Published:
-    """Read a published table from a TOML file with the keys `source`, `protocol`, `window`, `rows` and `models`.
+def read_published(path: Path) -> tuple[str, Published]:
+    """Read a published table from a TOML file, and return the name of its part and its entries.
 
-    The key `citation` is optional.
+    The file has the keys `source`, `protocol`, `window`, `rows` and `models`. The keys `citation` and `part` are
+    optional.
 
     Raises:
         ValueError: the file is not TOML, a key is unknown, missing or has another type, or a model has too few or too
@@ -103,7 +102,24 @@ def read_published(path: Path) -> Published:
             if entry:
                 printed = Printed(entry, f"{table.source}: {table.protocol}", table.window, citation=table.citation)
                 published[row, model] = (printed,)
-    return published
+    return table.part, published
+
+
+def with_published(benchmark: Benchmark, path: Path, scale: Scale) -> Benchmark:
+    """Return the benchmark with the entries of a published table in a file (`read_published`) added to its own.
+
+    Raises:
+        ValueError: the file is faulty, or the benchmark has no such part or rows at this scale.
+    """
+    part, added = read_published(path)
+    cells = benchmark.make(benchmark.entrants, scale).cells
+    check_known(f"{path}: part", part, dict.fromkeys(cell.part for cell in cells))
+    known = [MEAN, *dict.fromkeys(cell.row for cell in cells if cell.part == part)]
+    for row, _ in added:
+        check_known(f"{path}: rows", row, known)
+    own = benchmark.published.get(part, {})
+    merged = {key: (*own.get(key, ()), *added.get(key, ())) for key in {**own, **added}}
+    return benchmark._replace(published={**benchmark.published, part: merged})
 
 
 def references(*keys: str) -> str:

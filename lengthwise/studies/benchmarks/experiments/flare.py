@@ -19,8 +19,8 @@ PROTOCOL = (
     "half of them in the language. About half of the other strings are edits of a string in the language. The test has "
     "5,010 strings of 0-500 symbols. Nets have five layers and about 64,000 weights. They are trained with ten random "
     "pairs of learning rate and batch size, and with up to three losses. The score for inductive bias is the mean test "
-    "accuracy over ten runs, for the best loss. No published entries are shown, because the tables of the paper were "
-    "not available.",
+    "accuracy over ten runs, for the best loss. The package contains no published entries, because the tables of the "
+    "paper were not available.",
     "Our protocol uses only one of the paper's losses, the loss of recognition at the last symbol. New strings of 1-40 "
     f"symbols are drawn for each of {STEPS:,} steps of {BATCH_SIZE} strings, and most strings outside the language are "
     "near misses. Test strings have 1-500 symbols. Each model has three seeds, and final weights are measured. Models "

@@ -20,7 +20,6 @@ def leaderboard() -> Benchmark:
         experiment="leaderboard",
         entrants=study.ENTRANTS,
         make=study.leaderboard_of,
-        published=PUBLISHED,
-        published_part=study.LAST,
+        published={study.LAST: PUBLISHED},
         rates=study.rates_of,
     )

@@ -29,7 +29,7 @@ SEEDS = (0, 1, 2, 3, 4)
 STEPS = {"small": (4_000, 64), "smoke": (4_000, 64), "paper": (100_001, 256)}
 """The number of steps and the batch size at each scale; runs at scale `smoke` are shortened further."""
 
-PUBLISHED = read_published(TABLES / "pd_ssm.toml")
+_, PUBLISHED = read_published(TABLES / "pd_ssm.toml")
 
 PROTOCOL = (
     "The protocol of Terzić et al. (2025), the paper on PD-SSM: nets are trained on final answers of strings of 3-40 "
@@ -87,7 +87,7 @@ def pd_ssm() -> Benchmark:
         experiment="bench/pd-ssm",
         entrants=entrants_of(),
         make=pd_ssm_experiment,
-        published=PUBLISHED,
+        published={"": PUBLISHED},
         rates=rates_of,
     )
 
