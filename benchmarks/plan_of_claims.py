@@ -84,7 +84,8 @@ def plan_of(evaluations: Mapping[str, tuple[Paper, Sequence[LedgerLine]]], max_i
     }
     items = []
     for cells, names in claims_of.items():
-        specs = _specs(cells)
+        # Columns for several test lengths may share their runs.
+        specs = {spec.id: spec for spec in _specs(cells)}.values()
         num_steps = sum(spec.recipe.steps for spec in specs)
         items.append(Item(cells, tuple(names), len(specs), num_steps, sum(hours_of[spec.id] for spec in specs)))
     return Plan(sorted(items, key=lambda item: -item.rate), sum(hours_of.values()), undecided)
@@ -130,9 +131,10 @@ def plan_page(plan: Plan, where: Mapping[str, str]) -> str:
         "This command writes the page:",
         "```console\npython benchmarks/plan_of_claims.py --save\n```",
         "## Open claims that no run at the paper's size decides",
-        "These claims are theorems, benchmarks on other devices, baselines for which the paper states no size or "
-        "recipe, and tables that take a GPU. The column *our result so far* is as on [the page of claims](claims.md), "
-        "which also explains the names of nets.",
+        "Most of these claims are theorems, drawings, benchmarks on other devices, baselines for which the paper states "
+        "no size or recipe, and tables that take a GPU. The others compare settings that the paper's tables do not "
+        "contain. The column *our result so far* is as on [the page of claims](claims.md), which also explains the "
+        "names of nets.",
         markdown_table(("claim", "our result so far"), plan.undecided),
         provenance(where),
     ]

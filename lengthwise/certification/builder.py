@@ -92,8 +92,8 @@ class CertificateBuilder(NamedTuple):
         """Compare the machine with the task; return a certificate if the model shares an error of the machine.
 
         The result is None if the machine is right. Otherwise, the model reads a string that the machine answers
-        wrongly. If the model also answers it wrongly, the certificate has level ``refuted``. Its level is ``tested`` if
-        the model errs in a batch, but not when it reads the string alone (see method `refuted`).
+        wrongly. If the model also answers it wrongly, the certificate has level ``refuted``. If it errs only while
+        denormal numbers are rounded to 0, the level is ``tested`` (see method `refuted`).
 
         Raises:
             Unproved: the model answers this string correctly. Or the machine is right, but the finer machine with one
@@ -232,8 +232,8 @@ def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
     if extraction.exact or len(extraction.prototypes) > MAX_MAPPED:
         return ()
     centered = (extraction.prototypes - extraction.prototypes.mean(0)).double()
-    # The padding adds a column of zeros, so that states of width 1 also have two axes.
-    _, _, axes = torch.linalg.svd(torch.nn.functional.pad(centered, (0, 1)), full_matrices=False)
+    # The padding adds a column and a row of zeros, so that states of width 1 and a single prototype also have two axes.
+    _, _, axes = torch.linalg.svd(torch.nn.functional.pad(centered, (0, 1, 0, 1)), full_matrices=False)
     coordinates = (centered @ axes[:2, :-1].T).tolist()
     return tuple((round(x, 3), round(y, 3), int(k)) for (x, y), k in zip(coordinates, extraction.classes, strict=True))
 

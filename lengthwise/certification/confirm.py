@@ -15,7 +15,7 @@ from lengthwise.devices import denormals_kept, one_thread
 from lengthwise.extraction.base import Extraction, reader_of
 from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import MachineTask
-from lengthwise.validation import type_in_words
+from lengthwise.validation import truncate, type_in_words
 
 
 @one_thread()
@@ -65,10 +65,10 @@ def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
         with denormals_kept():  # as users run the model
             graded = grade(model, task, sample)
         if bool(graded.wrong.any()):
-            string = task.decode(sample[graded.wrong][0])
+            string = truncate(task.decode(sample[graded.wrong][0]), 40)
             raise ValueError(
-                f"certificate: its model answers a string of {sample.shape[1]} symbols wrongly, {string[:40]!r}...; "
-                "the certificate was edited, so certify again"
+                f"certificate: its model answers a string of {sample.shape[1]} symbols wrongly, {string!r}; "
+                "the certificate was edited, or comes from another kind of CPU, so certify again"
             )
         sentences.append(f"the model answers {len(sample):,} strings of {sample.shape[1]:,} symbols correctly")
     return sentences

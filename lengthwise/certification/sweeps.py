@@ -36,7 +36,7 @@ class MeasuredError(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Return the ratio of the measured error to the assumed error."""
+        """Return the ratio of the measured error to the assumed error; an assumed error of 0 counts as 1 / LARGEST."""
         return self.measured / self.assumed if self.assumed else self.measured * LARGEST
 
 

@@ -27,7 +27,7 @@ NUM_STRINGS, LENGTH = 1_000, 40
 """The number and the length of the random strings whose states determine the radii of classes."""
 
 MAX_PROBED = 1 << 20
-"""The number of ids that may be tried on a net. If the net rejects no id, its number of symbols is unknown."""
+"""The bound on the ids that are tried. If the net rejects none of these, its number of symbols is unknown."""
 
 
 class Extracted(NamedTuple):

@@ -107,10 +107,10 @@ _OPERATORS: dict[Operator, type[MLPOperator | GatedSum | LinearOperator]] = {
 class LogDepthLayer(nn.Module):
     """A merge of two states: z = op(x, y), then LayerNorm(z + W_2 ReLU(W_1 z)), with x the older and y the newer state.
 
-    A state of zeros means "no symbol". Two such states merge to zeros, so positions before a string stay zero at every
-    level. The layer is a tree layer (`lengthwise.ops.tree.TreeLayer`) of two heads with constant scores. One head
-    copies the newer state, the other head copies the older state, and `output` merges the copies. `merge` computes the
-    equation directly.
+    The setting `operator` selects op: an `MLPOperator`, a gated sum, or a linear map. A state of zeros means "no
+    symbol". Two such states merge to zeros, so positions before a string stay zero at every level. The layer is a tree
+    layer (`lengthwise.ops.tree.TreeLayer`) of two heads with constant scores. One head copies the newer state, the
+    other head copies the older state, and `output` merges the copies. `merge` computes the equation directly.
 
     Source: Pert, Alrajeh and Russo (2026), arXiv 2605.26035, by its code's equations.
     Differs from the source: as far as we know, only in windows that contain only zeros, which no answer in the source

@@ -102,8 +102,8 @@ def check_reachable(model: SequenceModel, task: Task, level: GoalLevel) -> None:
         return
     if not isinstance(task, MachineTask):
         raise ValueError(
-            f"goal: expected a task with a reference machine, got {task.name}, which cannot be certified; choose the "
-            "goal solved, for which the training loss alone decides, or a regular task"
+            f"goal: expected a task with a reference machine, got {task.name}, which cannot be certified; choose goal "
+            "'solved', which only the training loss decides, or choose a regular task"
         )
     highest = highest_level(model)
     if not reaches(highest, level):

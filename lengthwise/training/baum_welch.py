@@ -15,13 +15,13 @@ class BaumWelch(torch.optim.Optimizer):
 
     q = (1 - f) (n + w p) / sum(n + w p) + f / K,   then   p <- p (q / p)^r / sum(p (q / p)^r)
 
-    for a distribution p over K outcomes, where n are the expected counts of a batch of strings. Because of the `prior`
-    w, a distribution hardly changes if a batch hardly uses it. With `prior_by_size`, w = prior min(1, prior R) for a
-    parameter of R distributions. If R is small, a batch shows each distribution often. The whole prior would then only
-    slow down the learning of what the batch shows least, such as the deep levels of a stack. The `floor` f keeps every
-    probability above 0; a probability of 0 would stay 0, whatever later strings show. A plain step has r = 1 and moves
-    to q. A step with a larger `relaxation` r moves further in the same direction. Training then needs fewer steps to
-    learn what a batch shows only weakly.
+    for a distribution p over K outcomes, where n are the expected counts of a batch of strings. The weight w is the
+    `prior`. Because of w, a distribution hardly changes if a batch hardly uses it. With `prior_by_size`, a parameter of
+    R distributions has the smaller weight w = prior * min(1, prior * R). If R is small, a batch shows each distribution
+    often. The whole prior would then only slow down the learning of what the batch shows least, such as the deep levels
+    of a stack. The `floor` f keeps every probability above 0; a probability of 0 would stay 0, whatever later strings
+    show. A plain step has r = 1 and moves to q. A step with a larger `relaxation` r moves further in the same
+    direction. Training then needs fewer steps to learn what a batch shows only weakly.
 
     Parameters are z = log p, and the loss is the mean of -log p(answer), computed from p = exp(z). The gradient of the
     loss with respect to z is then -n, up to one factor for all counts. The first step starts from the normalized

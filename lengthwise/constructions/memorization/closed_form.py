@@ -24,9 +24,10 @@ def rotation_matrix(angle: float) -> Array:
 
 
 def arc_margin(zeros: int, period: int) -> float:
-    """Return sin(pi a / p) sin(pi / p), the widest margin of a line between the states of 0^a 1^(p-a).
+    """Return sin(pi a / p) sin(pi / p), the widest margin of a line that separates two arcs of a regular p-gon.
 
-    The margin is the distance from the line to the nearest state. States have norm 1.
+    The p corners are the states of the generator of 0^a 1^(p-a) (`rotation`), and have norm 1. The answer at a
+    consecutive corners is 0, and at the others it is 1. The margin is the distance from the line to the nearest corner.
 
     Example:
         >>> round(arc_margin(5, 8), 4), round(arc_margin(1, 100), 5)

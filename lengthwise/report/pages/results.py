@@ -46,16 +46,15 @@ MAX_NAMED = 5
 _SMOKE = "**This is a smoke run: it shows that everything works, and its numbers have no meaning.**"
 
 _MACHINE_COLUMNS = {
-    "states": (
-        "the number of states of the machine that was read off the net (of a grid recurrence: the number of classes of "
-        "messages that go down)"
-    ),
+    "states": "the number of states of the machine that was read off the net",
     "least distance": (
         "each state of the machine has prototypes, which are states of the net. The entry is the smallest distance "
         "between prototypes of different states of the machine, in any run"
     ),
     "CPU s": "CPU seconds of one certificate, tests included",
 }
+
+_GRID_STATES = "the number of classes of the messages that a net passes from each row of its table to the next"
 
 _NO_STUDY = "The results and pictures that need all runs of this experiment are left out until each run has a result."
 
@@ -180,7 +179,10 @@ def _certificates(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[s
     table = level_counts(experiment, outcomes)
     kept_back = Table(("why no higher level", "number of runs"), tuple(reasons(experiment, outcomes)))
     machines = machine_table(experiment, outcomes)
-    sizes = [*table_paragraphs(machines), definitions(_meanings(_MACHINE_COLUMNS, machines))]
+    certificates = [outcome.result.certificate for outcome in outcomes if outcome.result]
+    is_grid = any(certificate and certificate.machine_kind == "grid" for certificate in certificates)
+    columns = _MACHINE_COLUMNS | ({"states": _GRID_STATES} if is_grid else {})
+    sizes = [*table_paragraphs(machines), definitions(_meanings(columns, machines))]
     return [
         "## Certificates",
         "A column with the name of a level contains the number of runs with a certificate of this level:",

@@ -30,7 +30,7 @@ def check_never_proved(model: RecurrentModel) -> None:
     for radius in (4.0, 1.0, 0.3):
         extraction = extract_recurrent(model, TASK.symbols, radius=radius)
         assert first_error(extraction.machine, TASK.transducer) is None, "the word is not seen"
-        with pytest.raises(Unproved, match="contain states with different answers"):
+        with pytest.raises(Unproved, match="may contain states with different answers"):
             IntervalProver().prove(model, mask_unsupervised(extraction, TASK.transducer))
 
 
@@ -66,4 +66,4 @@ def test_a_margin_that_is_no_number_proves_nothing(kind: str) -> None:
 def test_certificates_say_no_more_than_was_seen(kind: str) -> None:
     certificate = certify(rare_word_net(kind, random_word(40, 0)), TASK)
     assert certificate.level == "extracted"
-    assert "contain states with different answers" in certificate.reason
+    assert "may contain states with different answers" in certificate.reason

@@ -160,7 +160,7 @@ def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
     # Types are compared exactly, because a subclass may compute another formula.
     if type(model) is not PDSSM or not _has_one_hot_states(model):
         raise ValueError(
-            "model: expected a PDSSM of one layer with diagonal 'none', form 'scatter' and no input, "
+            "model: expected a PDSSM of one layer with diagonal='none', form='scatter' and driven=False, "
             f"got {'other settings' if type(model) is PDSSM else type_in_words(model)}; certify such a PDSSM"
         )
     kinds: set[type[nn.Module]] = {PDSSMLayer, nn.ModuleList, nn.Sequential, nn.Embedding}

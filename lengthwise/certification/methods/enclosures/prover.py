@@ -42,7 +42,7 @@ MIN_ROUNDS = 2
 MAX_FIRST_ORDER_ROUNDS = 16
 """The largest number of first-order rounds, which only find a start for the search."""
 CONVERGED_GROWTH = 1.01
-"""First-order enclosures count as converged when a round enlarges the largest radius by at most this factor."""
+"""First-order enclosures count as converged when a round enlarges the largest extent by at most this factor."""
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
 """A new enclosure contains the bounds on all merges of its class.
 
@@ -133,7 +133,7 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
         # The margin comes first: it costs one read-out for each class, while a round costs one merge for each window.
         margin = smallest_margin(readout, _states(enclosures, windows.reached), outputs)
         if not margin > 0:  # a margin that is NaN also ends here
-            return Search(None, f"{subject} contain states with different answers", num_merges)
+            return Search(None, f"{subject} may contain states with different answers", num_merges)
         num_merges += len(windows.parts)
         merged = _merged(layer, enclosures, windows)
         # This comparison and the margin of the same enclosures are the proof. The rest of the search only guesses.
@@ -174,8 +174,8 @@ def _check_merges(windows: _Windows, max_merges: int) -> None:
     """Reject an extraction if two rounds over its table have more than `max_merges` merges."""
     if (minimum := MIN_ROUNDS * len(windows.parts)) > max_merges:
         raise ValueError(
-            f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,}; train a "
-            "model whose states form fewer classes"
+            f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, which are left of the "
+            f"prover's {MAX_BOUNDED:,}, got {minimum:,}; train a model whose states form fewer classes"
         )
 
 
@@ -233,7 +233,8 @@ def first_order_enclosures(
 ) -> tuple[_Enclosures | None, float]:
     """Return the enclosures that result if each merge is replaced by its tangent, and their growth in the last round.
 
-    The growth is the factor by which a round enlarges the largest radius. A merge f(p + d) is replaced by f(p) + J d,
+    The growth is the factor by which a round enlarges the largest extent, the norm of an enclosure's radii. A merge
+    f(p + d) is replaced by f(p) + J d,
     with the Jacobian J at the prototypes p. All Jacobians are computed once, so a round costs only matrix products. The
     enclosures are None if they do not converge. They prove nothing: a proof must also bound the difference between a
     merge and its tangent.
@@ -302,8 +303,8 @@ def _extents(
     offset = (turned @ (bounds.center - enclosures.center[classes])[..., None])[..., 0]
     slope = Affine(offset, turned.float() @ bounds.slope, torch.zeros_like(offset))
     # The slopes are turned in float32: a sum of D products and the float32 copy of the axes round at most D + 2 times.
-    # Offsets and remainders are turned in float64. Its error, D times 1e-16 of states near 1, is covered by 1e-9 and
-    # 1e-12.
+    # Offsets and remainders are turned in float64. The numbers of states are near 1, so this rounding is about D times
+    # 1e-16. The factor 1 + 1e-9 and the term 1e-12 cover it.
     slack = (offset.shape[-1] + 2) * ROUNDING * bounds.reach + bounds.remainder
     return offset, slope.reach + (turned.abs() @ slack[..., None])[..., 0] * (1 + 1e-9) + 1e-12
 
@@ -375,7 +376,8 @@ class EnclosureProver(Prover):
 
     @classmethod
     def applies_to(cls, model: TreeModel) -> bool:
-        # Merges of models other than RegularGPT have no bounds. Method `exact` covers the merges of bare layers.
+        # Only the merges of a RegularGPT, or of its subclass CodebookGPT, have bounds. Method `exact` covers the merges
+        # of bare layers.
         return isinstance(model, RegularGPT) and type(model.tree.layers[0]) is not BareLayer
 
     def __init__(self) -> None:

@@ -26,9 +26,8 @@ MAX_NUMBERS = 1 << 20
 class ExactMap:
     """A map W x + b of the columns x of a matrix, which float32 computes without error; W is stored as a sparse matrix.
 
-    Weights, biases and columns are multiples of powers of two, and so are all partial sums, in any order. The sums stay
-    below 2^22 times the smallest such power (`is_size_exact`). So float32 and float64 represent all digits of these
-    sums.
+    All products and biases are multiples of one power of two, and so are their partial sums, in any order. The sums
+    stay below 2^22 times this power (`is_size_exact`). So float32 and float64 represent all digits of these sums.
 
     Raises:
         Unproved: float32 could round a result, because of the weights, the biases, or the columns of a later call.
@@ -43,8 +42,8 @@ class ExactMap:
         self.weight = weight.double().to_sparse()
         self.bias = torch.zeros(len(weight), dtype=torch.float64) if bias is None else bias.double()
         self.sizes = weight.double().abs()
-        # A product has at most as many binary digits after the point as both factors together. So products and biases
-        # are multiples of 2^-digits, and so are all their partial sums.
+        # A product has at most as many binary digits after the point as both factors together. Let n be these digits
+        # plus the digits of the columns. Then products and biases are multiples of 2^-n, and so are their partial sums.
         self.digits = _digits_of(weight.double()) + _digits_of(self.bias)
 
     def __call__(self, columns: Float64[Tensor, "D M"]) -> Float64[Tensor, "E M"]:
@@ -69,8 +68,8 @@ class ExactMerges:
     position. The rest of the layer consists of exact maps (`ExactMap`) and ReLU.
 
     Raises:
-        Unproved: a key is not 0, or no position of a head leads by enough. A query may overflow, or float32 may round a
-            sum, possibly in a later call.
+        Unproved: a key is not 0, no position of a head leads by enough, a query could overflow, or float32 could round
+            a sum, possibly in a later call.
     """
 
     def __init__(self, layer: BareLayer, points: Float64[Tensor, "K D"]) -> None:

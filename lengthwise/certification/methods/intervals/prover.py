@@ -143,7 +143,7 @@ class IntervalProver(Prover):
         # Intervals of a class without an answer may contain several answers, so only the other classes are compared.
         margin = steps.margin(enclosures[answered], outputs[answered]) if enclosures else -math.inf
         if enclosures is None or not margin > 0:  # a margin that is NaN also ends here
-            fault = "contain states with different answers" if enclosures else "were not found"
+            fault = "may contain states with different answers" if enclosures else "were not found"
             factor = growth(steps, table, points)
             needed = "; a proof needs less than 1-fold, which training with `contraction` can reach" * (factor >= 1)
             grow = (

@@ -47,9 +47,9 @@ def variants(scale: Scale = "small") -> Experiment:
             "lengths 41-500.",
             "*K=2, pads*: a window contains the symbols below one state of the tree. If a window begins before the "
             "string, it has pads at these positions, and the pads pass through the layers. The published code adds "
-            "pads only up to a full first chunk, and cuts off windows that begin earlier (setting `left_edge` "
-            '`"cut"`). With K=1, both forms compute the same function; with K=2, they differ. Scale `paper` runs the '
-            "code's form.",
+            "pads only until the first chunk is full, and its windows contain only these pads and symbols (setting "
+            '`left_edge` `"cut"`). So windows near the beginning are shorter. With K=1, both forms compute the same '
+            "function; with K=2, they differ. Scale `paper` runs the code's form.",
             "Our layer was designed for preset `fast`, with pads, noise and Muon. Here it is trained with Adam, "
             "without pads and noise.",
             "In these runs, the code's layer takes 8 to 11 times as many CPU seconds with K=2 as with K=1. With K=1, "

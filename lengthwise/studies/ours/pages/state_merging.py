@@ -23,7 +23,7 @@ from lengthwise.studies.ours.experiments.state_merging import (
 _ABOUT_DETAILS = (
     "*Learned by*: the method of `learn` that found its machine. *Noise* is the share of wrong labels that merging "
     "assumes. *Learned*: the result of `learn`. Results contain the number of states of the machine, the number of "
-    "wrong answers to fresh strings, and CPU seconds."
+    "wrong answers to fresh strings, and CPU seconds. *Wrong*: neither exact, nor indistinguishable, nor shorter."
 )
 
 
@@ -136,8 +136,8 @@ def _protocol(size: Size) -> str:
         "uniformly drawn tokens follow it.\n"
         "\n"
         "Each label is wrong with the probability in the table. Each learner gets all examples, and a repeated string "
-        f"only once. The budget of the search is {size.budget:.0f} CPU seconds. RPNI and EDSM are stopped after "
-        f"{BASELINE_SECONDS:.0f} CPU seconds. If a machine of RPNI or EDSM lacks a transition, it gives the most "
+        f"only once. The budget of the search is {size.budget:.0f} CPU seconds, and a step that has begun is finished. "
+        f"RPNI and EDSM are stopped after about {BASELINE_SECONDS:.0f} CPU seconds. If a machine of RPNI or EDSM lacks a transition, it gives the most "
         "frequent answer from this symbol on. There is one seed. Settings were chosen by trials on machines from the "
         "same distributions."
     )
