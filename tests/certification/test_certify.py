@@ -242,6 +242,12 @@ def test_the_map_is_around_the_mean_of_the_prototypes() -> None:
     assert sum(x for x, _, _ in _map(extraction)) == pytest.approx(0, abs=1e-2)
 
 
+def test_a_single_prototype_is_the_center_of_its_map() -> None:
+    extraction = extract_tree(last_symbol_net(), LastSymbol().symbols, radius=1.0)
+    alone = extraction._replace(prototypes=extraction.prototypes[:1], classes=extraction.classes[:1])
+    assert _map(alone) == ((0.0, 0.0, int(alone.classes[0])),)
+
+
 @pytest.mark.usefixtures("fewer_strings")
 def test_a_state_of_one_number_is_on_the_map() -> None:
     """The sign of it says whether the last symbol is b."""
