@@ -131,9 +131,9 @@ def plan_page(plan: Plan, where: Mapping[str, str]) -> str:
         "This command writes the page:",
         "```console\npython benchmarks/plan_of_claims.py --save\n```",
         "## Open claims that no run at the paper's size decides",
-        "Most of these claims are theorems, drawings, benchmarks on other devices, baselines for which the paper states "
-        "no size or recipe, and tables that take a GPU. The others compare settings that the paper's tables do not "
-        "contain. The column *our result so far* is as on [the page of claims](claims.md), which also explains the "
+        "Most of these claims are theorems, drawings, benchmarks on other devices, baselines for which the paper "
+        "states no size or recipe, and tables that take a GPU. The others compare settings that the paper's tables do "
+        "not contain. The column *our result so far* is as on [the page of claims](claims.md), which also explains the "
         "names of nets.",
         markdown_table(("claim", "our result so far"), plan.undecided),
         provenance(where),

@@ -67,7 +67,7 @@ def check_new(paths: Iterable[Path]) -> None:
     """Raise a ValueError if one of the paths exists, even as a broken link."""
     for path in paths:
         if os.path.lexists(path):
-            raise ValueError(f"{path}: expected a new file, got a file that exists; name another folder")
+            raise ValueError(f"{path}: expected a path without a file, got a file that exists; write to another folder")
 
 
 def _missing_or_unreadable(path: Path, error: OSError) -> FileNotFoundError | UnreadableFile:

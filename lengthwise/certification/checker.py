@@ -1155,9 +1155,9 @@ def check_machine(net: Net, sets: Tensors, shapes: Shapes) -> None:
 
 
 def check_tree(net: Net, sets: Tensors, shapes: Shapes) -> int:
-    """Demand the sets of a machine that merges windows (see `ends_at_roots`), and return its number of classes.
+    """Demand that the proof has the arrays of a machine that merges windows; return the machine's number of classes.
 
-    The first classes are the leaves of trees: the pad and each symbol.
+    `ends_at_roots` describes such a machine. The first classes are the leaves of trees: the pad and each symbol.
     """
     count = len(sets.get("outputs", ()))
     table = {"table": (count,) * net.settings["chunk_size"], "outputs": (count,)}

@@ -20,14 +20,14 @@ from lengthwise.validation import truncate, type_in_words
 
 @one_thread()
 def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -> list[str]:
-    """Check a certificate's claims on the model itself, without relying on the file; return a sentence for each claim.
+    """Check a certificate's claims again on the model itself, and return a sentence for each claim.
 
-    The certificate's level must not be ``refuted``. The model answers all short strings again, and some strings of
-    about 40 and 500 symbols. If the certificate has an extracted machine, a machine is extracted again with the same
-    radius, and compared with the task for every length. If the certificate has evidence, the proof is also found again,
-    and the sentence contains the numbers of the new proof. States along long strings are not compared with the
-    machine's classes again. The proved length in the file must not exceed the length of the new proof. No other number
-    in the file is compared.
+    Only the method, and the radius of the classes, are taken from the certificate. Its level must not be ``refuted``.
+    The model answers all short strings again, and some strings of about 40 and 500 symbols. If the certificate has an
+    extracted machine, a machine is extracted again with the same radius, and compared with the task for every length.
+    If the certificate has evidence, the proof is also found again, and the sentence contains the numbers of the new
+    proof. States along long strings are not compared with the machine's classes again. The proved length in the file
+    must not exceed the length of the new proof. No other number in the file is compared.
 
     Raises:
         ValueError: a claim does not hold for this model, or the model cannot be certified.
@@ -36,14 +36,17 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
         if (error := shortest_error(model, task)) is not None:
             string = task.decode(error)
             raise ValueError(
-                f"certificate: its model answers {string!r} wrongly; the certificate was edited, so certify again"
+                f"certificate: its model answers {string!r} wrongly; the certificate was edited, or comes from another "
+                "kind of CPU, so certify again"
             )
         sentences = ["the model answers all short strings correctly", *_long_strings(model, task)]
         if certificate.closure is None and certificate.evidence is None:
             return sentences
         extraction = _extraction_of(certificate, model, task)
         if certificate.closure is not None:
-            sentences.append("a machine extracted again from the model answers every nonempty string correctly")
+            sentences.append(
+                "a machine extracted again from the model is right on every nonempty string that has an answer"
+            )
         if certificate.evidence is not None:
             supervised = mask_unsupervised(extraction, task.reference)
             _, evidence = _prove_again(certificate.evidence, model, task, supervised)

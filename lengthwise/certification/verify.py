@@ -260,8 +260,9 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
         ]
         if sum(traced) < min_strings or any(agreement.num_disagreements for agreement in certificate.trace_agreement):
             raise ValueError(
-                f"certificate: level {certificate.level} requires {min_strings:,} strings of {length:,} symbols, and "
-                "every state in its class; got fewer strings or states, or a state in another class; certify again"
+                f"certificate: level {certificate.level} requires {min_strings:,} strings of {length:,} symbols on "
+                "which every state is in the machine's class, got fewer strings or a state in another class; certify "
+                "again"
             )
         if not sum(answers):
             raise ValueError(

@@ -145,13 +145,13 @@ def _check_answers(machine: LabeledMachine) -> None:
     outputs = [output for _, output in labels if output]
     if are_weights(outputs):
         raise ValueError(
-            f"expected an answer that is not a number, got only numbers such as {outputs[0]!r}, which are read as "
-            "weights; rename an answer"
+            f"expected an answer that is not a number, got only numbers such as {outputs[0]!r}; they would be read as "
+            "weights, so rename an answer"
         )
     if are_copies(labels):
         raise ValueError(
-            f"expected an answer other than the last symbol, got only answers such as {outputs[0]!r} after "
-            f"{outputs[0]!r}, which are read as an automaton; rename the answers"
+            f"expected an answer that differs from the symbol before it, got only answers such as {outputs[0]!r} after "
+            f"{outputs[0]!r}; such a file would be read as an automaton without answers, so rename the answers"
         )
 
 

@@ -73,7 +73,7 @@ class LinearCDELayer(TabledLayer):
                 nn.init.normal_(factor, std=0.5 * factor.shape[-1] ** -0.5, generator=generator)
 
     def norm_of_a(self) -> Float[Tensor, ""]:
-        """Return the Euclidean norm of all entries of A^0 ... A^D, or of only the d^i if the matrices are low-rank."""
+        """Return the Euclidean norm of all entries of A^0 ... A^D; for low-rank matrices, of their diagonals alone."""
         norm: Tensor = (self.diagonal if self.blocks is None else self.blocks).norm()
         return norm
 

@@ -64,7 +64,9 @@ def symbol_recurrence_by_definition(
 def symbol_recurrence(
     transitions: Table, values: Values, tokens: Tokens, initial: State, *, overflow: Overflow = "raise"
 ) -> Float[Tensor, "B T N S"]:
-    """Return the states of `symbol_recurrence_by_definition`, computed faster; an exported graph contains its loop.
+    """Return the states of `symbol_recurrence_by_definition`, computed faster.
+
+    An exported graph contains the loop of the definition instead.
 
     Raises:
         ValueError: T = 0, a token is not a symbol, shapes or dtypes do not match, or, with overflow "raise", states are

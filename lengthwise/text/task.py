@@ -132,7 +132,7 @@ class Text(LanguageTask):
         except UnicodeEncodeError as error:
             raise ValueError(
                 f"text: expected UTF-8, got something else at character {error.start + 1:,}; convert it, for example "
-                "with iconv -t UTF-8"
+                "with iconv -f LATIN1 -t UTF-8"
             ) from None
         return (
             torch.from_numpy(self._opened.tokenizer.encode([text]).astype("int64"))

@@ -74,7 +74,9 @@ def test_numbers_of_answers_are_bounded_without_names(monkeypatch: pytest.Monkey
     monkeypatch.setattr(json_module, "MAX_UNNAMED", 3)
     assert JSON.read(text).classes == ("0", "1", "2")
     monkeypatch.setattr(json_module, "MAX_UNNAMED", 2)
-    with pytest.raises(ValueError, match=r"^outputs: expected numbers below 2 .*, got 2; add classes, with a name for each answer$"):
+    with pytest.raises(
+        ValueError, match=r"^outputs: expected numbers below 2 .*, got 2; add classes, with a name for each answer$"
+    ):
         JSON.read(text)
     assert JSON.read(text.replace("}", ', "classes": ["x", "y", "z"]}')).answer_names() == ["z"]
 

@@ -122,7 +122,7 @@ def test_a_certificate_that_was_forged_for_another_model_is_refused() -> None:
     assert confirm(certificate, good, task) == [
         "the model answers all short strings correctly",
         *(f"the model answers {NUM_ALONE} strings of {length} symbols correctly" for length in LENGTHS),
-        "a machine extracted again from the model answers every nonempty string correctly",
+        "a machine extracted again from the model is right on every nonempty string that has an answer",
         f"method 'exact' proves the model again: {certificate.evidence.describe()}",
     ]
     turned, rounded = (construct("regular-gpt", task).model for _ in range(2))

@@ -106,9 +106,9 @@ def steps_of(model: RecurrentModel) -> Steps:
 
 
 def check_core(core: nn.RNNBase, **expected: object) -> None:
-    """Reject a torch cell with unexpected settings, or a cell that multiplies by tensors other than its parameters.
+    """Reject a torch layer with unexpected settings, or a layer that multiplies by tensors other than its parameters.
 
-    By default, a cell must have one layer, one direction, the batch as its first axis, and no projection. `expected`
+    By default, a layer must have one layer, one direction, the batch as its first axis, and no projection. `expected`
     replaces some of these settings, or requires more settings.
     """
     # Torch selects the kernel by `mode` alone, whatever the attribute `nonlinearity` is. So the two must agree.

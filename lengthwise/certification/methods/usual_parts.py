@@ -103,6 +103,6 @@ def _check_tensors(modules: list[nn.Module]) -> None:
         if unnamed | module._non_persistent_buffers_set:
             name = min(unnamed | module._non_persistent_buffers_set)
             raise ValueError(
-                f"model: expected only tensors in its state dict, got tensor {name} of {type_in_words(module)}; make "
-                "this tensor a parameter or a persistent buffer"
+                f"model: expected all tensors in its state dict, got tensor {name} of {type_in_words(module)} outside "
+                "it; make this tensor a parameter or a persistent buffer"
             )

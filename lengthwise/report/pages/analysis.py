@@ -87,7 +87,7 @@ def _states_note(result: Analysis) -> str:
 
 
 def level_table(result: Analysis) -> Table:
-    """Return the number of clusters at each level, and whether clusters correspond to elements."""
+    """Return the number of clusters at each level, and whether they correspond to elements of the transition monoid."""
     header = (
         *("level", "window", "states", "elements", f"clusters at {result.distance:.3g}"),
         *("each element in one cluster from", "elements apart up to", "clusters are elements"),

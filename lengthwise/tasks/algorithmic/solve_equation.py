@@ -56,7 +56,7 @@ class SolveEquation(ModularTask):
         return torch.cat([expressions.scatter(1, hidden, unknown), sign, values[:, None]], 1)
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """Return the solution: the value is a + x or a - x, where a is the value for x = 0."""
+        """Return the solution x. The left side has the value a + x or a - x, where a is its value for x = 0."""
         if strings.shape[1] < 3:
             return torch.full((len(strings), 1), IGNORE)
         unknown, equals = (self.modulus + SIGNS.index(sign) for sign in "x=")

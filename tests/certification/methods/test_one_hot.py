@@ -254,7 +254,10 @@ def test_what_is_not_known_is_refused() -> None:
     refused(patched, "expected only the methods of its class, got a replaced inputs")
     other = finished(0)
     other.layers[0].columns = "clamped"
-    refused(other, "expected a layer with columns 'stochastic' and without inputs, as configured, got columns")
+    refused(
+        other,
+        "expected a layer with columns 'stochastic' that adds nothing to its state, as its settings say",
+    )
     foreign.readout[3] = torch.nn.GELU()
     refused(foreign, "expected only parts that have bounds, got GELU")
     foreign.readout[3] = torch.nn.Sequential(torch.nn.ReLU())

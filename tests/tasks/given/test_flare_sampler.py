@@ -111,7 +111,8 @@ def test_files_are_read_back_and_depend_on_the_seed_alone(tmp_path: Path) -> Non
 def test_existing_files_are_kept(tmp_path: Path) -> None:
     (tmp_path / "labels.txt").write_text("mine")
     with pytest.raises(
-        ValueError, match=r"labels\.txt: expected a new file, got a file that exists; name another folder"
+        ValueError,
+        match=r"labels\.txt: expected a path without a file, got a file that exists",
     ):
         write_flare(tmp_path, flare("parity"), splits=[TRAIN])
     assert [path.name for path in tmp_path.iterdir()] == ["labels.txt"]

@@ -105,7 +105,7 @@ def test_smaller_sizes_are_parts_of_larger_ones(tmp_path: Path, monkeypatch: pyt
 def test_existing_files_are_kept(tmp_path: Path) -> None:
     (tmp_path / "Small").mkdir()
     (tmp_path / "Small/no-bb_Dev.txt").write_text("mine")
-    with pytest.raises(ValueError, match=r"no-bb_Dev\.txt: expected a new file, got a file that exists; name another"):
+    with pytest.raises(ValueError, match=r"no-bb_Dev\.txt: expected a path without a file, got a file that exists"):
         write_mlregtest(tmp_path, "no-bb", NO_BB)
     assert len([*tmp_path.rglob("*.txt")]) == 1
 

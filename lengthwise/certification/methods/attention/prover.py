@@ -1,4 +1,4 @@
-"""The search for the largest length up to which bounds on attention prove a transformer right on every string."""
+"""The search for a large length up to which bounds on attention prove a transformer right on every string."""
 
 from typing import Any
 
@@ -40,9 +40,10 @@ NUM_BISECTIONS = 4
 """The number of bisections of the first block (range) of lengths that has no proof."""
 
 MAX_PRODUCTS = 1 << 22
-"""The largest number of products of one kind of queries with all keys, in layers after the first.
+"""The largest number of products of boxes of queries with boxes of keys, for one kind of queries.
 
-The queries of a kind, and the keys of a kind, are enclosed in many boxes (pieces). Each pair of pieces has a product.
+Queries of a later layer are of one kind if they belong to the same symbol and state. Many boxes (pieces) enclose the
+queries or keys of a kind.
 """
 
 MAX_WEIGHTS = 1 << 24
@@ -59,7 +60,8 @@ class AttentionProver(Prover):
     strings of a regular language (`masses`). Now consider all strings that end with the same symbol in the same state.
     One box contains their masses, and one box contains the first layer's results for them. In a later layer, the pair
     of symbol and state replaces the symbol: pairs determine the layer's values and scores, up to the size of these
-    boxes. The box of the last layer's masses is halved until the right answer leads in each piece.
+    boxes. The box of the last layer's masses is halved up to `NUM_ROUNDS` times, until the right answer leads
+    in each piece.
 
     Source: ours.
     """

@@ -180,9 +180,9 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     adds_inputs = layer.holds_inputs or layer.input_map is not None
     if layer.columns != "stochastic" or adds_inputs:
         raise ValueError(
-            "model: expected a layer with columns 'stochastic' and without inputs, as configured, got columns "
-            f"{layer.columns!r} and a layer {'with' if adds_inputs else 'without'} inputs; build the model again from "
-            "its settings"
+            "model: expected a layer with columns 'stochastic' that adds nothing to its state, as its settings say, "
+            f"got columns {layer.columns!r} and a layer that adds {'inputs' if adds_inputs else 'nothing'}; build the "
+            "model again from its settings"
         )
     return layer
 

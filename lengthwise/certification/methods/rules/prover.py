@@ -86,7 +86,7 @@ def _is_same(first: GridMachine, second: GridMachine) -> bool:
 
 
 def _lead(logits: Float[Tensor, "*N K"]) -> float:
-    """Return the smallest lead of the largest logit along the last axis; infinite if the axis has length 1."""
+    """Return the smallest lead of the largest logit along the last axis; infinite if no second logit exists."""
     if logits.shape[-1] == 1 or not logits.numel():
         return math.inf
     # The difference is rounded to float64, but its sign is exact: it is 0 only for equal logits. NaN is never above 0.

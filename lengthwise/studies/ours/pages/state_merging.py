@@ -137,9 +137,9 @@ def _protocol(size: Size) -> str:
         "\n"
         "Each label is wrong with the probability in the table. Each learner gets all examples, and a repeated string "
         f"only once. The budget of the search is {size.budget:.0f} CPU seconds, and a step that has begun is finished. "
-        f"RPNI and EDSM are stopped after about {BASELINE_SECONDS:.0f} CPU seconds. If a machine of RPNI or EDSM lacks a transition, it gives the most "
-        "frequent answer from this symbol on. There is one seed. Settings were chosen by trials on machines from the "
-        "same distributions."
+        f"RPNI and EDSM are stopped after about {BASELINE_SECONDS:.0f} CPU seconds. If a machine of RPNI or EDSM lacks "
+        "a transition, it gives the most frequent answer from this symbol on. There is one seed. Settings were chosen "
+        "by trials on machines from the same distributions."
     )
 
 

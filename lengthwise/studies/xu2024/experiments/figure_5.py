@@ -76,9 +76,8 @@ def figure_5(scale: Scale = "small") -> Experiment:
             "problems is drawn 32 times on average. The first table has accuracies on test problems.",
             "At scale `small`, nets have width 64 (paper: 256). They are trained for 2,000 steps of 64 problems with "
             "preset `plain`, Muon at a constant learning rate, and learned positions. There were no pilot runs, and "
-            "nothing is selected. Runs with different numbers of loops can have correlated accuracies because more "
-            "loops change training and test accuracy. A correlation does not show that one accuracy can replace the "
-            "other.",
+            "nothing is selected. Training and test accuracy may also be correlated because both change with the "
+            "number of loops. A correlation does not show that one accuracy can replace the other.",
             "Scale `small` takes 2.3 CPU hours, estimated from the time of three steps of each cell (`python "
             "benchmarks/cell_costs.py looped/figure-5`).",
         ),
