@@ -214,16 +214,17 @@ def _page(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, f
         "![L² error of looped approximations against loops, and the theorems' bounds](looped-approximation.svg)",
         markdown_table(header, [_line(m) for m in measured]),
         "- *1/δ*: the number of intervals into which the grid divides each token.\n"
-        f"- *One block*: the network of Theorem 3.7, with {_sizes(sizes['one block'])} in every row.\n"
+        f"- *One block*: the network of Theorem 3.7, in all rows with {_sizes(sizes['one block'])}.\n"
         "- *With factors*: the network of Theorem 4.2, which has a factor for every loop and output. Besides the "
         f"factors, it has {_sizes(sizes['with factors'])}.\n"
         "- *Loops in the theorem*: the number of loops for which the theorem states its bound, 2 + 2 / δ⁴.\n"
-        "- *Different tokens alone*: the error from cubes in which the two tokens are in different intervals. The "
-        "other cubes, with both tokens in one interval, have a fraction δ of the volume. On these cubes, the proof "
-        "allows any answer. They cause the largest term, of order √δ, of the bound and of the error.\n"
-        "- *Bound*: the theorem's bound. Its term of order √δ is √δ times the largest difference between outputs and "
-        "values of the function, 1.5 √2. Gaps of the quantizer are left out of the integral. They are a thousandth of "
-        "an interval here, and can be arbitrarily narrow.",
+        "- *Different tokens alone*: the input has two tokens, so the grid consists of cubes. The entry is the error "
+        "from cubes in which the two tokens are in different intervals. The other cubes, with both tokens in one "
+        "interval, have a fraction δ of the volume. On these cubes, the proof allows any answer. They cause the "
+        "largest term, of order √δ, of the bound and of the error.\n"
+        "- *Bound*: the theorem's bound. Its term of order √δ is 1.5 √2 √δ, where 1.5 √2 is the largest distance "
+        "between an output of the network and a value of the function. Gaps of the quantizer are left out of the "
+        "integral. They are a thousandth of an interval here, and can be arbitrarily narrow.",
         "```console\npython benchmarks/looped_approximation.py --save\n```",
         "Xu and Sato (2024) bound the distance of a looped transformer of fixed size from a continuous "
         "permutation-equivariant function. The bound uses three moduli of continuity and the number of loops. This "
@@ -266,18 +267,19 @@ def _conclusions(measured: Sequence[Measurement]) -> str:
     worse = [t.bins for p, t in zip(plain, timed, strict=True) if t.error > p.error]
     while_coarse = (
         f" Up to 1/δ = {max(worse)}, the network with factors has the larger error over all cubes. Most of this error "
-        "comes from cubes with equal tokens, which neither theorem covers."
+        "comes from cubes with both tokens in one interval, for which the proofs construct no answer."
         if worse
         else ""
     )
     return (
         f"The best constant answer has an error of {CONSTANT:.4f}, and the theorems' bound is below this error in "
-        f"{below} of {len(measured)} rows. So at these sizes the bound limits how errors fall, but does not make them "
-        f"small. From {plain[0].sizes.num_loops} to {plain[-1].sizes.num_loops:,} loops, the error on different tokens "
-        f"falls by a factor of {shrunk[0]:.1f} with one block and {shrunk[1]:.1f} with factors. With the most loops, "
-        f"this error is {plain[-1].error_different:.4f} and {timed[-1].error_different:.4f}. With factors, the change "
-        "of the output from one token ID to the next is exact. With one block, the output can change only by "
-        f"multiples of the largest such change. Both networks are constant on cubes.{while_coarse}"
+        f"{below} of {len(measured)} rows. So at these sizes the bound shows that errors fall with the number of "
+        f"loops, but not that they are below the error of a constant. From {plain[0].sizes.num_loops} to "
+        f"{plain[-1].sizes.num_loops:,} loops, the error on different tokens falls by a factor of {shrunk[0]:.1f} "
+        f"with one block and {shrunk[1]:.1f} with factors. With the most loops, this error is "
+        f"{plain[-1].error_different:.4f} and {timed[-1].error_different:.4f}. Token IDs are the numbers of a token's "
+        "intervals. With factors, the change of the output from one token ID to the next is exact. With one block, "
+        f"this change is a multiple of one fixed step. Both networks are constant on cubes.{while_coarse}"
     )
 
 

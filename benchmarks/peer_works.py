@@ -293,7 +293,7 @@ LEARN: Mapping[str, Any] = {
     "unit": "strings",
     "sizes": STRINGS,
     "reason": (
-        "The peer trusts every label. This package also searches for a shorter machine that contradicts labels, "
+        "The peer trusts every label. This package allows for wrong labels, "
         "compiles the machine to a net, and proves the net. The proof and the tests of the net alone take {floor} ms."
     ),
 }

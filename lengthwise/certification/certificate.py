@@ -199,9 +199,10 @@ class Certificate(Part):
 
     @property
     def num_classes(self) -> tuple[int, int]:
-        """Return the numbers of classes of the extracted machine (0 without a machine) and of the task's machine.
+        """Return the numbers of classes of states: of the extracted machine (0 without one), and of the task's machine.
 
-        A `GridMachine` passes classes downwards and to the right. Only the classes that it passes downwards count.
+        The cells of a `GridMachine` pass messages downwards and to the right. Only the classes of messages that they
+        pass downwards count.
         """
         machine, task = (
             0 if part is None else len(part["numbers"] if "cells" in part else part["outputs"])
@@ -261,7 +262,7 @@ class Certificate(Part):
             content = parse_json_text(text)
         except ValueError as error:
             raise ValueError(f"certificate: {error}; it was edited, or is not a certificate; certify again") from None
-        # A format such as 2.0 equals a number that the field allows, so the type is compared as well.
+        # A format such as 3.0 equals a number that the field allows, so the type is compared as well.
         given = content.get("format")
         if isinstance(given, int | float) and (type(given) is not int or given != FORMAT):
             raise ValueError(
@@ -291,7 +292,8 @@ class Certificate(Part):
 def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) -> str:
     """Return, in words, the strings for which a task defines an answer.
 
-    Some tasks answer only some strings. For example, a task may have a largest count, or no answer for malformed ones.
+    Some tasks answer only some strings. For example, a task may have a largest answer, and no answer to strings whose
+    answer would be larger. Or it may have no answer to malformed strings.
 
     Example:
         >>> machine = {"symbols": ["a", "b"], "start": 0, "table": [[1, 0], [1, 1]], "outputs": [0, -100]}

@@ -770,7 +770,8 @@ class Form(NamedTuple):
     def rounded(self, size: Array, units: int, digits: float = math.inf) -> "Form":
         """Add the rounding errors of float32: `units` times `UNIT` times the size of what is rounded.
 
-        Sizes above `LARGEST` get an infinite rest, so that no later comparison holds. A sum of known multiples of
+        The rest of a form contains these errors. If a size is above `LARGEST`, the rest becomes infinite, so that every
+        later comparison fails. A sum of known multiples of
         2^-digits is exact if the sizes of its terms add up to at most 2^24 such multiples. Every partial sum is then
         also exact, in any order.
         """

@@ -1,7 +1,7 @@
 """Searches for a wrongly answered string, in the order in which `certify` runs them.
 
 A model may read a string in several ways: in a batch, alone, or as a prefix of another string. Each way rounds
-differently, so each way has its own search.
+differently, so each way has its own search. Another search reads strings of a test suite for the task's machine.
 """
 
 from collections.abc import Callable

@@ -187,7 +187,10 @@ class Repair:
         return moves, visits - np.diag(visits)[:, None]
 
     def moved(self, fitted: Fitted, rates: Rates) -> Fitted:
-        """Try moves of single transitions, best rate first; keep moves that shorten the message."""
+        """Move single transitions to other states, and keep each move that shortens the message.
+
+        `rates` are estimates of the change in bits for each transition and each target, and the smallest come first.
+        """
         num_states, targets = len(fitted.table), fitted.table.ravel()
         used = self.tree.are_used(fitted.states, num_states)
         degrees = in_degrees(fitted.table, used, num_states)
@@ -208,7 +211,10 @@ class Repair:
         return fitted
 
     def merged(self, fitted: Fitted, rates: Float[np.ndarray, "S S"]) -> Fitted:
-        """Try merges of two states, best rate first; keep merges that shorten the message."""
+        """Merge pairs of states, and keep each merge that shortens the message.
+
+        `rates` are estimates of the change in bits for each pair, and the smallest come first.
+        """
         num_states, failures = len(rates), 0
         gone: set[int] = set()
         saved = self.weight * self.num_symbols * math.log2(max(2, num_states)) + SLACK_BITS

@@ -133,7 +133,7 @@ class StackedRNN(RecurrentModel):
 
 
 class BoundedStackedRNN(BoundsSteps, StackedRNN):
-    """A stack of layers that can bound their steps."""
+    """A stack of layers, each of which can compute bounds on the results of its steps."""
 
     @abstractmethod
     def make_layers(self) -> Sequence[BoundedLayer]: ...

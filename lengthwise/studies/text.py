@@ -133,7 +133,7 @@ def about_text(task: Text) -> str:
     """Return a description of a text: its sources, hashes and size."""
     sizes = ", ".join(f"{len(task.tokens(split)):,} {split}" for split in ("train", "valid", "test"))
     source = f"{', '.join(task.header.sources)} (hash of their contents: {task.header.source})"
-    corpus = f". Hash of contents and size of the vocabulary: {task.corpus}" if task.corpus else ""
+    corpus = f". Hash of the contents together with the size of the vocabulary: {task.corpus}" if task.corpus else ""
     books = _BOOKS if task.header.source == NOVELS else ""
     return (
         f"{source}{corpus}. Tokens: {sizes}; {len(task.symbols):,} different tokens.{books} The environment variable "

@@ -29,7 +29,7 @@ class Table(NamedTuple):
         return self._replace(header=tuple(self.header[index] for index in kept), lines=lines)
 
     def without_empty(self) -> "Table":
-        """Return the table without columns that are empty in every row; a table without rows keeps all columns.
+        """Return the table without columns that are empty or "-" in every row; a table without rows keeps all columns.
 
         Example:
             >>> Table(("a", "b"), (("1", "-"), ("2", ""))).without_empty().header

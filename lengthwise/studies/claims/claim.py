@@ -148,7 +148,7 @@ Evidence = Entry | Effect | Contrast | Rows | Stated | Unrun
 class Claim(NamedTuple):
     """A claim of a section of a paper, in our words, and the evidence.
 
-    `published` is the paper's number, if it is not the entry of the cell.
+    `published` is the paper's number. It is empty if the evidence is a cell of an experiment that contains this number.
     """
 
     section: str

@@ -36,8 +36,8 @@ def _rows_of_stamina(lines: Iterable[tuple[int, str]]) -> Iterator[Row]:
         if words[0] not in ("+", "-"):
             got = "?, which marks strings to be labeled" if words[0] == "?" else repr(words[0][:80])
             raise ValueError(
-                f"examples: row {number:,}: expected + or - before the symbols, got {got}; read the training strings, "
-                "or label these strings"
+                f"examples: row {number:,}: expected + or - before the symbols, got {got}; give the file of training "
+                "strings, or label these strings"
             )
         yield number, (words[1:], words[0])
 

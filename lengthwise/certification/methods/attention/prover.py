@@ -195,8 +195,8 @@ def _check_size(pairs: Pairs, shape: torch.Size) -> None:
     numbers = len(pairs.states) * num_heads * num_kinds * 2
     if (largest := numbers * max(num_kinds * num_distances, pairs.machine.num_states)) > MAX_WEIGHTS:
         raise ValueError(
-            f"model: expected at most {MAX_WEIGHTS:,} bounds on its attention along paths of the task's machine, got "
-            f"up to {largest:,}; choose a task with fewer states or symbols"
+            f"model: expected a proof with at most {MAX_WEIGHTS:,} bounds on attention weights, got up to {largest:,}; "
+            "choose a task with fewer states or symbols"
         )
 
 

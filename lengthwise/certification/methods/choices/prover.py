@@ -27,7 +27,7 @@ SUM_SLACK = 1e-9
 """The relative slack of a float64 sum of exponentials. One term is subtracted from this sum, which loses digits."""
 
 MAX_NUMBERS = 1 << 24
-"""The largest number of entries in the one-hot states after all steps. Entries and bounds take about 2 GB."""
+"""The largest product of the number of enumerated steps and the size of a state. States and bounds take about 2 GB."""
 
 
 @PROVERS.register("choices")
@@ -110,7 +110,8 @@ def _softmax(logits: Intervals) -> Intervals:
     logits = logits.rounded(2 * logits.size.amax(-1, keepdim=True))
     shift = logits.high.amax(-1, keepdim=True)  # so that no exponential overflows; the shift itself cancels
     low, high = ((end - shift).exp() for end in (logits.low, logits.high))
-    # Logits far below the shift may be the largest logits at some point of the set, so an upper end must not underflow.
+    # All logits may be far below the shift, which is only their largest upper end. So an upper end must not underflow
+    # to 0: its share may still be the largest.
     high = high.clamp(min=MIN_EXPONENTIAL)
     count = low.shape[-1]
     # If the largest term is subtracted from a sum, digits of the other terms are lost. The slack is far above `count`
@@ -144,8 +145,8 @@ def _reached(choices: Bool[Tensor, "V N N"], machine: Transducer) -> list[tuple[
             pairs.extend(new)
         if len(pairs) > MAX_PAIRS or len(steps) * len(choices[0]) > MAX_NUMBERS:
             raise ValueError(
-                f"model: expected no more than {MAX_PAIRS:,} pairs of states to enumerate, and {MAX_NUMBERS:,} numbers "
-                "in the states after all steps, got more; use fewer states, or a task with a smaller machine"
+                f"model: expected no more than {MAX_PAIRS:,} pairs of states, and steps between them whose states have "
+                f"no more than {MAX_NUMBERS:,} numbers, got more; use fewer states, or a task with a smaller machine"
             )
     return steps
 

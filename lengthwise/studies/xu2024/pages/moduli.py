@@ -34,9 +34,9 @@ def moduli_page(study: Study, stem: str) -> StudyPage:
             f"*Accuracy*: the accuracy of final answers to 1,000 strings of {size.length} symbols. *t*: the Euclidean "
             "distance between two sequences of embeddings, which both lie in the box that the embeddings of symbols "
             "span. An entry is the largest change of the logits that was found, in the 2-norm. For each distance, "
-            f"there are {size.num_starts} searches from random pairs. At most as many further searches begin at pairs "
-            f"on the segment between two inputs that were found for a larger distance. A search has {size.num_steps} "
-            "steps of gradient ascent."
+            f"there are {size.num_starts} searches from random pairs. Up to {size.num_starts} more searches begin at "
+            "two points on the segment between the two inputs of a pair that was found for a larger distance. A "
+            f"search has {size.num_steps} steps of gradient ascent."
         ),
     ]
     chart = alt.HConcatChart(hconcat=moduli_panels(study), config=alt.Config(background="white"))
@@ -48,8 +48,8 @@ def _headline(study: Study) -> str:
     trained = [f"{one.values['contextual'][distance]:.3f} ({one.net})" for one in study.moduli if one.is_trained]
     untrained = [f"{one.values['contextual'][distance]:.3f}" for one in study.moduli if not one.is_trained]
     return (
-        "In looped transformers trained on parity, a change of the other positions' embeddings by a distance of "
-        f"{distance:g} changed the logits at one position by up to {' and '.join(trained)}.\n"
+        "In looped transformers trained on parity, the logits at one position changed by up to "
+        f"{' and '.join(trained)} when the embeddings at all other positions moved by a distance of {distance:g}.\n"
         f"Before training, these changes were {' and '.join(untrained)}. The page has one net of each kind: *plain "
         "loop* is the net of the published code, and *timestep* adds gains and gates that are functions of the loop's "
         "number."
