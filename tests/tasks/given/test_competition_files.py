@@ -36,7 +36,7 @@ def test_flexfringe_counts_attributes_in_the_first_line(tmp_path: Path) -> None:
     [
         (
             "? 1 0\n? 0\n",
-            r"row 1: expected \+ or - before the symbols, got \?, which marks strings to be labeled; read",
+            r"row 1: expected \+ or - before the symbols, got \?, which marks strings to be labeled; give",
         ),
         ("+ 1 0\n0 1\n", r"row 2: expected \+ or - before the symbols, got '0'; give the file of"),
         ("+1 0\n- 1\n", r"expected a first line with the numbers of strings .*, got \['\+1', '0'\]; write these two"),
