@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError, model_validator
 from lengthwise.registry import nearest
 
 Described = TypeVar("Described", bound=BaseModel)
+Kind = TypeVar("Kind")
 
 
 def validated(kind: type[Described], settings: Mapping[str, Any], path: str = "") -> Described:
@@ -36,6 +37,12 @@ def check_kind(argument: str, value: object, kind: Any, expected: str) -> None:
     """
     if not isinstance(value, kind):
         raise ValueError(f"{argument}: expected {expected}, got {truncate(repr(value))}; give one")
+
+
+def narrow(value: object, kind: type[Kind]) -> Kind:
+    """Return a value that is known to have the type `kind`, although its annotation is wider."""
+    assert isinstance(value, kind)
+    return value
 
 
 def check_function(argument: str, value: object) -> None:

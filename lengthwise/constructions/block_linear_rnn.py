@@ -7,6 +7,7 @@ from lengthwise.constructions.base import CONSTRUCTIONS, MARGIN, Construction, M
 from lengthwise.conventions import IGNORE
 from lengthwise.models.base import build_model
 from lengthwise.models.block_linear_rnn import BlockLinearRNN, BlockLinearRNNConfig
+from lengthwise.validation import narrow
 
 SHARP = 1_000.0
 """A difference of two logits that is so large that their softmax is exactly 1 and 0, in float32 and float64."""
@@ -54,8 +55,7 @@ def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
     """
     machine, num_symbols = target.machine, len(target.symbols)
     config = BlockLinearRNNConfig(d_model=width, block_dim=width, hidden=num_symbols)
-    model = build_model("block-linear-rnn", config, target, seed=0)
-    assert isinstance(model, BlockLinearRNN)
+    model = narrow(build_model("block-linear-rnn", config, target, seed=0), BlockLinearRNN)
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
             parameter.fill_(1.0 if isinstance(module, nn.LayerNorm) and name == "weight" else 0.0)
@@ -72,13 +72,10 @@ def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
     blocks[unused, unused] = SHARP
     # Like a column, the first state is a softmax of logits.
     layer.first_state[0, machine.start] = SHARP  # type: ignore[operator]
-    assert isinstance(model.readout, nn.Sequential)
-    _, _, identity, _, answer = model.readout
-    assert isinstance(identity, nn.Linear)
-    assert isinstance(answer, nn.Linear)
-    identity.weight.copy_(torch.eye(width))
+    _, _, identity, _, answer = narrow(model.readout, nn.Sequential)
+    narrow(identity, nn.Linear).weight.copy_(torch.eye(width))
     outputs = torch.tensor(machine.outputs)
     supervised = torch.nonzero(outputs != IGNORE)[:, 0]
     # LayerNorm of a one-hot vector of two numbers is slightly below 1, so twice the margin is enough.
-    answer.weight[outputs[supervised], supervised] = 2 * MARGIN
+    narrow(answer, nn.Linear).weight[outputs[supervised], supervised] = 2 * MARGIN
     return model.eval()

@@ -34,7 +34,7 @@ from lengthwise.constructions.base import (
 from lengthwise.layers.tree_layers import BareLayer, FeedForward
 from lengthwise.models.base import build_model
 from lengthwise.models.regular_gpt import RegularGPT, RegularGPTConfig
-from lengthwise.validation import check_kind
+from lengthwise.validation import check_kind, narrow
 
 MAX_ELEMENTS = 1_000
 """The largest number of elements of a monoid for which one-hot vectors and group actions are considered. Larger monoids
@@ -173,18 +173,13 @@ def _assemble_weights(representation: Representation, target: Target, chunk_size
         variant="bare",
         hidden=len(products.writes),
     )
-    model = build_model("regular-gpt", config, target, seed=0)
+    model = narrow(build_model("regular-gpt", config, target, seed=0), RegularGPT)
     for parameter in model.parameters():
         parameter.zero_()
-    assert isinstance(model, RegularGPT)
-    (layer,), linear = model.layers, model.readout[1]
-    assert isinstance(layer, BareLayer)
-    (feed_forward,) = layer.feed_forwards
-    assert isinstance(feed_forward, FeedForward)
-    assert isinstance(linear, nn.Linear)
+    layer, linear = narrow(model.layers[0], BareLayer), narrow(model.readout[1], nn.Linear)
     model.embedding.weight[:, :size] = torch.from_numpy(leaves)
     _write_shift_heads(layer)
-    _write_products(feed_forward, products)
+    _write_products(narrow(layer.feed_forwards[0], FeedForward), products)
     linear.weight[:, :size] = MARGIN * torch.from_numpy(read_out.weights)
     linear.bias.copy_(MARGIN * torch.from_numpy(read_out.offsets))
     return model.eval()

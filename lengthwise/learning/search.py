@@ -22,6 +22,7 @@ from lengthwise.tasks.given.task import ExamplesTask
 from lengthwise.tasks.regular.machine import MAX_TABLE, machine_task
 from lengthwise.training.loop import train
 from lengthwise.training.recipe import MAX_LENGTH, Recipe
+from lengthwise.validation import narrow
 
 SIZES = (8, 16, 32, 64)
 """The numbers of states of the trained models; the learned machine may have fewer states than its model."""
@@ -210,9 +211,8 @@ def compiled_model(machine: Transducer, examples: Examples) -> BlockLinearRNN:
     Raises:
         ValueError: the machine's table (states times symbols) is too large for a net.
     """
-    model = construct("block-linear-rnn", machine_task(LabeledMachine(machine, examples.classes))).model
-    assert isinstance(model, BlockLinearRNN)
-    return model
+    task = machine_task(LabeledMachine(machine, examples.classes))
+    return narrow(construct("block-linear-rnn", task).model, BlockLinearRNN)
 
 
 def _is_trusted(candidates: list[_Candidate], best: _Candidate, examples: Examples, exact: bool) -> bool:
@@ -254,8 +254,7 @@ def _train_model(task: Sample, size: int, seed: int, longest: int) -> BlockLinea
     """Train a model of this size; return None if training diverges."""
     preset, name = PRESETS["examples"], "block-linear-rnn"
     settings = {**preset.models[name], "d_model": size, "block_dim": size}
-    model = build_model(name, BlockLinearRNNConfig(**settings), task, seed)
-    assert isinstance(model, BlockLinearRNN)
+    model = narrow(build_model(name, BlockLinearRNNConfig(**settings), task, seed), BlockLinearRNN)
     shortest = int(task.examples.lengths.min())
     recipe = Recipe(
         **{**preset.train, "min_length": shortest, "max_length": longest, "supervision": task.examples.supervision}
@@ -274,8 +273,7 @@ def _machine_of(model: BlockLinearRNN, symbols: tuple[str, ...]) -> Transducer |
         if columns is None:
             return None
         machine = enumerate_states(model, symbols, columns).machine
-    assert isinstance(machine, Transducer)
-    return machine.minimize_nonempty()
+    return narrow(machine, Transducer).minimize_nonempty()
 
 
 def count_errors(machine: Transducer, examples: Examples) -> int:

@@ -18,7 +18,7 @@ from lengthwise.models.stacked_rnn import BoundedStackedRNN
 from lengthwise.models.wrapped import WrappedRNN, chain_of
 from lengthwise.ops.intervals import LARGEST, SMALLEST, UNIT, Intervals
 from lengthwise.registry import Registry
-from lengthwise.validation import type_in_words
+from lengthwise.validation import narrow, type_in_words
 
 
 class Steps(ABC):
@@ -167,12 +167,10 @@ def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
             f"model: expected a read-out with a norm and one hidden ReLU layer, got {names}; build the model again "
             "from its settings"
         )
-    topmost, norm, hidden, *_ = readout
-    assert isinstance(topmost, Topmost)
-    assert isinstance(norm, nn.LayerNorm)
-    assert isinstance(hidden, nn.Linear)
+    hidden = narrow(readout[2], nn.Linear)
     # The read-out reads only the last layer, whose state is at the end of the model's state.
-    return states[:, -topmost.width :].normed(norm).linear(hidden.weight, hidden.bias).relu()
+    topmost = states[:, -narrow(readout[0], Topmost).width :]
+    return topmost.normed(narrow(readout[1], nn.LayerNorm)).linear(hidden.weight, hidden.bias).relu()
 
 
 class StackedSteps(Steps):
@@ -201,9 +199,7 @@ class StackedSteps(Steps):
 
     @property
     def logits(self) -> nn.Linear:
-        last = self.model.readout[-1]
-        assert isinstance(last, nn.Linear)
-        return last
+        return narrow(self.model.readout[-1], nn.Linear)
 
 
 @STEPS.register("gru")
@@ -274,6 +270,4 @@ class WrappedSteps(Steps):
 
     @property
     def logits(self) -> nn.Linear:
-        last = self.head[-1]
-        assert isinstance(last, nn.Linear)
-        return last
+        return narrow(self.head[-1], nn.Linear)

@@ -13,6 +13,7 @@ from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, 
 from lengthwise.layers.grid_cells import CategoricalCell
 from lengthwise.models.grid_recurrence import GridRecurrence
 from lengthwise.ops.grid import antidiagonals
+from lengthwise.validation import narrow
 
 MAX_NUMBER = 1 << 24
 """The bound on the numbers that a net adds: float32 represents all integers up to this bound exactly."""
@@ -71,9 +72,8 @@ class GridTraces(Traces):
 
     def compare(self, extraction: Extraction) -> TraceCount:
         """Compare the net's messages with the machine's, cell by cell, one antidiagonal at a time."""
-        cell, machine = self.model.cell, extraction.machine
-        assert isinstance(cell, CategoricalCell)
-        assert isinstance(machine, GridMachine)
+        cell = narrow(self.model.cell, CategoricalCell)
+        machine = narrow(extraction.machine, GridMachine)
         bar = int((self.strings[0] == BAR).int().argmax())
         strings = self.strings[:, :bar] - NUM_SPECIAL, self.strings[:, bar + 1 : -1] - NUM_SPECIAL
         expected = [torch.from_numpy(part) for part in machine.messages(*(string.numpy() for string in strings))]
@@ -103,8 +103,7 @@ class GridReader(Reader[GridRecurrence]):
         return [0.0]
 
     def extract(self, radius: float) -> Extraction:
-        cell = self.model.cell
-        assert isinstance(cell, CategoricalCell)
+        cell = narrow(self.model.cell, CategoricalCell)
         with torch.no_grad():
             machine = grid_machine(cell, self.symbols[NUM_SPECIAL:])
         messages = torch.eye(len(cell.top), dtype=cell.top.dtype)

@@ -18,6 +18,7 @@ from lengthwise.models.base import RecurrentModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.ops.answers import answers_of
 from lengthwise.ops.symbol_recurrence import one_hot_positions
+from lengthwise.validation import narrow
 
 MAX_STATES = 200_000
 """The largest number of enumerated states."""
@@ -72,8 +73,7 @@ def enumerate_states(model: BlockLinearRNN, symbols: tuple[str, ...], columns: C
         >>> enumerate_states(model, ("0", "1", "2"), one_hot_columns(model)).machine.num_states
         5
     """
-    layer = model.layers[0]
-    assert isinstance(layer, BlockLinearLayer)
+    layer = narrow(model.layers[0], BlockLinearLayer)
     closed = _closed(*columns)
     states = nn.functional.one_hot(closed.states, layer.blocks[1]).flatten(1).to(layer.first_state.dtype)
     answers = answers_of(model.readout(states))
@@ -98,16 +98,15 @@ def compare_exact_traces(model: RecurrentModel, extraction: Extraction, strings:
 @torch.no_grad()
 def compare_positions(model: BlockLinearRNN, extraction: Extraction, strings: Int64[Tensor, "B T"]) -> TraceCount:
     """Compare states as `compare_exact_traces` does, but look them up by index, as the model does for whole strings."""
-    layer = model.layers[0]
-    assert isinstance(layer, BlockLinearLayer)
-    assert isinstance(extraction.fine, Transducer)
+    layer = narrow(model.layers[0], BlockLinearLayer)
+    fine = narrow(extraction.fine, Transducer)
     (norm,) = model.norms
     transitions = layer.transitions(norm(model.embedding.weight))
     enumerated = extraction.prototypes.unflatten(1, layer.blocks).argmax(-1)
     count = TraceCount(len(strings), 0, 0, 0.0)
     for chunk in strings.split(max(1, MAX_POSITIONS_PER_CHUNK // (strings.shape[1] * layer.blocks[0]))):
         positions = one_hot_positions(transitions, chunk, layer.initial_state(len(chunk)))
-        expected = torch.from_numpy(extraction.fine.semiautomaton.run(chunk.numpy(), extraction.fine.start))
+        expected = torch.from_numpy(fine.semiautomaton.run(chunk.numpy(), fine.start))
         num_different = (positions != enumerated[expected]).sum(-1)  # each different block adds 2 to |x - y|^2
         num_wrong, most = int((num_different > 0).sum()), int(num_different.max())
         count += TraceCount(0, num_different.numel(), num_wrong, math.sqrt(2 * most))
@@ -150,16 +149,13 @@ class OneHotReader(RecurrentReader):
         columns = None if radius else self._columns()
         if columns is None:
             return super().extract(radius)
-        assert isinstance(self.model, BlockLinearRNN)
-        return enumerate_states(self.model, self.symbols, columns)
+        return enumerate_states(narrow(self.model, BlockLinearRNN), self.symbols, columns)
 
     def traces(self, strings: Int64[Tensor, "B T"]) -> Traces:
-        assert isinstance(self.model, BlockLinearRNN)
-        return OneHotTraces(self.model, strings, super().traces(strings))
+        return OneHotTraces(narrow(self.model, BlockLinearRNN), strings, super().traces(strings))
 
     def _columns(self) -> Columns | None:
-        assert isinstance(self.model, BlockLinearRNN)
-        return one_hot_columns(self.model)
+        return one_hot_columns(narrow(self.model, BlockLinearRNN))
 
 
 class _Closed(NamedTuple):

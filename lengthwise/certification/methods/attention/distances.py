@@ -25,6 +25,7 @@ from lengthwise.layers.positions.t5 import T5Bias
 from lengthwise.layers.positions.transformer_xl import TransformerXLPositions
 from lengthwise.ops.intervals import ULPS, UNIT, Intervals
 from lengthwise.ops.sinusoids import distance_sinusoids, position_angles
+from lengthwise.validation import narrow
 
 KINDS: frozenset[type[nn.Module]] = frozenset({nn.ModuleList, nn.Sequential, nn.Linear, nn.ReLU, FIREBias})
 """The classes of the modules that an encoding of positions may contain."""
@@ -44,8 +45,7 @@ def check_encoding(positions: PositionEncoding, sizes: PositionSizes) -> None:
             "the model again from its settings"
         )
     for layer in parts[1:]:
-        assert isinstance(layer, FIREBias)
-        if [type(part) for part in layer.net] != [nn.Linear, nn.ReLU, nn.Linear]:
+        if [type(part) for part in narrow(layer, FIREBias).net] != [nn.Linear, nn.ReLU, nn.Linear]:
             raise ValueError(
                 "model: expected a linear map, a ReLU and a linear map as the net of FIRE's biases, got other layers; "
                 "build the model again from its settings"
@@ -152,8 +152,7 @@ def _relative(
 ) -> Intervals:
     """Return ((q + u) . k + (q + v) . W R_n) / sqrt(E), with learned u, v, W and the sinusoids R_n of distance n."""
     assert isinstance(positions, TransformerXLPositions)
-    linear = positions.maps[index]
-    assert isinstance(linear, nn.Linear)
+    linear = narrow(positions.maps[index], nn.Linear)
     sinusoids = Intervals.around(distance_sinusoids(len(distance), positions.sizes.d_model))
     sinusoids = sinusoids.rounded(sinusoids.size)  # the net rounds them to float32
     mapped = sinusoids.linear(linear.weight.double(), None if linear.bias is None else linear.bias.double())
@@ -218,8 +217,7 @@ def _fire(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]
     The letter c is a learned number, and L is FIRE's limit. The bounds hold for queries at positions up to L.
     """
     assert isinstance(positions, FIRE)
-    layer = positions.layers[index]
-    assert isinstance(layer, FIREBias)
+    layer = narrow(positions.layers[index], FIREBias)
     size = Intervals.around(layer.c.double().abs()[None])
 
     def psi(numbers: Intervals) -> Intervals:

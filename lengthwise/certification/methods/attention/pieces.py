@@ -13,6 +13,7 @@ from lengthwise.certification.methods.attention.scores import Heads, ratio_bound
 from lengthwise.certification.methods.merges import layer_norm_bounds, margins_of
 from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.ops.intervals import Intervals
+from lengthwise.validation import narrow
 
 MAX_PIECES = 20_000
 """The largest number of pieces into which the boxes of one block of lengths are halved."""
@@ -164,8 +165,7 @@ def margins_in(head: Head, readout: nn.Sequential, pieces: Pieces) -> Float64[Te
 
 def state_in(head: Head, pieces: Pieces) -> Affine:
     """Return bounds on the layer's output at the last position, for the attention masses in each box of `pieces`."""
-    layer, norm = head.layer, head.layer.norms[1]
-    assert isinstance(norm, nn.LayerNorm)
+    layer, norm = head.layer, narrow(head.layer.norms[1], nn.LayerNorm)
     states = head.heads.states[pieces.last, pieces.inputs]
     # In later matrices, a remainder only grows, while the terms of an input can cancel. So remainders become inputs.
     mixed = attended(head, pieces)

@@ -25,6 +25,7 @@ from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 from lengthwise.models.transformer import Transformer
 from lengthwise.ops.intervals import Intervals
+from lengthwise.validation import narrow
 
 MAX_LENGTH = 4_096
 """The largest length that is tried, in symbols. The work of the prover and of the checker is proportional to it."""
@@ -80,8 +81,7 @@ class AttentionProver(Prover):
 
     @torch.no_grad()
     def prove(self, model: Transformer, extraction: Extraction) -> AttentionEvidence:
-        machine = extraction.fine
-        assert isinstance(machine, Transducer)
+        machine = narrow(extraction.fine, Transducer)
         search = Search(model, machine)
         first, last = 1, 1
         while first <= search.max_length and search.is_proved(first, last):

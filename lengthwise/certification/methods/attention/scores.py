@@ -16,7 +16,7 @@ from lengthwise.layers.read_in import SymbolReadIn
 from lengthwise.layers.transformer_layer import TransformerLayer
 from lengthwise.models.transformer import Transformer
 from lengthwise.ops.intervals import SMALLEST, UNIT, Intervals
-from lengthwise.validation import type_in_words
+from lengthwise.validation import narrow, type_in_words
 
 MIN_KEYS_PER_CHUNK = 64
 """The smallest number of keys between two rescalings of a kernel's sums. Torch's kernel takes 512 keys at a time."""
@@ -103,8 +103,7 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
         )
     kinds: set[type[nn.Module]] = {SymbolReadIn, nn.Embedding, nn.LayerNorm, nn.Identity, nn.Linear}
     check_usual(model, kinds | distances.KINDS | {nn.Sequential, TransformerLayer, *distances.SCORES})
-    read_in = model.read_in
-    assert isinstance(read_in, SymbolReadIn)
+    read_in = narrow(model.read_in, SymbolReadIn)
     if type(read_in.norm) not in (nn.LayerNorm, nn.Identity):
         raise ValueError(
             f"model: expected a LayerNorm or nothing after the embedding, got {type_in_words(read_in.norm)}; build "
@@ -112,9 +111,8 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
         )
     sizes = PositionSizes(config.d_model, config.num_heads, config.num_layers, read_in.positions.sizes.max_positions)
     distances.check_encoding(read_in.positions, sizes)
-    layers = []
-    for layer in model.layers:
-        assert isinstance(layer, TransformerLayer)
+    layers = [narrow(layer, TransformerLayer) for layer in model.layers]
+    for layer in layers:
         if layer.num_heads != config.num_heads:  # the bounds on angles use the settings
             raise ValueError(
                 f"model: expected layers of {config.num_heads} heads, as configured, got {layer.num_heads}; build the "
@@ -128,7 +126,6 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
                 "model: expected the tanh form of GELU as activation, as configured, got another activation; build the "
                 "model again, and load its weights"
             )
-        layers.append(layer)
     # With max_norm, a look-up rescales the table in place, so the weights would change while the net reads.
     if read_in.embedding.max_norm is not None:
         raise ValueError(
@@ -140,8 +137,7 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
 @torch.no_grad()
 def states_of_symbols(model: Transformer, num_symbols: int) -> Intervals:
     """Return the inputs [V, 1, D] of the first layer, with one box (piece) for each symbol."""
-    read_in = model.read_in
-    assert isinstance(read_in, SymbolReadIn)
+    read_in = narrow(model.read_in, SymbolReadIn)
     states = Intervals.around(read_in.embedding.weight[:num_symbols, None].double())
     return states.normed(read_in.norm) if isinstance(read_in.norm, nn.LayerNorm) else states
 
@@ -155,10 +151,8 @@ def heads_of(model: Transformer, index: int, states: Intervals, max_length: int)
     Raises:
         ValueError: a score or a value may overflow in float32.
     """
-    layer = model.layers[index]
-    assert isinstance(layer, TransformerLayer)
-    norm, maps = layer.norms[0], layer.query_key_value
-    assert isinstance(norm, nn.LayerNorm)
+    layer = narrow(model.layers[index], TransformerLayer)
+    norm, maps = narrow(layer.norms[0], nn.LayerNorm), layer.query_key_value
     width = states.low.shape[-1]
     mapped = states.normed(norm).linear(maps.weight, maps.bias)
     query, key, value = (_by_head(part, layer.num_heads) for part in mapped.split([width] * 3))

@@ -15,7 +15,7 @@ from lengthwise.layers.sparse_linear import PDSSMLayer
 from lengthwise.models.base import RecurrentModel
 from lengthwise.models.pd_ssm import PDSSM
 from lengthwise.ops.intervals import ULPS, Intervals
-from lengthwise.validation import type_in_words
+from lengthwise.validation import narrow, type_in_words
 
 MAX_PAIRS = 200_000
 """The largest number of enumerated pairs of a state of the model and a state of the machine."""
@@ -51,12 +51,9 @@ class ChoiceProver(Prover):
     def prove(self, model: RecurrentModel, extraction: Extraction) -> ChoiceEvidence:
         layer = _checked_layer(model)
         assert isinstance(model, PDSSM)
-        machine = extraction.fine
-        assert isinstance(machine, Transducer)
+        machine = narrow(extraction.fine, Transducer)
         embedded = Intervals.around(model.embedding.weight.double())
-        norm = model.norms[0]
-        assert isinstance(norm, nn.LayerNorm)
-        features = embedded.normed(norm)
+        features = embedded.normed(narrow(model.norms[0], nn.LayerNorm))
         # A net may have more symbols than its task; strings of the task contain only the task's symbols.
         choices = _choices(layer, features)[: machine.semiautomaton.table.shape[1]]
         triples = torch.tensor(_reached(choices, machine))
@@ -69,8 +66,7 @@ class ChoiceProver(Prover):
         one_hot = Intervals.around(nn.functional.one_hot(states, layer.num_states).double())
         skipped = Intervals.around(layer.d.double()) * features[symbols]
         stream = embedded[symbols] + (one_hot.linear(layer.w.weight, layer.w.bias.double()) + skipped)
-        last = model.readout[-1]
-        assert isinstance(last, nn.Linear)
+        last = narrow(model.readout[-1], nn.Linear)
         logit_margin = margin(last, hidden_features(model.readout, stream), outputs[needed])
         if not logit_margin > 0:  # a margin that is NaN also ends here
             raise Unproved("rounding may decide the answer after some symbol in some state")

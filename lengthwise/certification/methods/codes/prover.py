@@ -16,7 +16,7 @@ from lengthwise.layers.codebook import Codebook, QuantizingLayer
 from lengthwise.layers.tree_layers import MergeLayer
 from lengthwise.models.base import TreeModel
 from lengthwise.models.codebook_gpt import CodebookGPT
-from lengthwise.validation import type_in_words
+from lengthwise.validation import narrow, type_in_words
 
 MAX_ENUMERATED = 5_000
 """The largest number of merges that are enumerated."""
@@ -84,8 +84,7 @@ class CodeProver(Prover):
         evidence = enumerate_merges(model, extraction)
         if evidence is None:
             raise Unproved("rounding may decide the nearest code, or the answer, of some merged state")
-        layer = model.tree.layers[0]
-        assert isinstance(layer, QuantizingLayer)  # `enumerate_merges` has checked this
+        layer = narrow(model.tree.layers[0], QuantizingLayer)  # `enumerate_merges` has checked this
         codes = _codes_of(extraction, model.tree.leaves, layer.codebook)
         self.sets = {"codes": codes[len(model.tree.leaves) :]}
         return evidence

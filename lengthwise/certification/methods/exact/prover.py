@@ -17,7 +17,7 @@ from lengthwise.layers.tree_layers import BareLayer, FeedForward
 from lengthwise.models.base import TreeModel
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.intervals import LARGEST, Intervals, binary_digits, is_size_exact
-from lengthwise.validation import type_in_words
+from lengthwise.validation import narrow, type_in_words
 
 MAX_NUMBERS = 1 << 20
 """The largest number of hidden activations in a chunk of merges, which take 8 MB and fit in a processor's cache."""
@@ -144,10 +144,8 @@ class ExactProver(Prover):
         self._check_merges(layer, points, windows, targets)
         outputs = torch.tensor(machine.outputs)
         answered = outputs != IGNORE
-        linear = readout[1]
-        assert isinstance(linear, nn.Linear)
         # States are exact, but float32 rounds logits: `margin` subtracts this rounding.
-        lead = margin(linear, Intervals.around(points[answered]), outputs[answered])
+        lead = margin(narrow(readout[1], nn.Linear), Intervals.around(points[answered]), outputs[answered])
         if not lead > 0:  # a lead that is NaN also ends here
             raise Unproved("the logits of some state are too close to each other")
         self.sets = {"points": points}

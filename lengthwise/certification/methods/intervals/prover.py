@@ -15,6 +15,7 @@ from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 from lengthwise.models.base import RecurrentModel
 from lengthwise.ops.intervals import Intervals
+from lengthwise.validation import narrow
 
 MAX_ROUNDS = 60
 """The largest number of rounds of the search."""
@@ -121,8 +122,7 @@ class IntervalProver(Prover):
 
     @torch.no_grad()
     def prove(self, model: RecurrentModel, extraction: Extraction) -> IntervalEvidence:
-        steps, machine = steps_of(model), extraction.fine
-        assert isinstance(machine, Transducer)
+        steps, machine = steps_of(model), narrow(extraction.fine, Transducer)
         table, points = torch.tensor(machine.semiautomaton.table), extraction.prototypes.double()
         if (size := table.numel() * points.shape[1]) > MAX_NUMBERS:
             raise ValueError(

@@ -22,7 +22,7 @@ from lengthwise.layers.block_linear import BlockLinearLayer
 from lengthwise.models.base import RecurrentModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.ops.intervals import LARGEST, SMALLEST, ULPS, UNIT, Intervals
-from lengthwise.validation import type_in_words
+from lengthwise.validation import narrow, type_in_words
 
 MAX_LENGTH = 1 << 40
 """The largest length of a proof, in symbols."""
@@ -148,11 +148,9 @@ class IsometryProver(Prover):
         return "bounded"
 
     @torch.no_grad()
-    def prove(self, model: RecurrentModel, extraction: Extraction) -> IsometryEvidence:
+    def prove(self, model: BlockLinearRNN, extraction: Extraction) -> IsometryEvidence:
         check_isometric(model)
-        assert isinstance(model, BlockLinearRNN)
-        machine = extraction.fine
-        assert isinstance(machine, Transducer)
+        machine = narrow(extraction.fine, Transducer)
         points, outputs = extraction.prototypes.double(), torch.tensor(machine.outputs)
         # The first state must equal its prototype bit for bit: the drift at length 0 counts as 0.
         if not torch.equal(extraction.prototypes[machine.start], model.initial_state(1)[0]):
@@ -197,11 +195,9 @@ class Balls:
 
     def margin(self, radius: float) -> float:
         """Return a lower bound on the logit margin in all balls of this radius, from the boxes around the balls."""
-        last = self.readout[-1]
-        assert isinstance(last, nn.Linear)
         # A box with this half width contains the ball, so the margin in the box is at most the margin in the ball.
         features = hidden_features(self.readout, Intervals.around(self.points, radius))
-        return margin(last, features, self.outputs)
+        return margin(narrow(self.readout[-1], nn.Linear), features, self.outputs)
 
     def largest(self) -> float:
         """Return a radius just below the largest radius with a positive margin; 0 if there is no such radius."""
@@ -214,7 +210,7 @@ class Balls:
         return low
 
 
-def check_isometric(model: RecurrentModel) -> None:
+def check_isometric(model: BlockLinearRNN) -> None:
     """Reject a model for whose steps this prover has no bounds.
 
     Raises:
@@ -222,7 +218,6 @@ def check_isometric(model: RecurrentModel) -> None:
             bounds, or is not as configured. The norm of a direction or of the first state is so small or so large that
             its square may lose digits or overflow in float32.
     """
-    assert isinstance(model, BlockLinearRNN)
     if (model.config.columns, model.config.num_layers, model.config.hidden) != ("reflected", 1, 0):
         raise ValueError(
             "model: expected num_layers=1, columns='reflected' and hidden=0, got "

@@ -21,7 +21,7 @@ from lengthwise.models.base import RecurrentModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.ops.answer_likelihood import MIN_PROBABILITY
 from lengthwise.ops.intervals import ULPS
-from lengthwise.validation import type_in_words
+from lengthwise.validation import narrow, type_in_words
 
 NEVER_SEEN = {torch.float32: 110.0, torch.float64: 760.0}
 """A logit that is this far below the largest logit has a softmax of exactly 0.
@@ -78,19 +78,19 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
     # The comparison with `one_hot` below also rejects prototypes that are not one-hot.
     states = extraction.prototypes.unflatten(1, layer.blocks).argmax(-1)
     one_hot = nn.functional.one_hot(states, layer.blocks[1]).flatten(1).to(extraction.prototypes)
-    assert isinstance(extraction.fine, Transducer)
+    fine = narrow(extraction.fine, Transducer)
     # Each lead is positive, so the logit with the largest center is the largest for every point within the bounds, and
     # in the float32 net. The extraction's table was computed with rounding, so it must agree with these columns.
     bounded = (columns.center.argmax(-1), first.center.argmax(-1))
-    if not (torch.equal(one_hot, extraction.prototypes) and _steps_agree(extraction.fine, states, *bounded)):
+    if not (torch.equal(one_hot, extraction.prototypes) and _steps_agree(fine, states, *bounded)):
         raise Unproved("the bounds of the model's steps do not confirm the machine's steps")
     (points,) = exact_points(one_hot.double()[None])
-    margin = _smallest_margin(_answers(model.readout, points), torch.tensor(extraction.fine.outputs))
+    margin = _smallest_margin(_answers(model.readout, points), torch.tensor(fine.outputs))
     if not margin > 0:
         raise Unproved("rounding may decide the answer in some states")
     return StateEvidence(
         num_states=len(states),
-        num_steps=extraction.fine.semiautomaton.table.size,
+        num_steps=fine.semiautomaton.table.size,
         slack=finite_or_none(min(slacks)),
         logit_margin=finite_or_none(margin),
     )

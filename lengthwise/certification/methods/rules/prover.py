@@ -25,7 +25,7 @@ from lengthwise.extraction.base import Extraction
 from lengthwise.extraction.readers.grid import grid_machine, kept_classes
 from lengthwise.layers.grid_cells import CategoricalCell, NumberReadout
 from lengthwise.models.grid_recurrence import GridRecurrence
-from lengthwise.validation import type_in_words
+from lengthwise.validation import narrow, type_in_words
 
 
 @PROVERS.register("rules")
@@ -41,8 +41,7 @@ class RuleProver(Prover):
     @torch.no_grad()
     def prove(self, model: Any, extraction: Extraction) -> RuleEvidence:
         cell = _checked_cell(model)
-        machine = extraction.machine
-        assert isinstance(machine, GridMachine)
+        machine = narrow(extraction.machine, GridMachine)
         # The extraction may belong to another net, so the rule is read from this net again.
         if not _is_same(grid_machine(cell, machine.symbols), machine):
             raise Unproved("the machine is not the rule of the net's cell")
