@@ -31,6 +31,7 @@ from lengthwise.certification.parts import (
     TreeMachineFields,
     describe_tested,
     reaches,
+    refusal,
 )
 from lengthwise.conventions import IGNORE
 from lengthwise.display import card, counted, spelled
@@ -84,7 +85,7 @@ class Requirement(NamedTuple):
             f"{name} with {_as_settings(settings)}" if settings else name for name, settings in self.models.items()
         )
         machine = f"a {self.machine} machine" if self.machine else "no machine"
-        raise ValueError(f"evidence: method {method!r} expects {models} and {machine}, got {problem}; certify again")
+        raise refusal(f"method {method!r} expects {models} and {machine}, got {problem}", "evidence")
 
 
 def _differs(certificate: "Certificate", key: str, settings: Mapping[str, object]) -> bool:
@@ -261,13 +262,11 @@ class Certificate(Part):
         try:
             content = parse_json_text(text)
         except ValueError as error:
-            raise ValueError(f"certificate: {error}; it was edited, or is not a certificate; certify again") from None
+            raise refusal(f"{error}; it was edited, or is not a certificate") from None
         # A format such as 3.0 equals a number that the field allows, so the type is compared as well.
         given = content.get("format")
         if isinstance(given, int | float) and (type(given) is not int or given != FORMAT):
-            raise ValueError(
-                f"certificate: expected format {FORMAT}, got format {given} of another version; certify again"
-            )
+            raise refusal(f"expected format {FORMAT}, got format {given} of another version")
         claim = content.pop("claim", None)
         try:
             # Strict validation accepts a list in place of a tuple only from JSON. So `content` becomes JSON again.
@@ -275,11 +274,9 @@ class Certificate(Part):
         except ValidationError as error:
             first = error.errors()[0]
             index = ".".join(str(part) for part in first["loc"] if part not in (GRID, STRINGS))
-            raise ValueError(
-                f"certificate: {index}: {first['msg']}; it was edited, or is not of this version; certify again"
-            ) from None
+            raise refusal(f"{index}: {first['msg']}; it was edited, or is not of this version") from None
         if given is None:  # the field has a default for new certificates, but a file must contain its format
-            raise ValueError(f"certificate: expected format {FORMAT}, got no format; certify again")
+            raise refusal(f"expected format {FORMAT}, got no format")
         # People read the claim, and programs read the level. If the two disagree, the file was edited.
         if claim != certificate.claim:
             raise ValueError(
@@ -321,7 +318,7 @@ def parse_level(name: str) -> Level:
 def check_lead(logit_margin: float | None, certificate: Certificate) -> None:
     """Raise a ValueError unless the margin is above 0, or is None because there is only one answer."""
     if not (len(certificate.classes) == 1 if logit_margin is None else logit_margin > 0):
-        raise ValueError(f"evidence: expected a positive logit margin, got {logit_margin}; certify again")
+        raise refusal(f"expected a positive logit margin, got {logit_margin}", "evidence")
 
 
 def certificate_file(path: Path) -> Path:

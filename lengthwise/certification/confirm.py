@@ -8,6 +8,7 @@ from lengthwise.certification.certificate import Certificate, Evidence
 from lengthwise.certification.counterexample import grade, shortest_error
 from lengthwise.certification.equivalence import first_error
 from lengthwise.certification.methods.base import PROVERS, Prover, task_extraction
+from lengthwise.certification.parts import refusal
 from lengthwise.certification.subject import check_made_by_settings, checked_subject
 from lengthwise.certification.traces import TracedStrings, draw_strings
 from lengthwise.conventions import Diverged
@@ -35,10 +36,7 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
     with checked_subject(model, task):
         if (error := shortest_error(model, task)) is not None:
             string = task.decode(error)
-            raise ValueError(
-                f"certificate: its model answers {string!r} wrongly; the certificate was edited, or comes from another "
-                "kind of CPU, so certify again"
-            )
+            raise _edited(f"its model answers {string!r} wrongly")
         sentences = ["the model answers all short strings correctly", *_long_strings(model, task)]
         if certificate.closure is None and certificate.evidence is None:
             return sentences
@@ -69,10 +67,7 @@ def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
             graded = grade(model, task, sample)
         if bool(graded.wrong.any()):
             string = truncate(task.decode(sample[graded.wrong][0]), 40)
-            raise ValueError(
-                f"certificate: its model answers a string of {sample.shape[1]} symbols wrongly, {string!r}; "
-                "the certificate was edited, or comes from another kind of CPU, so certify again"
-            )
+            raise _edited(f"its model answers a string of {sample.shape[1]} symbols wrongly, {string!r}")
         sentences.append(f"the model answers {len(sample):,} strings of {sample.shape[1]:,} symbols correctly")
     return sentences
 
@@ -102,29 +97,26 @@ def _extraction_of(certificate: Certificate, model: SequenceModel, task: Machine
     if evidence is not None and PROVERS[evidence.method].reader is None and isinstance(reference, Transducer):
         return task_extraction(reference)
     if certificate.closure is None:
-        raise ValueError(
-            f"certificate: level {certificate.level} requires an extracted machine (`closure`), got none; certify again"
-        )
+        raise refusal(f"level {certificate.level} requires an extracted machine (`closure`), got none")
     return _read_again(certificate.closure.requested_radius, model, task)
 
 
 def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extraction:
     reader = reader_of(model, task.symbols)
     if reader is None:
-        raise ValueError(
-            f"certificate: expected a model from which a machine can be extracted, got {type_in_words(model)}; the "
-            "certificate was edited, so certify again"
-        )
+        raise _edited(f"expected a model from which a machine can be extracted, got {type_in_words(model)}")
     try:
         extraction = reader.extract(radius)
     except (ValueError, Diverged) as problem:
-        raise ValueError(f"certificate: no machine was extracted from its model: {problem}; certify again") from None
+        raise refusal(f"no machine was extracted from its model: {problem}") from None
     if any(first_error(machine, task.reference) is not None for machine in (extraction.machine, extraction.fine)):
-        raise ValueError(
-            "certificate: the machine extracted from its model gives wrong answers; the certificate was edited, so "
-            "certify again"
-        )
+        raise _edited("the machine extracted from its model gives wrong answers")
     return extraction
+
+
+def _edited(problem: str) -> ValueError:
+    """Return the error that refuses a certificate whose claim does not hold for its model."""
+    return ValueError(f"certificate: {problem}; the certificate was edited, or comes from another kind of CPU, so certify again")
 
 
 def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: Extraction) -> tuple[Prover, Evidence]:
@@ -138,11 +130,9 @@ def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: 
         check_made_by_settings(model, task)
         new_evidence = prover.prove(model, extraction)
     except ValueError as problem:
-        raise ValueError(f"certificate: its proof could not be repeated: {problem}; certify again") from None
+        raise refusal(f"its proof could not be repeated: {problem}") from None
     # The file may claim a shorter length than the new proof reaches, but never a longer length.
     length = new_evidence.proved_length
     if length is not None and (evidence.proved_length is None or evidence.proved_length > length):
-        raise ValueError(
-            f"certificate: its model was proved again only for strings of up to {length:,} symbols; certify again"
-        )
+        raise refusal(f"its model was proved again only for strings of up to {length:,} symbols")
     return prover, new_evidence

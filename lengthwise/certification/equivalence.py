@@ -11,7 +11,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.automata.windows import MAX_MERGES
 from lengthwise.certification.grids import GridMachineFields, first_grid_error
-from lengthwise.certification.parts import TransducerFields, TreeMachineFields
+from lengthwise.certification.parts import TransducerFields, TreeMachineFields, refusal
 from lengthwise.conventions import IGNORE
 
 
@@ -29,12 +29,12 @@ def machine_from_json(
     # Shapes are checked before arrays are made, since a file is not trusted: a small file could describe a huge table.
     width = content["chunk_size"] + 1 if "leaves" in content else len(content["symbols"])
     if {len(row) for row in content["table"]} != {width}:
-        raise ValueError(f"table: expected one or more rows of {width} numbers each, got other rows; certify again")
+        raise refusal(f"expected one or more rows of {width} numbers each, got other rows", "table")
     if "leaves" not in content:
         return Transducer.from_json(content)
     size = len(content["outputs"]) ** content["chunk_size"]
     if size > MAX_MERGES:
-        raise ValueError(f"machine: expected a table of at most {MAX_MERGES:,} entries, got {size:,}; certify again")
+        raise refusal(f"expected a table of at most {MAX_MERGES:,} entries, got {size:,}", "machine")
     return TreeMachine.from_json(content)
 
 

@@ -87,11 +87,3 @@ def answer_to(problem: Sequence[str], task: GridMachine) -> int | None:
         return None
     first, second = (np.array([[ids[symbol] for symbol in string]]) for string in strings)
     return int(task.run(first, second)[0])
-
-
-def check_classes(classes: tuple[str, ...]) -> None:
-    """Raise a ValueError unless the name of each class is its index."""
-    if classes != tuple(map(str, range(len(classes)))):
-        raise ValueError(
-            "certificate: expected the integers from 0 as names of its classes, got other names; certify again"
-        )

@@ -54,6 +54,11 @@ def reaches(level: Level, other: Level) -> bool:
     return order.index(level) >= order.index(other)
 
 
+def refusal(problem: str, part: str = "certificate") -> ValueError:
+    """Return the error that refuses a certificate, or a part of it, because of a problem."""
+    return ValueError(f"{part}: {problem}; certify again")
+
+
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 """A count that is at least 0 and fits into 64 bits."""
 

@@ -14,8 +14,8 @@ from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification import checker
 from lengthwise.certification.certificate import Certificate, Evidence
 from lengthwise.certification.equivalence import first_error, machine_from_json
-from lengthwise.certification.grids import NUM_LETTERS, NUM_PAIRS, answer_to, check_classes
-from lengthwise.certification.parts import Kernels
+from lengthwise.certification.grids import NUM_LETTERS, NUM_PAIRS, answer_to
+from lengthwise.certification.parts import Kernels, refusal
 from lengthwise.conventions import IGNORE
 from lengthwise.display import counted, spelled
 from lengthwise.files import read_file
@@ -133,17 +133,18 @@ def _size(machine: TreeMachine | Transducer | GridMachine) -> str:
 
 def _check_names(certificate: Certificate, task: Transducer | GridMachine) -> None:
     if len(set(certificate.classes)) < len(certificate.classes):
-        raise ValueError("certificate: expected a different name for each class, got one name twice; certify again")
+        raise refusal("expected a different name for each class, got one name twice")
     if isinstance(task, GridMachine):
-        check_classes(certificate.classes)
+        if certificate.classes != tuple(map(str, range(len(certificate.classes)))):
+            raise refusal("expected the integers from 0 as names of its classes, got other names")
     elif not set(task.outputs.tolist()) <= {IGNORE, *range(len(certificate.classes))}:
-        raise ValueError("certificate: its transducer gives answers that have no name in its classes; certify again")
+        raise refusal("its transducer gives answers that have no name in its classes")
     # Without the digest, a certificate could be presented with any net.
     if certificate.net is None:
-        raise ValueError("certificate: expected the digest of its net, got none; certify again")
+        raise refusal("expected the digest of its net, got none")
     for what, description in (("task", certificate.task), ("model", certificate.model)):
         if not isinstance(description.get("name"), str):
-            raise ValueError(f"certificate: expected the name of its {what}, got none; certify again")
+            raise refusal(f"expected the name of its {what}, got none")
     if isinstance(task, Transducer):
         _check_supervises(task)
 
@@ -152,7 +153,7 @@ def _check_supervises(task: Transducer) -> None:
     """Reject a transducer that has no answer to any string, because every machine would agree with it."""
     reached = task.minimize()
     if not (reached.outputs[np.unique(reached.semiautomaton.table)] != IGNORE).any():
-        raise ValueError("certificate: its transducer has no answer to any nonempty string; certify again")
+        raise refusal("its transducer has no answer to any nonempty string")
 
 
 def _check_level(certificate: Certificate) -> None:
@@ -166,27 +167,26 @@ def _check_level(certificate: Certificate) -> None:
     }
     for part, (content, is_needed) in needs.items():
         if is_needed and not content:  # a largest length of 0 proves nothing
-            raise ValueError(f"certificate: level {level} requires {part}, got none; certify again")
+            raise refusal(f"level {level} requires {part}, got none")
         if not is_needed and content is not None:
-            raise ValueError(f"certificate: expected no {part} at level {level}, got one; certify again")
+            raise refusal(f"expected no {part} at level {level}, got one")
     if certificate.evidence is not None and certificate.evidence.proved_length != certificate.max_length:
-        raise ValueError("certificate: expected the same max_length as in its evidence, got another; certify again")
+        raise refusal("expected the same max_length as in its evidence, got another")
     if certificate.kernels is not None:
         _check_kernels(certificate.kernels)
     if certificate.independently_checked and certificate.evidence is None:
-        raise ValueError(f"certificate: level {level} has no proof that could be checked; certify again")
+        raise refusal(f"level {level} has no proof that could be checked")
     if bool(certificate.reason) == (level == "proved"):
         needs_none = level == "proved"
-        raise ValueError(
-            f"certificate: expected {'no' if needs_none else 'a'} reason at level {level}, got "
-            f"{'one' if needs_none else 'none'}; certify again"
+        raise refusal(
+            f"expected {'no' if needs_none else 'a'} reason at level {level}, got {'one' if needs_none else 'none'}"
         )
 
 
 def _check_kernels(kernels: Kernels) -> None:
     """Reject a self-test without results, or one in which a function was off by more than proofs assume."""
     if not any(kernel.assumed for kernel in kernels.kernels):
-        raise ValueError("certificate: expected measured kernels, got none; certify again")
+        raise refusal("expected measured kernels, got none")
     for kernel in kernels.kernels:
         if not kernel.holds:
             raise ValueError(
@@ -197,26 +197,23 @@ def _check_kernels(kernels: Kernels) -> None:
 
 def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> list[str]:
     if certificate.machine is None:
-        raise ValueError(f"certificate: level {certificate.level} requires a machine, got none; certify again")
+        raise refusal(f"level {certificate.level} requires a machine, got none")
     _check_tested(certificate)
     machine = machine_from_json(certificate.machine)
     chunk_size = certificate.model.get("chunk_size")
     if isinstance(machine, TreeMachine) and chunk_size not in (None, machine.chunk_size):
-        raise ValueError(
-            f"certificate: expected a machine with chunks of {chunk_size}, as its model has, got {machine.chunk_size}; "
-            "certify again"
-        )
+        raise refusal(f"expected a machine with chunks of {chunk_size}, as its model has, got {machine.chunk_size}")
     if isinstance(machine, TreeMachine) and (lower := certificate.model.get("lower_chunk_sizes")):
-        raise ValueError(
-            f"certificate: expected a model with its machine's chunk size at every level, got chunk sizes {lower} at "
-            "the lowest levels; certify again"
+        raise refusal(
+            f"expected a model with its machine's chunk size at every level, got chunk sizes {lower} at the lowest "
+            "levels"
         )
     # The file only claims that the two machines agree. This comparison proves it again, for every length.
     string = first_error(machine, task)
     if string is not None:
-        raise ValueError(
-            f"certificate: its machine and its transducer answer {''.join(string)[:60]!r} "
-            f"({counted(len(string), 'symbol')}) differently; certify again"
+        raise refusal(
+            f"its machine and its transducer answer {''.join(string)[:60]!r} ({counted(len(string), 'symbol')}) "
+            "differently"
         )
     _check_observed(certificate, machine)
     _check_closure(certificate, machine)
@@ -236,15 +233,13 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
 
 def _check_tested(certificate: Certificate) -> None:
     if any(tested.num_correct != tested.num_graded for tested in certificate.tested):
-        raise ValueError(
-            f"certificate: level {certificate.level} allows no wrong answer, got wrong answers; certify again"
-        )
+        raise refusal(f"level {certificate.level} allows no wrong answer, got wrong answers")
 
 
 def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
     """Reject a certificate with too few observed answers or states, or with a state in a wrong class."""
     if certificate.closure is None:
-        raise ValueError(f"certificate: level {certificate.level} requires a closure, got none; certify again")
+        raise refusal(f"level {certificate.level} requires a closure, got none")
     min_lengths: tuple[int, ...] = MIN_LENGTHS
     min_strings = MIN_STRINGS
     if isinstance(machine, GridMachine):
@@ -259,16 +254,12 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
             and agreement.num_nodes >= agreement.num_strings * _num_nodes(machine, agreement.length)
         ]
         if sum(traced) < min_strings or any(agreement.num_disagreements for agreement in certificate.trace_agreement):
-            raise ValueError(
-                f"certificate: level {certificate.level} requires {min_strings:,} strings of {length:,} symbols on "
-                "which every state is in the machine's class, got fewer strings or a state in another class; certify "
-                "again"
+            raise refusal(
+                f"level {certificate.level} requires {min_strings:,} strings of {length:,} symbols on which every state "
+                "is in the machine's class, got fewer strings or a state in another class"
             )
         if not sum(answers):
-            raise ValueError(
-                f"certificate: level {certificate.level} requires answers to strings of {length:,} symbols, got none; "
-                "certify again"
-            )
+            raise refusal(f"level {certificate.level} requires answers to strings of {length:,} symbols, got none")
 
 
 def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
@@ -280,20 +271,16 @@ def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer |
     assert closure is not None  # `_check_observed` has checked this
     num_classes = max(machine.table.shape[:2]) if isinstance(machine, GridMachine) else certificate.num_classes[0]
     if num_classes > closure.num_prototypes:
-        raise ValueError(
-            f"certificate: expected at least one prototype for each of {num_classes:,} classes of its machine, got "
-            f"{closure.num_prototypes:,}; certify again"
+        raise refusal(
+            f"expected at least one prototype for each of {num_classes:,} classes of its machine, got "
+            f"{closure.num_prototypes:,}"
         )
     if closure.points and len(closure.points) != closure.num_prototypes:
-        raise ValueError(
-            f"certificate: expected a map of its {closure.num_prototypes:,} prototypes, got a map of "
-            f"{len(closure.points):,}; certify again"
+        raise refusal(
+            f"expected a map of its {closure.num_prototypes:,} prototypes, got a map of {len(closure.points):,}"
         )
     if any(not -1 <= klass < num_classes for _, _, klass in closure.points):
-        raise ValueError(
-            "certificate: expected only classes of its machine on the map of prototypes, got another class; certify "
-            "again"
-        )
+        raise refusal("expected only classes of its machine on the map of prototypes, got another class")
 
 
 def _num_symbols(letters: int) -> int:
@@ -326,9 +313,7 @@ def _answer_to(string: tuple[str, ...], task: Transducer | GridMachine) -> int:
         return IGNORE if number is None else number
     ids = {symbol: index for index, symbol in enumerate(task.symbols)}
     if not string or not set(string) <= ids.keys():
-        raise ValueError(
-            "certificate: its counterexample is empty, or contains a symbol that the task does not have; certify again"
-        )
+        raise refusal("its counterexample is empty, or contains a symbol that the task does not have")
     return int(task.run(np.array([[ids[symbol] for symbol in string]]))[0, -1])
 
 
@@ -337,21 +322,16 @@ def _check_refuted(certificate: Certificate, task: Transducer | GridMachine) -> 
     assert counterexample is not None  # `_check_level` has checked this
     answer = _answer_to(counterexample.string, task)
     if not 0 <= answer < len(certificate.classes) or certificate.classes[answer] != counterexample.expected:
-        raise ValueError(
-            f"certificate: the transducer does not answer its counterexample with {counterexample.expected!r}; certify "
-            "again"
-        )
+        raise refusal(f"the transducer does not answer its counterexample with {counterexample.expected!r}")
     if counterexample.got == counterexample.expected or counterexample.got not in (None, *certificate.classes):
-        raise ValueError(
-            f"certificate: {counterexample.got!r} is not a wrong answer to its counterexample; certify again"
-        )
+        raise refusal(f"{counterexample.got!r} is not a wrong answer to its counterexample")
     if counterexample.shortest == "of the machine":
         machine = None if certificate.machine is None else machine_from_json(certificate.machine)
         error = None if machine is None else first_error(machine, task)
         if error is None or len(error) != len(counterexample.string):
-            raise ValueError(
-                "certificate: its counterexample is recorded as a shortest error of its machine, but a comparison of "
-                "the machine with the task does not confirm this; certify again"
+            raise refusal(
+                "its counterexample is recorded as a shortest error of its machine, but a comparison of the machine "
+                "with the task does not confirm this"
             )
     string = truncate(spelled(counterexample.string))
     return [

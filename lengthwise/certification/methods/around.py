@@ -1,7 +1,7 @@
 """Evidence of sets around prototypes, which several methods of proof share."""
 
 from lengthwise.certification.certificate import Certificate, Evidence, check_lead
-from lengthwise.certification.parts import Distance, PositiveCount, describe_lead
+from lengthwise.certification.parts import Distance, PositiveCount, describe_lead, refusal
 from lengthwise.display import counted
 
 
@@ -24,7 +24,5 @@ class AroundPrototypes(Evidence):
         """Raise a ValueError unless each prototype has a set in which the machine's answer has the largest logit."""
         closure = certificate.closure
         if closure is None or self.num_prototypes != closure.num_prototypes:
-            raise ValueError(
-                "evidence: expected one set around each prototype, got a different number of sets; certify again"
-            )
+            raise refusal("expected one set around each prototype, got a different number of sets", "evidence")
         check_lead(self.logit_margin, certificate)

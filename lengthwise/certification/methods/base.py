@@ -131,6 +131,11 @@ def finer_extractions(
         extraction = finer
 
 
+def foreign_extraction(problem: str) -> ValueError:
+    """Return the error that refuses an extraction because it belongs to another model."""
+    return ValueError(f"extraction: {problem}; extract the machine from this model")
+
+
 def finite_or_none(number: float) -> float | None:
     """Return a margin, or None if it is not finite: nothing was compared, or the bounds overflow."""
     return number if math.isfinite(number) else None

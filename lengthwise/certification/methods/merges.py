@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor, nn
 
+from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.methods.affine import Affine, Inputs
-from lengthwise.certification.methods.usual_parts import check_usual
+from lengthwise.certification.methods.usual_parts import check_usual, unlike_settings
 from lengthwise.layers.codebook import Codebook
 from lengthwise.layers.tree_layers import FeedForward, MergeLayer
 from lengthwise.ops.intervals import ULPS
@@ -23,10 +25,13 @@ def check_parts(model: nn.Module, layer: MergeLayer) -> None:
     kinds = {MergeLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear, nn.Embedding, Codebook}
     check_usual(model, kinds)
     if any(part.bias is not None for part in (layer.to_query, layer.to_key_value, layer.to_output)):
-        raise ValueError(
-            "model: expected attention projections without biases, got a projection with a bias; build the model again "
-            "from its settings"
-        )
+        raise unlike_settings("expected attention projections without biases, got a projection with a bias")
+
+
+def merges_of(machine: TreeMachine) -> tuple[Int64[Tensor, "M C"], Int64[Tensor, " M"]]:
+    """Return the windows in the machine's table and the classes of their merges; no string has other windows."""
+    windows = np.argwhere(machine.table >= 0)
+    return torch.from_numpy(windows), torch.from_numpy(machine.table[tuple(windows.T)])
 
 
 def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:

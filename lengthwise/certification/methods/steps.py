@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor, nn
 
-from lengthwise.certification.methods.usual_parts import check_bias, check_usual
+from lengthwise.certification.methods.usual_parts import check_bias, check_usual, unlike_settings
 from lengthwise.layers.gated_cells import GRULayer, LSTMLayer
 from lengthwise.layers.recurrent_layer import Topmost
 from lengthwise.models.base import RecurrentModel
@@ -159,18 +159,20 @@ READOUT: list[type[nn.Module]] = [Topmost, nn.LayerNorm, nn.Linear, nn.ReLU, nn.
 """The parts of a read-out with one hidden layer, in order."""
 
 
-def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
-    """Return bounds on the hidden units of a read-out with one hidden layer (`hidden_layer_readout`)."""
+def check_readout(readout: nn.Sequential) -> None:
+    """Reject a read-out other than one with a norm and one hidden layer (`hidden_layer_readout`)."""
     if (kinds := [type(part) for part in readout]) != READOUT:
         names = ", ".join(kind.__name__ for kind in kinds)
-        raise ValueError(
-            f"model: expected a read-out with a norm and one hidden ReLU layer, got {names}; build the model again "
-            "from its settings"
-        )
+        raise unlike_settings(f"expected a read-out with a norm and one hidden ReLU layer, got {names}")
+
+
+def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
+    """Return bounds on the hidden units of a read-out that `check_readout` accepts."""
+    check_readout(readout)
     hidden = narrow(readout[2], nn.Linear)
     # The read-out reads only the last layer, whose state is at the end of the model's state.
-    topmost = states[:, -narrow(readout[0], Topmost).width :]
-    return topmost.normed(narrow(readout[1], nn.LayerNorm)).linear(hidden.weight, hidden.bias).relu()
+    own = states[:, -narrow(readout[0], Topmost).width :]
+    return own.normed(narrow(readout[1], nn.LayerNorm)).linear(hidden.weight, hidden.bias).relu()
 
 
 class StackedSteps(Steps):
@@ -184,13 +186,7 @@ class StackedSteps(Steps):
 
     def __init__(self, model: BoundedStackedRNN) -> None:
         super().__init__(model)
-        kinds = [type(part) for part in model.readout]
-        if kinds != READOUT or model.embedding.max_norm is not None:
-            names = ", ".join(kind.__name__ for kind in kinds)
-            raise ValueError(
-                "model: expected an embedding without max_norm and a read-out with one hidden layer, got max_norm "
-                f"{model.embedding.max_norm} and a read-out of {names}; build the model again from its settings"
-            )
+        check_readout(model.readout)
         for layer in model.layers:
             check_core(layer.cell, bias=True)  # type: ignore[arg-type]  # a module's attributes have no types
 
@@ -230,10 +226,9 @@ class WrappedSteps(Steps):
 
     def __init__(self, model: WrappedRNN) -> None:
         super().__init__(model)
-        # With max_norm, a look-up rescales the table in place, so the weights would change while the net reads.
-        if not isinstance(model.embedding, nn.Embedding) or model.embedding.max_norm is not None:
+        if not isinstance(model.embedding, nn.Embedding):
             raise ValueError(
-                "model: expected an nn.Embedding without max_norm, got another embedding; use such an nn.Embedding"
+                f"model: expected an nn.Embedding, got {type_in_words(model.embedding)}; use an nn.Embedding"
             )
         core = model.core
         assert isinstance(core, nn.RNNBase), "`parts` contains layers such as nn.RNN, and no nn.RNNCell"

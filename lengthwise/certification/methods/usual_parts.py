@@ -13,10 +13,11 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     Raises:
         ValueError: the exact class of a part is not in `kinds`; subclasses of these classes are rejected. A LayerNorm
             normalizes several axes, or lacks weight or bias. The weight of a linear map is not a matrix, or its bias
-            does not have one number for each row. An ``nn.ModuleList`` does not contain its parts in the order 0, 1, 2,
-            ... A hook, a compiled call, a perturbation or an observer may change a result. A replaced method, or an
-            attribute that hides a part of the same name, may also change a result. A weight has a tensor type that is
-            not torch's own, or is missing from the state dict, by which a certificate identifies its model.
+            does not have one number for each row. An embedding has a max_norm. An ``nn.ModuleList`` does not contain
+            its parts in the order 0, 1, 2, ... A hook, a compiled call, a perturbation or an observer may change a
+            result. A replaced method, or an attribute that hides a part of the same name, may also change a result. A
+            weight has a tensor type that is not torch's own, or is missing from the state dict, by which a certificate
+            identifies its model.
     """
     modules = list(model.modules())
     # The check compares exact types, because `isinstance` also accepts subclasses. The `forward` of a subclass may
@@ -26,24 +27,8 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
         raise ValueError(
             f"model: expected only parts that have bounds, got {', '.join(foreign)}; build the model without them"
         )
-    for norm in modules:
-        if isinstance(norm, nn.LayerNorm) and (
-            len(norm.normalized_shape) != 1 or norm.weight is None or norm.bias is None
-        ):
-            raise ValueError(
-                "model: expected a LayerNorm over the last axis with weight and bias, got another LayerNorm; "
-                "use nn.LayerNorm(width) with its defaults"
-            )
-    for part in modules:
-        # Torch silently broadcasts a bias of another shape, and would compute another formula.
-        if isinstance(part, nn.Linear):
-            check_bias(part.weight, part.bias)
-        # A loop over a list takes its parts in the order in which they were added, but an index selects them by name.
-        if isinstance(part, nn.ModuleList) and [*part._modules] != [str(index) for index in range(len(part))]:
-            raise ValueError(
-                "model: expected each nn.ModuleList to contain its parts in the order 0, 1, 2, ..., got the order "
-                f"{', '.join(part._modules)}; build the list again"
-            )
+    for module in modules:
+        _check_part(module)
     # A hook may replace the inputs or the result of a part, but the weights and settings do not record the hook.
     if any(module._forward_hooks or module._forward_pre_hooks for module in modules):
         raise ValueError("model: expected forward passes without hooks, got a hook; remove it")
@@ -64,6 +49,32 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     if own:
         raise ValueError(f"model: expected one part for each name, got two parts called {min(own)}; remove one")
     _check_tensors(modules)
+
+
+def _check_part(part: nn.Module) -> None:
+    """Reject a norm, linear map, list or embedding that may compute another formula than the bounds assume."""
+    if isinstance(part, nn.LayerNorm) and (len(part.normalized_shape) != 1 or part.weight is None or part.bias is None):
+        raise ValueError(
+            "model: expected a LayerNorm over the last axis with weight and bias, got another LayerNorm; use "
+            "nn.LayerNorm(width) with its defaults"
+        )
+    # Torch silently broadcasts a bias of another shape, and would compute another formula.
+    if isinstance(part, nn.Linear):
+        check_bias(part.weight, part.bias)
+    # A loop over a list takes its parts in the order in which they were added, but an index selects them by name.
+    if isinstance(part, nn.ModuleList) and [*part._modules] != [str(index) for index in range(len(part))]:
+        raise ValueError(
+            "model: expected each nn.ModuleList to contain its parts in the order 0, 1, 2, ..., got the order "
+            f"{', '.join(part._modules)}; build the list again"
+        )
+    # With max_norm, a look-up rescales the table in place, so the weights would change while the net reads.
+    if isinstance(part, nn.Embedding) and part.max_norm is not None:
+        raise ValueError(f"model: expected an embedding without max_norm, got {part.max_norm}; set it to None")
+
+
+def unlike_settings(problem: str) -> ValueError:
+    """Return the error that refuses a model with a part that its settings do not imply."""
+    return ValueError(f"model: {problem}; build the model again from its settings")
 
 
 def has_global_hooks() -> bool:

@@ -242,8 +242,8 @@ def test_parts_of_a_models_own_are_refused() -> None:
     for model, sentence in (
         (linear, r"one of the models with bounded steps \(gru, lstm, rnn, wrapped\), got an S4D"),
         (two_layers, "expected a cell with num_layers=1, got 2"),
-        (renormed, "an embedding without max_norm and a read-out with one hidden layer"),
-        (read, "got max_norm None and a read-out of Topmost, LayerNorm, Linear"),
+        (renormed, "expected an embedding without max_norm, got 1.0; set it to None"),
+        (read, "expected a read-out with a norm and one hidden ReLU layer, got Topmost, LayerNorm, Linear"),
         (stale, "got a cell that uses other tensors or another order"),
     ):
         with pytest.raises(ValueError, match=sentence):

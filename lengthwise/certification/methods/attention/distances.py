@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
+from lengthwise.certification.methods.usual_parts import unlike_settings
 from lengthwise.layers.positions.alibi import ALiBi
 from lengthwise.layers.positions.base import PositionEncoding, PositionSizes
 from lengthwise.layers.positions.bias import DistanceBias
@@ -40,15 +41,13 @@ def check_encoding(positions: PositionEncoding, sizes: PositionSizes) -> None:
         )
     parts = [positions, *(positions.layers if isinstance(positions, FIRE) else ())]
     if any(part.sizes != sizes for part in parts):  # sizes determine slopes and angles, but no weight contains them
-        raise ValueError(
-            "model: expected an encoding of positions with the model's sizes, got an encoding with other sizes; build "
-            "the model again from its settings"
+        raise unlike_settings(
+            "expected an encoding of positions with the model's sizes, got an encoding with other sizes"
         )
     for layer in parts[1:]:
         if [type(part) for part in narrow(layer, FIREBias).net] != [nn.Linear, nn.ReLU, nn.Linear]:
-            raise ValueError(
-                "model: expected a linear map, a ReLU and a linear map as the net of FIRE's biases, got other layers; "
-                "build the model again from its settings"
+            raise unlike_settings(
+                "expected a linear map, a ReLU and a linear map as the net of FIRE's biases, got other layers"
             )
 
 

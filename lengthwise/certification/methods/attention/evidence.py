@@ -3,7 +3,7 @@
 from typing import Literal
 
 from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement, check_lead
-from lengthwise.certification.parts import PositiveCount, describe_lead
+from lengthwise.certification.parts import PositiveCount, describe_lead, refusal
 from lengthwise.display import counted
 
 
@@ -47,4 +47,4 @@ class AttentionEvidence(Evidence):
     def check_numbers(self, certificate: Certificate) -> None:
         check_lead(self.logit_margin, certificate)
         if self.num_blocks > self.max_length:
-            raise ValueError("evidence: expected at most one range for each length, got more ranges; certify again")
+            raise refusal("expected at most one range for each length, got more ranges", "evidence")

@@ -10,7 +10,7 @@ from jaxtyping import Float64
 from torch import Tensor, nn
 
 from lengthwise.certification.methods.attention import distances
-from lengthwise.certification.methods.usual_parts import check_usual
+from lengthwise.certification.methods.usual_parts import check_usual, unlike_settings
 from lengthwise.layers.positions.base import PositionSizes
 from lengthwise.layers.read_in import SymbolReadIn
 from lengthwise.layers.transformer_layer import TransformerLayer
@@ -93,7 +93,7 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     Raises:
         ValueError: the read-out is not linear, or `check_usual` rejects a part or a weight. The encoding of positions
             has no bounds, or does not follow the model's settings. The part after the embedding is neither a LayerNorm
-            nor an identity. The number of heads or the activation is not as configured. The embedding has a max_norm.
+            nor an identity. The number of heads or the activation is not as configured.
     """
     config = model.config
     if config.readout != "linear":
@@ -105,10 +105,7 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
     check_usual(model, kinds | distances.KINDS | {nn.Sequential, TransformerLayer, *distances.SCORES})
     read_in = narrow(model.read_in, SymbolReadIn)
     if type(read_in.norm) not in (nn.LayerNorm, nn.Identity):
-        raise ValueError(
-            f"model: expected a LayerNorm or nothing after the embedding, got {type_in_words(read_in.norm)}; build "
-            "the model again from its settings"
-        )
+        raise unlike_settings(f"expected a LayerNorm or nothing after the embedding, got {type_in_words(read_in.norm)}")
     sizes = PositionSizes(config.d_model, config.num_heads, config.num_layers, read_in.positions.sizes.max_positions)
     distances.check_encoding(read_in.positions, sizes)
     layers = [narrow(layer, TransformerLayer) for layer in model.layers]
@@ -126,11 +123,6 @@ def layers_of(model: Transformer) -> list[TransformerLayer]:
                 "model: expected the tanh form of GELU as activation, as configured, got another activation; build the "
                 "model again, and load its weights"
             )
-    # With max_norm, a look-up rescales the table in place, so the weights would change while the net reads.
-    if read_in.embedding.max_norm is not None:
-        raise ValueError(
-            f"model: expected an embedding without max_norm, got {read_in.embedding.max_norm}; set it to None"
-        )
     return layers
 
 

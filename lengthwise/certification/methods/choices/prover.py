@@ -8,7 +8,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.certification.methods.choices.evidence import ChoiceEvidence
 from lengthwise.certification.methods.steps import READOUT, hidden_features, margin
-from lengthwise.certification.methods.usual_parts import check_usual
+from lengthwise.certification.methods.usual_parts import check_usual, unlike_settings
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 from lengthwise.layers.sparse_linear import PDSSMLayer
@@ -165,17 +165,9 @@ def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
     (layer,) = model.layers
     assert isinstance(layer, PDSSMLayer)
     if (layer.b, layer.phase_map, layer.size_map, layer.form) != (None, None, None, "scatter"):
-        raise ValueError(
-            "model: expected a layer that is not driven and has no diagonal, as configured, got another layer; build "
-            "the model again from its settings"
+        raise unlike_settings(
+            "expected a layer that is not driven and has no diagonal, as configured, got another layer"
         )
     if layer.mixture_map.bias is not None:
-        raise ValueError(
-            "model: expected mixtures without a bias, as configured, got a mixture with a bias; build the model again "
-            "from its settings"
-        )
-    if model.embedding.max_norm is not None:
-        raise ValueError(
-            f"model: expected an embedding without max_norm, got {model.embedding.max_norm}; set it to None"
-        )
+        raise unlike_settings("expected mixtures without a bias, as configured, got a mixture with a bias")
     return layer

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement, check_lead
-from lengthwise.certification.parts import PositiveCount, describe_lead
+from lengthwise.certification.parts import PositiveCount, describe_lead, refusal
 
 
 @EVIDENCE.register("codes")
@@ -32,7 +32,5 @@ class CodeEvidence(Evidence):
 
     def check_numbers(self, certificate: Certificate) -> None:
         if not (self.num_codes == 1 if self.slack is None else self.slack > 0):
-            raise ValueError(
-                f"evidence: expected a positive slack, or None for a single code, got {self.slack}; certify again"
-            )
+            raise refusal(f"expected a positive slack, or None for a single code, got {self.slack}", "evidence")
         check_lead(self.logit_margin, certificate)

@@ -1,16 +1,15 @@
 """A proof that rounding in float32 cannot change which codebook vector a merge produces."""
 
-import numpy as np
 import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.methods.affine import Affine
-from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none
+from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none, foreign_extraction
 from lengthwise.certification.methods.codes.evidence import CodeEvidence
 from lengthwise.certification.methods.enclosures.prover import MAX_WINDOWS_PER_CHUNK
-from lengthwise.certification.methods.merges import check_parts, merge_bounds, smallest_margin
+from lengthwise.certification.methods.merges import check_parts, merge_bounds, merges_of, smallest_margin
 from lengthwise.extraction.base import Extraction
 from lengthwise.layers.codebook import Codebook, QuantizingLayer
 from lengthwise.layers.tree_layers import MergeLayer
@@ -45,15 +44,14 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
     assert isinstance(layer.layer, MergeLayer)
     assert isinstance(model, CodebookGPT)
     check_parts(model, layer.layer)
-    assert isinstance(extraction.fine, TreeMachine)
-    table = extraction.fine.table
-    windows = torch.from_numpy(np.argwhere(table >= 0))  # no string contains the other windows
+    fine = narrow(extraction.fine, TreeMachine)
+    windows, classes = merges_of(fine)
     if len(windows) > MAX_ENUMERATED:
         raise ValueError(
             f"extraction: expected no more than {MAX_ENUMERATED:,} merges to enumerate, got {len(windows):,}; train a "
             "model with fewer codes, or a smaller chunk_size"
         )
-    targets = _codes_of(extraction, model.tree.leaves, layer.codebook)[table[tuple(windows.T.numpy())]]
+    targets = _codes_of(extraction, model.tree.leaves, layer.codebook)[classes]
     # Leaves and codes are float32 numbers, which float64 represents exactly. So the inputs of a merge are points, and
     # its output bounds contain only the errors of this merge: quantization removes the errors of the merges below.
     points = extraction.prototypes.double()
@@ -64,7 +62,7 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
     slack = float(torch.cat(slacks).min())
     # The root of every tree is a merged state, so the answers of leaves are not needed.
     (codes,) = exact_points(points[None, extraction.num_given :])
-    answers = torch.tensor(extraction.fine.outputs[extraction.num_given :])
+    answers = torch.tensor(fine.outputs[extraction.num_given :])
     margin = smallest_margin(model.readout, codes, answers)
     if not (slack > 0 and margin > 0):  # also true for a slack or margin of NaN
         return None
@@ -96,10 +94,7 @@ def _codes_of(extraction: Extraction, leaves: Tensor, codebook: Codebook) -> Int
     # The net copies codes bit for bit, so a merged state has to equal a code without any tolerance.
     same = (merged[:, None] == codebook.known).all(-1)
     if not torch.equal(given, leaves) or not bool(same.any(1).all()):
-        raise ValueError(
-            "extraction: expected the model's leaves and codes as prototypes, got other prototypes; extract the machine"
-            " from this model"
-        )
+        raise foreign_extraction("expected the model's leaves and codes as prototypes, got other prototypes")
     return torch.cat([torch.full((len(leaves),), -1), same.int().argmax(1)])
 
 

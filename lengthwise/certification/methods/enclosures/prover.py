@@ -8,23 +8,23 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.certification.methods.affine import ROUNDING, Affine
-from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none
+from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none, foreign_extraction
 from lengthwise.certification.methods.enclosures.evidence import EnclosureEvidence
-from lengthwise.certification.methods.merges import check_parts, merge_bounds, smallest_margin
+from lengthwise.certification.methods.merges import check_parts, merge_bounds, merges_of, smallest_margin
+from lengthwise.certification.methods.usual_parts import unlike_settings
 from lengthwise.extraction.base import Extraction
 from lengthwise.layers.tree_layers import BareLayer, FeedForward, MergeLayer
 from lengthwise.models.base import TreeModel
 from lengthwise.models.codebook_gpt import CodebookGPT
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.tree_attention import merge_windows
-from lengthwise.validation import type_in_words
+from lengthwise.validation import narrow, type_in_words
 
 MAX_WINDOWS_PER_CHUNK = 24
 """The largest number of windows whose merges are bounded at once."""
@@ -51,11 +51,6 @@ round may fit into the enclosure.
 """
 FREE_FRACTION = 0.02
 """The fraction of a radius that bounds must leave free, because the separate checker's bounds are a little wider."""
-
-OTHER_LEAVES = (
-    "extraction: expected this model's leaf vectors as its first prototypes, in classes without merges, got other "
-    "prototypes or classes; extract the machine from this model"
-)
 
 
 class _Enclosures(NamedTuple):
@@ -117,12 +112,14 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     # The induction starts at the leaves, which must equal the model's leaves bit for bit. They stay points, so no merge
     # may lead to their classes.
     if not torch.equal(extraction.prototypes[: len(leaves)], leaves) or bool(windows.reached[: len(leaves)].any()):
-        raise ValueError(OTHER_LEAVES)
+        raise foreign_extraction(
+            "expected this model's leaf vectors as its first prototypes, in classes without merges, got other "
+            "prototypes or classes"
+        )
     _check_merges(windows, max_merges)
     _check_memory(layer, windows)
-    assert isinstance(extraction.fine, TreeMachine)
     # The root of every tree is a merged state, so only classes of merges need an answer.
-    outputs = torch.tensor(extraction.fine.outputs)[windows.reached]
+    outputs = torch.tensor(narrow(extraction.fine, TreeMachine).outputs)[windows.reached]
     subject = f"enclosures of {len(outputs)} classes of radius {extraction.radius:.2g}"
     enclosures, growth = first_order_enclosures(layer, extraction, windows)
     if enclosures is None:
@@ -157,10 +154,7 @@ def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
     assert isinstance(layer, MergeLayer)
     assert isinstance(model, nn.Module)
     if type(readout) is not nn.Sequential:
-        raise ValueError(
-            f"model: expected an nn.Sequential as read-out, got {type_in_words(readout)}; build the model again from "
-            "its settings"
-        )
+        raise unlike_settings(f"expected an nn.Sequential as read-out, got {type_in_words(readout)}")
     check_parts(model, layer)
     return layer, readout
 
@@ -219,10 +213,7 @@ def _diverges(extents: Sequence[float]) -> bool:
 
 
 def _windows(extraction: Extraction) -> _Windows:
-    assert isinstance(extraction.fine, TreeMachine)
-    table = extraction.fine.table
-    parts = torch.from_numpy(np.argwhere(table >= 0))  # no string contains the other windows
-    targets = torch.tensor(table[tuple(parts.T.numpy())])
+    parts, targets = merges_of(narrow(extraction.fine, TreeMachine))
     reached = torch.zeros(len(extraction.prototypes), dtype=torch.bool).index_fill(0, targets, True)
     return _Windows(parts, targets, reached)
 

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement, check_lead
-from lengthwise.certification.parts import PositiveCount, describe_lead
+from lengthwise.certification.parts import PositiveCount, describe_lead, refusal
 from lengthwise.display import counted
 
 
@@ -29,7 +29,5 @@ class ExactEvidence(Evidence):
     def check_numbers(self, certificate: Certificate) -> None:
         closure = certificate.closure
         if closure is None or (self.num_prototypes, closure.radius) != (closure.num_prototypes, 0):
-            raise ValueError(
-                "evidence: expected one class of radius 0 for each state, got other classes; certify again"
-            )
+            raise refusal("expected one class of radius 0 for each state, got other classes", "evidence")
         check_lead(self.logit_margin, certificate)

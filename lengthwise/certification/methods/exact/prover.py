@@ -1,16 +1,16 @@
 """Merges that float32 computes without error, such as the merges of compiled trees."""
 
-import numpy as np
 import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from lengthwise.automata.tree_machine import TreeMachine
-from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none
+from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none, foreign_extraction
 from lengthwise.certification.methods.exact.evidence import ExactEvidence
+from lengthwise.certification.methods.merges import merges_of
 from lengthwise.certification.methods.one_hot_states.prover import NEVER_SEEN
 from lengthwise.certification.methods.steps import margin
-from lengthwise.certification.methods.usual_parts import check_usual
+from lengthwise.certification.methods.usual_parts import check_usual, unlike_settings
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 from lengthwise.layers.tree_layers import BareLayer, FeedForward
@@ -125,22 +125,13 @@ class ExactProver(Prover):
         kinds = {BareLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.Identity, nn.Linear, nn.Embedding}
         check_usual(model, kinds)
         if not isinstance(readout, nn.Sequential) or [type(part) for part in readout] != [nn.Identity, nn.Linear]:
-            raise ValueError(
-                "model: expected a read-out that is one linear map, got another read-out; build the model again from "
-                "its settings"
-            )
-        machine = extraction.fine
+            raise unlike_settings("expected a read-out that is one linear map, got another read-out")
+        machine = narrow(extraction.fine, TreeMachine)
         points = extraction.prototypes.double()
         leaves = model.tree.leaves
         if not torch.equal(extraction.prototypes[: len(leaves)], leaves):
-            raise ValueError(
-                "extraction: expected this model's leaf vectors as its first prototypes, got other prototypes; extract "
-                "the machine from this model"
-            )
-        assert isinstance(machine, TreeMachine)
-        # No string contains the windows that the table lacks.
-        windows = torch.from_numpy(np.argwhere(machine.table >= 0))
-        targets = torch.from_numpy(machine.table[tuple(windows.T.numpy())])
+            raise foreign_extraction("expected this model's leaf vectors as its first prototypes, got other prototypes")
+        windows, targets = merges_of(machine)
         self._check_merges(layer, points, windows, targets)
         outputs = torch.tensor(machine.outputs)
         answered = outputs != IGNORE

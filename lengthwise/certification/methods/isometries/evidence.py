@@ -4,7 +4,7 @@ from typing import Literal
 
 from lengthwise.certification.certificate import EVIDENCE, Certificate, Requirement
 from lengthwise.certification.methods.around import AroundPrototypes
-from lengthwise.certification.parts import Distance, PositiveCount, describe_lead
+from lengthwise.certification.parts import Distance, PositiveCount, describe_lead, refusal
 
 
 @EVIDENCE.register("isometries")
@@ -46,4 +46,4 @@ class IsometryEvidence(AroundPrototypes):
         # Each step adds at least `drift` to the bound on the distance from a prototype. So the product of `drift` and
         # `max_length` may not exceed the radius. The factor 1 + 1e-9 covers the rounding of this product.
         if self.drift * self.max_length > self.radius * (1 + 1e-9):
-            raise ValueError("evidence: expected states that stay in their balls, got a larger drift; certify again")
+            raise refusal("expected states that stay in their balls, got a larger drift", "evidence")

@@ -11,10 +11,10 @@ from jaxtyping import Float64, Int64
 from torch import Tensor, nn
 
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none
+from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none, foreign_extraction
 from lengthwise.certification.methods.isometries.evidence import IsometryEvidence
 from lengthwise.certification.methods.steps import READOUT, hidden_features, margin
-from lengthwise.certification.methods.usual_parts import check_usual
+from lengthwise.certification.methods.usual_parts import check_usual, unlike_settings
 from lengthwise.certification.parts import Level
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
@@ -154,9 +154,8 @@ class IsometryProver(Prover):
         points, outputs = extraction.prototypes.double(), torch.tensor(machine.outputs)
         # The first state must equal its prototype bit for bit: the drift at length 0 counts as 0.
         if not torch.equal(extraction.prototypes[machine.start], model.initial_state(1)[0]):
-            raise ValueError(
-                "extraction: expected the model's first state as the prototype of the machine's start state, got "
-                "another state; extract the machine from this model"
+            raise foreign_extraction(
+                "expected the model's first state as the prototype of the machine's start state, got another state"
             )
         answered = outputs != IGNORE
         balls = Balls(model.readout, points[answered], outputs[answered])
@@ -185,10 +184,7 @@ class Balls:
 
     def __init__(self, readout: nn.Module, points: Float64[Tensor, "K D"], outputs: Int64[Tensor, " K"]) -> None:
         if not isinstance(readout, nn.Sequential):
-            raise ValueError(
-                f"model: expected an nn.Sequential as read-out, got {type_in_words(readout)}; build the model again "
-                "from its settings"
-            )
+            raise unlike_settings(f"expected an nn.Sequential as read-out, got {type_in_words(readout)}")
         self.readout = readout
         self.points = points
         self.outputs = outputs
@@ -230,17 +226,13 @@ def check_isometric(model: BlockLinearRNN) -> None:
     assert isinstance(layer, BlockLinearLayer)
     adds_inputs = layer.holds_inputs or layer.input_map is not None
     if layer.columns != "reflected" or adds_inputs or len(layer.transition_map):
-        raise ValueError(
-            "model: expected a layer with columns 'reflected' and without inputs or hidden units, as configured, got "
-            f"columns {layer.columns!r}, {'with' if adds_inputs else 'without'} inputs and "
-            f"{'with' if len(layer.transition_map) else 'without'} hidden units; build the model again from its "
-            "settings"
+        raise unlike_settings(
+            "expected a layer with columns 'reflected' and without inputs or hidden units, as configured, got columns "
+            f"{layer.columns!r}, {'with' if adds_inputs else 'without'} inputs and "
+            f"{'with' if len(layer.transition_map) else 'without'} hidden units"
         )
     if names := [type(norm).__name__ for norm in model.norms if type(norm) is not nn.Identity]:
-        raise ValueError(
-            f"model: expected no norm before its layer, as configured, got a {names[0]}; build the model again from "
-            "its settings"
-        )
+        raise unlike_settings(f"expected no norm before its layer, as configured, got a {names[0]}")
     directions = model.embedding.weight.unflatten(-1, (layer.blocks[0], -1))[..., :-1]
     # The relative rounding of a norm holds only if its squares are normal numbers and their sum does not overflow.
     sizes = torch.cat([directions.norm(dim=-1).flatten(), layer.first_state.norm()[None]])

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement, check_lead
-from lengthwise.certification.parts import PositiveCount, describe_lead
+from lengthwise.certification.parts import PositiveCount, describe_lead, refusal
 
 
 @EVIDENCE.register("states")
@@ -34,11 +34,7 @@ class StateEvidence(Evidence):
     def check_numbers(self, certificate: Certificate) -> None:
         closure = certificate.closure
         if closure is None or self.num_states != closure.num_prototypes:
-            raise ValueError(
-                "evidence: expected one prototype for each state, got a different number of prototypes; certify again"
-            )
+            raise refusal("expected one prototype for each state, got a different number of prototypes", "evidence")
         if self.slack is not None and self.slack <= 0:
-            raise ValueError(
-                f"evidence: expected a positive slack, or None for blocks of one entry, got {self.slack}; certify again"
-            )
+            raise refusal(f"expected a positive slack, or None for blocks of one entry, got {self.slack}", "evidence")
         check_lead(self.logit_margin, certificate)

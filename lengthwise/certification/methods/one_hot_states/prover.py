@@ -12,7 +12,7 @@ from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, fin
 from lengthwise.certification.methods.codes.prover import exact_points
 from lengthwise.certification.methods.merges import layer_norm_bounds
 from lengthwise.certification.methods.one_hot_states.evidence import StateEvidence
-from lengthwise.certification.methods.usual_parts import check_usual
+from lengthwise.certification.methods.usual_parts import check_usual, unlike_settings
 from lengthwise.conventions import IGNORE
 from lengthwise.extraction.base import Extraction
 from lengthwise.layers.block_linear import BlockLinearLayer
@@ -179,10 +179,9 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     assert isinstance(layer, BlockLinearLayer)
     adds_inputs = layer.holds_inputs or layer.input_map is not None
     if layer.columns != "stochastic" or adds_inputs:
-        raise ValueError(
-            "model: expected a layer with columns 'stochastic' that adds nothing to its state, as its settings say, "
-            f"got columns {layer.columns!r} and a layer that adds {'inputs' if adds_inputs else 'nothing'}; build the "
-            "model again from its settings"
+        raise unlike_settings(
+            "expected a layer with columns 'stochastic' that adds nothing to its state, got columns "
+            f"{layer.columns!r} and a layer that adds {'inputs' if adds_inputs else 'nothing'}"
         )
     return layer
 
@@ -192,9 +191,8 @@ def _answers(readout: nn.Module, states: Affine) -> Affine:
     if isinstance(readout, nn.Sequential):
         return _through(readout, states)
     if not isinstance(readout, MixtureReadout):
-        raise ValueError(
-            f"model: expected a MixtureReadout or an nn.Sequential as read-out, got {type_in_words(readout)}; build "
-            "the model again from its settings"
+        raise unlike_settings(
+            f"expected a MixtureReadout or an nn.Sequential as read-out, got {type_in_words(readout)}"
         )
     # A one-hot state selects one row of the read-out. So each probability of the mixture is a probability of this row,
     # without error. The error of its logarithm is the relative error of the probability: a few rounding units times the
@@ -217,8 +215,8 @@ def _through(parts: nn.Sequential, values: Affine) -> Affine:
         elif isinstance(part, nn.Identity):
             continue
         elif not isinstance(part, Topmost) or values.center.shape[-1] != part.width:
-            raise ValueError(
-                "model: expected only norms, linear maps and ReLUs before its columns and in its read-out, got a "
-                f"{type(part).__name__}; build the model again from its settings"
+            raise unlike_settings(
+                "expected only norms, linear maps and ReLUs before its columns and in its read-out, got a "
+                f"{type(part).__name__}"
             )
     return values

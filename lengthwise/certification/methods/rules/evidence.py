@@ -5,7 +5,7 @@ from typing import Literal
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.certification.certificate import EVIDENCE, Certificate, Evidence, Requirement
 from lengthwise.certification.equivalence import machine_from_json
-from lengthwise.certification.parts import Distance, PositiveCount
+from lengthwise.certification.parts import Distance, PositiveCount, refusal
 
 
 @EVIDENCE.register("rules")
@@ -30,12 +30,11 @@ class RuleEvidence(Evidence):
 
     def check_numbers(self, certificate: Certificate) -> None:
         if self.slack is not None and not self.slack > 0:
-            raise ValueError(
-                "evidence: expected a positive slack, or None if no choice has a second logit, got "
-                f"{self.slack}; certify again"
+            raise refusal(
+                f"expected a positive slack, or None if no choice has a second logit, got {self.slack}", "evidence"
             )
         assert certificate.machine is not None  # a requirement of this method
         machine = machine_from_json(certificate.machine)
         assert isinstance(machine, GridMachine)
         if self.num_cells != machine.num_cells:
-            raise ValueError("evidence: expected the number of cells of its machine, got another number; certify again")
+            raise refusal("expected the number of cells of its machine, got another number", "evidence")

@@ -20,7 +20,7 @@ from torch import Tensor
 from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.certification.methods.base import PROVERS, Prover, Unproved, finite_or_none
 from lengthwise.certification.methods.rules.evidence import RuleEvidence
-from lengthwise.certification.methods.usual_parts import check_usual
+from lengthwise.certification.methods.usual_parts import check_usual, unlike_settings
 from lengthwise.extraction.base import Extraction
 from lengthwise.extraction.readers.grid import grid_machine, kept_classes
 from lengthwise.layers.grid_cells import CategoricalCell, NumberReadout
@@ -67,10 +67,7 @@ def _checked_cell(model: Any) -> CategoricalCell:
             "messages='categorical'"
         )
     if type(model.readout) is not NumberReadout or set(map(type, model.children())) != {CategoricalCell, NumberReadout}:
-        raise ValueError(
-            "model: expected only a cell and a read-out of numbers, got other parts; build the model again from its "
-            "settings"
-        )
+        raise unlike_settings("expected only a cell and a read-out of numbers, got other parts")
     check_usual(model, {CategoricalCell, NumberReadout})
     return model.cell
 
