@@ -213,7 +213,7 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
         ),
         (
             lambda: lengthwise.equal(NET, OTHER, classes=("a",)),
-            "classes: expected 2 names, one for each answer of the nets, got 1; name all answers",
+            "classes: expected 2 names, one for each answer of the nets, got 1; name all classes",
         ),
         (
             lambda: lengthwise.equal(NET, OTHER, classes=("a", "a")),

@@ -331,11 +331,9 @@ def certificate_card(certificate: Certificate) -> str:
     task, model = (str(part.get("name", "")) for part in (certificate.task, certificate.model))
     pairs = [("task", task), ("model", model)]
     if counterexample := certificate.counterexample:
-        symbols = counterexample.string
-        rest = f"... ({len(symbols):,} symbols)" if len(symbols) > MAX_QUOTED else ""
         got = "none: a logit is not finite" if counterexample.got is None else counterexample.got
         pairs += [
-            ("string", spelled(symbols[:MAX_QUOTED]) + rest),
+            ("string", "".join(_quoted(counterexample))),
             ("right answer", counterexample.expected),
             ("model's answer", got),
         ]
@@ -365,19 +363,22 @@ def certificate_text(certificate: Certificate) -> str:
     """Return plain sentences: the level, the claim, and the counterexample or why the level is not higher."""
     sentences = [f"{certificate.level}: {certificate.claim}"]
     if counterexample := certificate.counterexample:
-        symbols = counterexample.string
-        rest = f"... ({len(symbols):,} symbols)" if len(symbols) > MAX_QUOTED else ""
         given = counterexample.got
         got = "it gives no answer, because a logit is not finite" if given is None else f"its answer is {given!r}"
-        sentences.append(
-            f"On the string {spelled(symbols[:MAX_QUOTED])!r}{rest}, {got}; "
-            f"the right answer is {counterexample.expected!r}."
-        )
+        string, rest = _quoted(counterexample)
+        sentences.append(f"On the string {string!r}{rest}, {got}; the right answer is {counterexample.expected!r}.")
     elif certificate.level in ("tested", "extracted"):
         sentences.append(f"The level is not higher, because {certificate.reason}.")
     if certificate.note:
         sentences.append(f"The task {certificate.note}.")
     return " ".join(sentences)
+
+
+def _quoted(counterexample: Counterexample) -> tuple[str, str]:
+    """Return the first symbols of a counterexample, and a note on its length if there are more symbols."""
+    symbols = counterexample.string
+    rest = f"... ({len(symbols):,} symbols)" if len(symbols) > MAX_QUOTED else ""
+    return spelled(symbols[:MAX_QUOTED]), rest
 
 
 def _drawing(certificate: Certificate) -> str:

@@ -5,12 +5,13 @@ from typing import Any
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.builder import mask_unsupervised
 from lengthwise.certification.certificate import Certificate, Evidence
-from lengthwise.certification.counterexample import grade, shortest_error
+from lengthwise.certification.counterexample import first_wrong, shortest_error
 from lengthwise.certification.equivalence import first_error
 from lengthwise.certification.methods.base import PROVERS, Prover, task_extraction
 from lengthwise.certification.parts import refusal
 from lengthwise.certification.subject import check_made_by_settings, checked_subject
 from lengthwise.certification.traces import TracedStrings, draw_strings
+from lengthwise.certification.verify import evidence_of
 from lengthwise.conventions import Diverged
 from lengthwise.devices import denormals_kept, one_thread
 from lengthwise.extraction.base import Extraction, reader_of
@@ -64,9 +65,9 @@ def _long_strings(model: SequenceModel, task: MachineTask) -> list[str]:
     for strings in draw_strings(model, task, seed=0, num_lengths=2) or []:
         sample = TracedStrings(strings, None).subsample
         with denormals_kept():  # as users run the model
-            graded = grade(model, task, sample)
-        if bool(graded.wrong.any()):
-            string = truncate(task.decode(sample[graded.wrong][0]), 40)
+            error = first_wrong(model, task, [sample])
+        if error is not None:
+            string = truncate(task.decode(error), 40)
             raise _edited(f"its model answers a string of {sample.shape[1]} symbols wrongly, {string!r}")
         sentences.append(f"the model answers {len(sample):,} strings of {sample.shape[1]:,} symbols correctly")
     return sentences
@@ -81,13 +82,10 @@ def proof_of(certificate: Certificate, model: SequenceModel, task: MachineTask) 
         ValueError: the certificate's level is below `bounded`, or its proof is not found again.
     """
     with checked_subject(model, task):
-        if certificate.evidence is None:
-            raise ValueError(
-                f"certificate: expected level proved or bounded, got {certificate.level}; there is no proof to repeat"
-            )
+        evidence = evidence_of(certificate)
         extraction = _extraction_of(certificate, model, task)
         supervised = mask_unsupervised(extraction, task.reference)
-        prover, _ = _prove_again(certificate.evidence, model, task, supervised)
+        prover, _ = _prove_again(evidence, model, task, supervised)
         return prover, supervised
 
 

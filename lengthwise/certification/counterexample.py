@@ -1,6 +1,6 @@
 """The search for counterexamples (strings that a model answers wrongly) by enumeration, and ways to shorten them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -94,8 +94,12 @@ def shortest_error(model: SequenceModel, task: OracleTask) -> String | None:
 
 
 def _first_error(model: SequenceModel, task: OracleTask, max_length: int) -> String | None:
-    for length in range(1, max_length + 1):
-        strings = all_strings(task, length)
+    return first_wrong(model, task, (all_strings(task, length) for length in range(1, max_length + 1)))
+
+
+def first_wrong(model: SequenceModel, task: OracleTask, batches: Iterable[Int64[Tensor, "_ _"]]) -> String | None:
+    """Return the first wrongly answered string in batches of strings, which the model reads in turn, or None."""
+    for strings in batches:
         wrong = grade(model, task, strings).wrong
         if bool(wrong.any()):
             return strings[wrong][0]

@@ -11,13 +11,14 @@ from lengthwise.certification.attacks.grading import margins_of
 from lengthwise.certification.common_machine import Claim, Nets, are_identical, common_machine
 from lengthwise.certification.counterexample import String, grade, max_enumerated_length, shortest_error, shrunk_error
 from lengthwise.certification.equality import Difference, Equality
+from lengthwise.certification.methods.base import finite_or_none
 from lengthwise.certification.parts import Shortest
 from lengthwise.certification.searches import Outcome, search_samples
 from lengthwise.certification.step_budget import BudgetSpent, StepBudget
 from lengthwise.certification.subject import checked_subject
 from lengthwise.certification.traces import TracedStrings, draw_strings
 from lengthwise.certification.twins import ANSWERS, Twins, twins_of
-from lengthwise.certification.unknown import placeholder_task, sizes_of
+from lengthwise.certification.unknown import check_num_names, placeholder_task, sizes_of
 from lengthwise.devices import denormals_kept, one_thread
 from lengthwise.display import counted
 from lengthwise.models.base import RecurrentModel, SequenceModel, check_is_model
@@ -217,9 +218,9 @@ def _difference(pair: Pair, string: String, shortest: Shortest) -> Difference | 
         return None
     leads = [float(margins_of(one, torch.tensor(answer))) for one, answer in zip(logits, answers, strict=True)]
     first, second = (None if answer < 0 else pair.names.classes[answer] for answer in answers)
-    margins = [lead if abs(lead) < float("inf") else None for lead in leads]
+    margins = finite_or_none(leads[0]), finite_or_none(leads[1])
     symbols = tuple(pair.names.symbols[symbol] for symbol in string.tolist())
-    return Difference(string=symbols, answers=(first, second), margins=(margins[0], margins[1]), shortest=shortest)
+    return Difference(string=symbols, answers=(first, second), margins=margins, shortest=shortest)
 
 
 def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] | None) -> RegularTask:
@@ -244,18 +245,12 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
             "symbols: expected names, because a net reads any number as a symbol, got no names; name all symbols"
         )
     numbers = _numbers("symbols", counts)
-    if symbols is not None and counts and len(symbols) != len(numbers):
-        raise ValueError(
-            f"symbols: expected {len(numbers):,} names, one for each symbol of the nets, got {len(symbols):,}; name "
-            "all symbols"
-        )
+    if symbols is not None and counts:
+        check_num_names("symbols", "symbol of the nets", len(numbers), symbols)
     answers = _numbers("answers", [num_answers for _, num_answers in sizes])
     classes = (sets[0] if sets else answers) if classes is None else texts_of("classes", classes)
-    if len(answers) > 1 and len(classes) != len(answers):  # `check_sizes` gives advice on nets with one logit
-        raise ValueError(
-            f"classes: expected {len(answers):,} names, one for each answer of the nets, got {len(classes):,}; name "
-            "all answers"
-        )
+    if len(answers) > 1:  # `check_sizes` gives advice on nets with one logit
+        check_num_names("classes", "answer of the nets", len(answers), classes)
     return placeholder_task(numbers if symbols is None else symbols, tuple(classes))
 
 

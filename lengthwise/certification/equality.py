@@ -103,17 +103,12 @@ class Equality(Part):
             ]
             return "different", f"on {in_powers(difference.string)}, {', '.join(answers)}"
         machine = counted(self.num_states or 0, "state")
-        if self.level == "proved":
+        if self.reaches("bounded"):
+            strings = "every string" + ("" if self.up_to is None else f" of up to {self.up_to:,} symbols")
             how = "they are identical" if self.num_states is None else machine
             return (
                 "equal",
-                f"both nets, rounding errors included, are proved to give the same answer to every string ({how})",
-            )
-        if self.level == "bounded":
-            length = f"every string of up to {self.up_to:,} symbols"
-            return (
-                "equal",
-                f"both nets, rounding errors included, are proved to give the same answer to {length} ({machine})",
+                f"both nets, rounding errors included, are proved to give the same answer to {strings} ({how})",
             )
         if self.level == "extracted":
             return (

@@ -62,10 +62,6 @@ def write_proof(certificate: Certificate, model: SequenceModel, task: MachineTas
         ValueError: the certificate is neither `proved` nor `bounded`, the proof is not found again, or the checker
             rejects it. The checker may reject a sound proof, because its bounds may be wider than the prover's bounds.
     """
-    if certificate.evidence is None:
-        raise ValueError(
-            f"proof: expected a certificate of level proved or bounded, got {certificate.level}; there is no proof"
-        )
     content = proof_content(model, *proof_of(certificate, model, task))
     try:
         sentence = check(certificate.model_dump(mode="json"), content)

@@ -5,7 +5,7 @@ differently, so each way has its own search. Another search reads strings of a t
 """
 
 from collections.abc import Callable
-from itertools import groupby
+from itertools import chain, groupby, takewhile
 from typing import NamedTuple
 
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lengthwise.automata.conformance import conformance_strings
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.counterexample import Graded, String, all_strings, grade, max_enumerated_length
+from lengthwise.certification.counterexample import Graded, String, all_strings, first_wrong, max_enumerated_length
 from lengthwise.certification.parts import Tested
 from lengthwise.certification.traces import AllStrings
 from lengthwise.conventions import IGNORE
@@ -104,19 +104,12 @@ def search_alone(model: SequenceModel, task: OracleTask, strings: AllStrings) ->
     If a machine can be extracted from the model, the model also reads up to `NUM_LONGEST` strings of the largest tested
     length. It reads these strings in one batch.
     """
+    alone = (*_shortest(model, task), *(traced.subsample for traced in strings[:2]))
+    # Without a reader, models such as transformers would take too long for the longest strings.
+    longest = (traced.strings for traced in strings[2:] if traced.traces is not None)
+    batches = (*(batch.split(1) for batch in alone), [each[:: -(-len(each) // NUM_LONGEST)] for each in longest])
     with denormals_kept():
-        for batch in (*_shortest(model, task), *(traced.subsample for traced in strings[:2])):
-            string: Tensor
-            for string in batch:
-                if bool(grade(model, task, string[None]).wrong):
-                    return Outcome(string)
-        for traced in strings[2:]:
-            if traced.traces is not None:  # a model without a reader, such as a transformer, would take too long
-                longest = traced.strings[:: -(-len(traced.strings) // NUM_LONGEST)]
-                wrong = grade(model, task, longest).wrong
-                if bool(wrong.any()):
-                    return Outcome(longest[wrong][0])
-    return Outcome(None)
+        return Outcome(first_wrong(model, task, chain.from_iterable(batches)))
 
 
 def search_prefixes(model: SequenceModel, task: OracleTask, strings: AllStrings) -> Outcome:
@@ -141,14 +134,10 @@ def search_conformance(model: SequenceModel, task: MachineTask, strings: AllStri
     """
     if not isinstance(reference := task.reference, Transducer):
         return Outcome(None)
-    for length, group in groupby(conformance_strings(reference, MAX_SYMBOLS_OF_SUITE), key=len):
-        batch = torch.tensor(list(group))
-        if length > (model.max_length or length):
-            return Outcome(None)
-        wrong = grade(model, task, batch).wrong
-        if bool(wrong.any()):
-            return Outcome(batch[wrong][0])
-    return Outcome(None)
+    suite = conformance_strings(reference, MAX_SYMBOLS_OF_SUITE)
+    readable = takewhile(lambda string: len(string) <= (model.max_length or len(string)), suite)
+    batches = (torch.tensor(list(group)) for _, group in groupby(readable, key=len))
+    return Outcome(first_wrong(model, task, batches))
 
 
 def _shortest(model: SequenceModel, task: OracleTask) -> list[Int64[Tensor, "B T"]]:

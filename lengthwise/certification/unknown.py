@@ -90,7 +90,10 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
             "machine that it may compute"
         )
     names = texts_of("symbols", symbols), texts_of("classes", classes)
-    _check_names(model, *names)
+    # If there were fewer names than symbols, "every string" would not mean every string that the net reads.
+    num_symbols, num_answers = sizes_of("model", model)
+    check_num_names("symbols", "symbol", num_symbols, names[0])
+    check_num_names("classes", "answer", num_answers, names[1])
     with checked_subject(model, placeholder_task(*names)):
         reader = reader_of(model, names[0])
         assert reader is not None  # a reader supports all recurrent models
@@ -107,18 +110,12 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
     )
 
 
-def _check_names(model: RecurrentModel, symbols: tuple[str, ...], classes: tuple[str, ...]) -> None:
-    """Raise a ValueError unless each symbol and each answer of the net has a name."""
-    # If there were fewer names than symbols, "every string" would not mean every string that the net reads.
-    num_symbols, num_answers = sizes_of("model", model)
-    for argument, noun, size, given in (
-        ("symbols", "symbol", num_symbols, symbols),
-        ("classes", "answer", num_answers, classes),
-    ):
-        if size not in (None, len(given)):
-            raise ValueError(
-                f"{argument}: expected {size:,} names, one for each {noun}, got {len(given):,}; name all {argument}"
-            )
+def check_num_names(argument: str, noun: str, size: int | None, names: Sequence[str]) -> None:
+    """Raise a ValueError unless there are `size` names, one for each symbol or answer; None allows any number."""
+    if size not in (None, len(names)):
+        raise ValueError(
+            f"{argument}: expected {size:,} names, one for each {noun}, got {len(names):,}; name all {argument}"
+        )
 
 
 def _certified(model: RecurrentModel, machine: object, classes: tuple[str, ...], seed: int) -> Extracted:

@@ -340,16 +340,22 @@ def _check_refuted(certificate: Certificate, task: Transducer | GridMachine) -> 
     ]
 
 
+def evidence_of(certificate: Certificate) -> Evidence:
+    """Return the evidence of a certificate; raise a ValueError if its level has none."""
+    if certificate.evidence is None:
+        raise ValueError(
+            f"proof: expected a certificate of level proved or bounded, got {certificate.level}; there is no proof"
+        )
+    return certificate.evidence
+
+
 def _check_proof(certificate: Certificate, path: Path) -> str:
     """Return the conclusion of `checker` on a proof file.
 
     Raises:
         ValueError: the certificate has no proof, the file is missing, or the checker rejects it.
     """
-    if certificate.evidence is None:
-        raise ValueError(
-            f"proof: expected a certificate of level proved or bounded, got {certificate.level}; there is no proof"
-        )
+    evidence_of(certificate)
     try:
         proof = read_file(path)
     except FileNotFoundError:

@@ -8,10 +8,11 @@ import torch
 from pydantic import Field
 
 from lengthwise.automata.transducer import Transducer
-from lengthwise.certification.attacks.board import Batch, Board, Budget, WrongString
+from lengthwise.certification.attacks.board import Batch, Board, Budget
 from lengthwise.certification.attacks.climbing import hill_climbing
 from lengthwise.certification.attacks.families import loops, powers, runs, short_strings, w_method
 from lengthwise.certification.counterexample import grade
+from lengthwise.certification.methods.base import finite_or_none
 from lengthwise.certification.parts import Count, Part
 from lengthwise.certification.searches import Outcome
 from lengthwise.certification.subject import checked_subject
@@ -245,13 +246,8 @@ def _result(board: Board, counts: list[FamilyCount], max_length: int) -> Attack:
             "family": shortest.family,
             "expected": board.task.classes[int(graded.expected)],
             "got": None if int(graded.answers) < 0 else board.task.classes[int(graded.answers)],
-            "margin": _finite(shortest),
+            "margin": finite_or_none(shortest.margin),
             "found_length": len(first_form.string),
-            "found_margin": _finite(first_form),
+            "found_margin": finite_or_none(first_form.margin),
         }
     )
-
-
-def _finite(wrong: WrongString) -> float | None:
-    """Return the margin of a wrong string; None if the margin is not finite, since JSON has no infinite numbers."""
-    return wrong.margin if abs(wrong.margin) < float("inf") else None
