@@ -96,18 +96,13 @@ def target_of(machine: Machine) -> Target:
         ValueError: the argument is neither a machine nor a task with a finite machine, or the machine's answers are not
             class ids.
     """
-    if isinstance(machine, RegularTask):
+    task = machine if isinstance(machine, RegularTask) else None
+    if isinstance(machine, RegularTask | DFA):
         transducer = machine.transducer
-        classes = machine.classes
-        task = machine
-    elif isinstance(machine, DFA):
-        transducer = machine.transducer
-        classes = ("out", "in")
-        task = None
+        classes = ("out", "in") if task is None else task.classes
     elif isinstance(machine, Transducer):
         transducer = machine
         classes = tuple(map(str, range(max(1, int(machine.outputs.max()) + 1))))
-        task = None
     else:
         raise ValueError(
             f"machine: expected a task that a finite machine solves, got "

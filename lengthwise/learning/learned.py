@@ -26,7 +26,6 @@ from lengthwise.learning.baselines import (
     merged_states,
 )
 from lengthwise.learning.contradictions import Contradiction, contradictions_of
-from lengthwise.learning.description_length import description_length
 from lengthwise.learning.folder import CONTRADICTED, save_learned
 from lengthwise.learning.held_out import Part, split_parts
 from lengthwise.learning.merging_search import unseen_transitions
@@ -36,14 +35,15 @@ from lengthwise.learning.search import (
     RPNI,
     Attempt,
     SearchResult,
+    attempt_of,
     compiled_model,
-    count_errors,
     rank,
     search,
 )
 from lengthwise.learning.separators import are_characters, warn_of_likely_separator
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.randomness import whole_seed
+from lengthwise.registry import check_known
 from lengthwise.tasks.base import RegularTask
 from lengthwise.tasks.given.examples import Counts, Examples, Supervision
 from lengthwise.tasks.given.reading import read_examples
@@ -179,10 +179,7 @@ class Learned(NamedTuple):
             >>> learned.expression("odd")
             '(0*1)+'
         """
-        if answer not in self.classes:
-            raise ValueError(
-                f"answer: expected one of {', '.join(self.classes)}, got {answer!r}; give one of these answers"
-            )
+        check_known("answer", answer, self.classes)
         accepting = self.machine.outputs == self.classes.index(answer)
         return regex_from_dfa(DFA(self.machine.semiautomaton, self.machine.start, accepting))
 
@@ -326,8 +323,7 @@ def _better_of_rpni(examples: Examples, result: SearchResult, exact: bool) -> Se
     if (merged := merged_states(examples)) is None:
         return result
     machine = merged.minimize_nonempty()
-    num_errors = count_errors(machine, examples)
-    best = Attempt(0, 0, machine.num_states, num_errors, description_length(machine, examples, num_errors), 0.0, RPNI)
+    best = attempt_of(machine, examples, RPNI)
     if rank(best, exact) >= rank(result.best, exact):
         return result
     try:

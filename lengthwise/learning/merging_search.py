@@ -44,13 +44,7 @@ LABELS_ALONE = tuple(Setting(noise, False) for noise in (0.001, 0.02, 0.05, 0.00
 A low noise rate can leave too many states, which repair then merges.
 """
 
-WITH_SYMBOLS = (
-    Setting(0.01, True),
-    Setting(0.05, True),
-    Setting(0.002, True),
-    Setting(0.1, True),
-    Setting(0.02, False),
-)
+WITH_SYMBOLS = (*(Setting(noise, True) for noise in (0.01, 0.05, 0.002, 0.1)), Setting(0.02, False))
 """Settings for strings such as the traces of a protocol, in which only a few different symbols follow each state."""
 
 

@@ -179,10 +179,7 @@ def _attempted(
     for merged in merged_machines(examples, budget=budget):
         machine = merged.machine.minimize_nonempty()
         if _fits(machine):
-            errors = count_errors(machine, examples)
-            bits = description_length(machine, examples, errors)
-            attempt = Attempt(0, 0, machine.num_states, errors, bits, merged.seconds, str(merged.setting))
-            yield _Candidate(attempt, machine, None)
+            yield _Candidate(attempt_of(machine, examples, str(merged.setting), merged.seconds), machine, None)
     is_first = not candidates
     for size, own_seed in _cells(seed):
         began = time.process_time()
@@ -195,10 +192,8 @@ def _attempted(
         read = None if model is None else _machine_of(model, examples.symbols)
         if read is None or not _fits(read):
             continue
-        errors = count_errors(read, examples)
-        bits = description_length(read, examples, errors)
-        seconds = time.process_time() - began
-        yield _Candidate(Attempt(size, own_seed, read.num_states, errors, bits, seconds), read, model)
+        attempt = attempt_of(read, examples, NET)._replace(size=size, seed=own_seed)
+        yield _Candidate(attempt._replace(seconds=time.process_time() - began), read, model)
 
 
 def _fits(machine: Transducer) -> bool:
@@ -274,6 +269,13 @@ def _machine_of(model: BlockLinearRNN, symbols: tuple[str, ...]) -> Transducer |
             return None
         machine = enumerate_states(model, symbols, columns).machine
     return narrow(machine, Transducer).minimize_nonempty()
+
+
+def attempt_of(machine: Transducer, examples: Examples, method: str, seconds: float = 0.0) -> Attempt:
+    """Return the attempt that found a machine without training a net."""
+    num_errors = count_errors(machine, examples)
+    bits = description_length(machine, examples, num_errors)
+    return Attempt(0, 0, machine.num_states, num_errors, bits, seconds, method)
 
 
 def count_errors(machine: Transducer, examples: Examples) -> int:
