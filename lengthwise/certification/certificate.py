@@ -36,7 +36,7 @@ from lengthwise.certification.parts import (
 from lengthwise.conventions import IGNORE
 from lengthwise.display import card, counted, spelled
 from lengthwise.files import json_text, parse_json_text, read_file
-from lengthwise.registry import Registry, nearest
+from lengthwise.registry import Registry, check_known
 
 CERTIFICATE = "certificate.json"
 """The name of a certificate's file in a run's folder. Next to NAME.toml, the name is NAME.certificate.json."""
@@ -309,9 +309,7 @@ def scope(task: TransducerFields | GridMachineFields, classes: tuple[str, ...]) 
 
 def parse_level(name: str) -> Level:
     """Return the level that has this name; raise a ValueError if no level has this name."""
-    if name not in CLAIMS:
-        known = ", ".join(CLAIMS)
-        raise ValueError(f"level: expected one of {known}, got {name!r}{nearest(name, CLAIMS) or '; choose one'}")
+    check_known("level", name, CLAIMS)
     return cast(Level, name)
 
 

@@ -243,7 +243,7 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
     min_lengths: tuple[int, ...] = MIN_LENGTHS
     min_strings = MIN_STRINGS
     if isinstance(machine, GridMachine):
-        min_lengths = tuple(_num_symbols(letters) for letters in NUM_LETTERS)
+        min_lengths = tuple(2 * letters + 2 for letters in NUM_LETTERS)  # two strings, a bar and `SEP`
         min_strings = NUM_PAIRS
     for length in min_lengths:
         answers = [tested.num_graded for tested in certificate.tested if abs(tested.length - length) <= 1]
@@ -281,11 +281,6 @@ def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer |
         )
     if any(not -1 <= klass < num_classes for _, _, klass in closure.points):
         raise refusal("expected only classes of its machine on the map of prototypes, got another class")
-
-
-def _num_symbols(letters: int) -> int:
-    """Return the number of symbols of a problem that consists of two strings, each with this number of letters."""
-    return 2 * letters + 2
 
 
 def _num_nodes(machine: TreeMachine | Transducer | GridMachine, length: int) -> int:

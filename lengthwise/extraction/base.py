@@ -124,7 +124,7 @@ class Traces(ABC):
         return None
 
 
-Kind = TypeVar("Kind")
+Kind = TypeVar("Kind", bound=SequenceModel)
 
 
 class Reader(ABC, Generic[Kind]):
@@ -149,12 +149,12 @@ class Reader(ABC, Generic[Kind]):
         """Return whether the reader supports this model of class `kind`; by default it does."""
         return True
 
-    @abstractmethod
     def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
         """Return the radii of classes to try, in this order; they depend on the model's states on `strings`.
 
         If a reader can enumerate the states exactly, radius 0 comes first. All other radii follow, the largest first.
         """
+        return radii_of(self.model.last_state(strings))
 
     @abstractmethod
     def extract(self, radius: float) -> Extraction:

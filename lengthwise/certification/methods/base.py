@@ -66,8 +66,21 @@ class Prover(ABC):
     def candidates(
         self, reader: Reader[Any], extraction: Extraction, radius: float
     ) -> Iterator[tuple[Extraction, float]]:
-        """Yield extractions to try in turn, first the given one and then finer ones, each with its radius."""
-        return finer_extractions(reader, extraction, radius, self.max_halvings)
+        """Yield extractions to try in turn, each with its radius: the given one, and then finer ones.
+
+        The finer ones are new extractions at 1/2, 1/4, ... of the radius. A radius is skipped if the number of classes
+        does not stay finite, or if the prototypes stay the same.
+        """
+        yield extraction, radius
+        for smaller in (radius / 2**halvings for halvings in range(1, self.max_halvings + 1)):
+            try:
+                finer = reader.extract(smaller)
+            except NotFinite:  # larger classes can mix different states, so a smaller radius may still give few classes
+                continue
+            # The same prototypes would give the same bounds, so a second attempt would fail for the same reason.
+            if not torch.equal(finer.prototypes, extraction.prototypes):
+                yield finer, smaller
+            extraction = finer
 
     @abstractmethod
     def prove(self, model: Any, extraction: Extraction) -> Evidence:
@@ -110,25 +123,6 @@ def highest_level(model: SequenceModel) -> Level:
     for name in {None, None if reader is None else reader.name}:
         levels += [prover.reaches(model) for prover in provers_of(name, model)]
     return max(levels, key=list(CLAIMS).index)
-
-
-def finer_extractions(
-    reader: Reader[Any], extraction: Extraction, radius: float, max_halvings: int
-) -> Iterator[tuple[Extraction, float]]:
-    """Yield the extraction, then new extractions at 1/2, 1/4, ... of the radius, each with its radius.
-
-    A radius is skipped if the number of classes does not stay finite, or if the prototypes stay the same.
-    """
-    yield extraction, radius
-    for smaller in (radius / 2**halvings for halvings in range(1, max_halvings + 1)):
-        try:
-            finer = reader.extract(smaller)
-        except NotFinite:  # larger classes can mix different states, so a smaller radius may still give few classes
-            continue
-        # The same prototypes would give the same bounds, so a second attempt would fail for the same reason.
-        if not torch.equal(finer.prototypes, extraction.prototypes):
-            yield finer, smaller
-        extraction = finer
 
 
 def foreign_extraction(problem: str) -> ValueError:

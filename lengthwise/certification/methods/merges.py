@@ -13,6 +13,7 @@ from lengthwise.certification.methods.usual_parts import check_usual, unlike_set
 from lengthwise.layers.codebook import Codebook
 from lengthwise.layers.tree_layers import FeedForward, MergeLayer
 from lengthwise.ops.intervals import ULPS
+from lengthwise.validation import narrow
 
 
 def check_parts(model: nn.Module, layer: MergeLayer) -> None:
@@ -55,9 +56,8 @@ def merge_bounds(layer: MergeLayer, parts: Sequence[Affine]) -> Affine:
     mixed = _mixed(scores, [value.unflatten(heads) for value in values]).flatten()
     merged = mixed.with_remainder_as_inputs(inputs).linear(layer.to_output.weight)
     for norm, feed_forward in zip(layer.norms, layer.feed_forwards, strict=True):
-        assert isinstance(norm, nn.LayerNorm)
         assert isinstance(feed_forward, FeedForward)
-        normed_state = layer_norm_bounds(merged, norm).with_remainder_as_inputs(inputs)
+        normed_state = layer_norm_bounds(merged, narrow(norm, nn.LayerNorm)).with_remainder_as_inputs(inputs)
         hidden = normed_state.linear(feed_forward.widen.weight, feed_forward.widen.bias).gelu()
         merged = merged + hidden.with_remainder_as_inputs(inputs).linear(
             feed_forward.narrow.weight, feed_forward.narrow.bias
@@ -107,10 +107,9 @@ def margins_of(readout: nn.Sequential, states: Affine, outputs: Int64[Tensor, " 
     The margin is the logit of the right answer minus the largest other logit.
     """
     norm, linear = readout
-    assert isinstance(norm, nn.LayerNorm)
     assert isinstance(linear, nn.Linear)
     # Logits are linear in the normed state, so they share its inputs. Shared inputs cancel in a difference of logits.
-    normed = layer_norm_bounds(states, norm)
+    normed = layer_norm_bounds(states, narrow(norm, nn.LayerNorm))
     logits = normed.linear(linear.weight, linear.bias)
     answers = outputs[:, None]
     weights = linear.weight.double()

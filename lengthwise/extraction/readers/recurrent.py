@@ -17,7 +17,6 @@ from lengthwise.extraction.base import (
     TraceCount,
     Traces,
     extraction_of,
-    radii_of,
 )
 from lengthwise.extraction.prototypes import Prototypes, largest_finite
 from lengthwise.models.base import RecurrentModel
@@ -171,9 +170,6 @@ class RecurrentReader(Reader[RecurrentModel]):
     """A reader of recurrent models, which keep one state from symbol to symbol (`extract_recurrent`)."""
 
     kind = RecurrentModel
-
-    def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
-        return radii_of(self.model.last_state(strings))
 
     def extract(self, radius: float) -> Extraction:
         return extract_recurrent(self.model, self.symbols, radius=radius)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jaxtyping import Int64
 from torch import Tensor
 
-from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, Traces, radii_of
+from lengthwise.extraction.base import READERS, Extraction, Reader, TraceCount, Traces
 from lengthwise.extraction.tree import extract_tree, is_traceable
 from lengthwise.extraction.tree_traces import (
     KnownMerges,
@@ -68,9 +68,6 @@ class TreeReader(Reader[TreeModel]):
     """A reader of trees with one layer per level (`extract_tree`)."""
 
     kind = TreeModel
-
-    def radii(self, strings: Int64[Tensor, "B T"]) -> list[float]:
-        return radii_of(self.model.last_state(strings))
 
     def extract(self, radius: float) -> Extraction:
         return extract_tree(self.model, self.symbols, radius=radius)

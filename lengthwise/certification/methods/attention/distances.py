@@ -9,6 +9,7 @@ width. M and O are the numbers of small boxes (pieces) that enclose the queries 
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Float, Float64, Int64
@@ -147,10 +148,9 @@ def _rotated(
 
 
 def _relative(
-    positions: PositionEncoding, index: int, query: Intervals, key: Intervals, distance: Int64[Tensor, " T"]
+    positions: TransformerXLPositions, index: int, query: Intervals, key: Intervals, distance: Int64[Tensor, " T"]
 ) -> Intervals:
     """Return ((q + u) . k + (q + v) . W R_n) / sqrt(E), with learned u, v, W and the sinusoids R_n of distance n."""
-    assert isinstance(positions, TransformerXLPositions)
     linear = narrow(positions.maps[index], nn.Linear)
     sinusoids = Intervals.around(distance_sinusoids(len(distance), positions.sizes.d_model))
     sinusoids = sinusoids.rounded(sinusoids.size)  # the net rounds them to float32
@@ -162,7 +162,7 @@ def _relative(
 
 
 def _biased(
-    bias_of: Callable[[PositionEncoding, int, Int64[Tensor, " T"]], Intervals],
+    bias_of: Callable[[Any, int, Int64[Tensor, " T"]], Intervals],
     positions: PositionEncoding,
     index: int,
     query: Intervals,
@@ -176,22 +176,19 @@ def _biased(
     return scores_of(query, key)[..., None] + bias.rounded(bias.size, 4)
 
 
-def _definition(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
+def _definition(positions: DistanceBias, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
     """Return biases [H, T] that the net looks up, or computes in float64."""
-    assert isinstance(positions, DistanceBias)
     return Intervals.around(positions.by_distance(distance).double())
 
 
-def _kerple_log(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
+def _kerple_log(positions: KerpleLog, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
     """Return the biases -p ln(1 + a n) of distances n, with the learned p and a of each head."""
-    assert isinstance(positions, KerpleLog)
     p, a = _limited(positions.p), _limited(positions.a)
     return _times(p * (a * Intervals.around(distance.double())).monotone(torch.log1p), -1)
 
 
-def _kerple_power(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
+def _kerple_power(positions: KerplePower, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
     """Return the biases -a n^p of distances n, with the learned p and a of each head."""
-    assert isinstance(positions, KerplePower)
     p, a = _limited(positions.p, 2.0), _limited(positions.a)
     # n^p rises with p for n >= 1, and is 0 for n = 0.
     powers = Intervals(distance.double() ** p.low, distance.double() ** p.high)
@@ -210,12 +207,11 @@ def _limited(numbers: Float[Tensor, " H"], maximum: float | None = None) -> Inte
     return Intervals(limited - radius, limited + radius)
 
 
-def _fire(positions: PositionEncoding, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
+def _fire(positions: FIRE, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
     """Return the biases f(psi(n) / (psi(L) + 1e-6)) of distances n, with a net f and psi(x) = ln(1 + |c x|).
 
     The letter c is a learned number, and L is FIRE's limit. The bounds hold for queries at positions up to L.
     """
-    assert isinstance(positions, FIRE)
     layer = narrow(positions.layers[index], FIREBias)
     size = Intervals.around(layer.c.double().abs()[None])
 
@@ -253,7 +249,7 @@ def _by_piece(numbers: Float64[Tensor, "K M H E"]) -> Float64[Tensor, "H N E"]:
     return numbers.flatten(0, 1).transpose(0, 1)
 
 
-Table = Callable[[PositionEncoding, int, Intervals, Intervals, Int64[Tensor, " T"]], Intervals]
+Table = Callable[[Any, int, Intervals, Intervals, Int64[Tensor, " T"]], Intervals]
 
 SCORES: dict[type[PositionEncoding], Table] = {
     NoPositions: _without_positions,

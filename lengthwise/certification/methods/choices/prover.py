@@ -162,8 +162,7 @@ def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
         )
     kinds: set[type[nn.Module]] = {PDSSMLayer, nn.ModuleList, nn.Sequential, nn.Embedding}
     check_usual(model, kinds | set(READOUT))
-    (layer,) = model.layers
-    assert isinstance(layer, PDSSMLayer)
+    (layer,) = (narrow(part, PDSSMLayer) for part in model.layers)
     if (layer.b, layer.phase_map, layer.size_map, layer.form) != (None, None, None, "scatter"):
         raise unlike_settings(
             "expected a layer that is not driven and has no diagonal, as configured, got another layer"

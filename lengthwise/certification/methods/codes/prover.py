@@ -42,7 +42,6 @@ def enumerate_merges(model: TreeModel, extraction: Extraction) -> CodeEvidence |
         raise ValueError(f"model: expected a CodebookGPT that has codes, got a {names}; certify such a CodebookGPT")
     assert isinstance(layer, QuantizingLayer)
     assert isinstance(layer.layer, MergeLayer)
-    assert isinstance(model, CodebookGPT)
     check_parts(model, layer.layer)
     fine = narrow(extraction.fine, TreeMachine)
     windows, classes = merges_of(fine)

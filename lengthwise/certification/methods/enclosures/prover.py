@@ -151,8 +151,6 @@ def _parts_of(model: TreeModel) -> tuple[MergeLayer, nn.Sequential]:
     if type(model) not in (RegularGPT, CodebookGPT) or type(layer) is not MergeLayer:
         names = f"{type(model).__name__} with {type_in_words(layer)}"
         raise ValueError(f"model: expected a RegularGPT of variant merge, got a {names}; certify such a RegularGPT")
-    assert isinstance(layer, MergeLayer)
-    assert isinstance(model, nn.Module)
     if type(readout) is not nn.Sequential:
         raise unlike_settings(f"expected an nn.Sequential as read-out, got {type_in_words(readout)}")
     check_parts(model, layer)

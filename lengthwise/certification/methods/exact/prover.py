@@ -88,8 +88,7 @@ class ExactMerges:
             raise Unproved("a head may attend to more than one position, so float32 may round its merges")
         self.values = ExactMap(values, value_bias)(points.T).split(values.shape[0] // layer.num_heads)
         self.positions = (-1 - ahead.indices[:, 0]).tolist()  # scores are newest first
-        (feed_forward,) = layer.feed_forwards
-        assert isinstance(feed_forward, FeedForward)
+        (feed_forward,) = (narrow(part, FeedForward) for part in layer.feed_forwards)
         self.to_output = ExactMap(layer.to_output.weight, layer.to_output.bias)
         self.widen = ExactMap(feed_forward.widen.weight, feed_forward.widen.bias)
         self.narrow = ExactMap(feed_forward.narrow.weight, feed_forward.narrow.bias)
@@ -121,7 +120,6 @@ class ExactProver(Prover):
             raise ValueError(
                 f"model: expected a RegularGPT of variant bare with one layer, got a {names}; certify such a RegularGPT"
             )
-        assert isinstance(layer, BareLayer)
         kinds = {BareLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.Identity, nn.Linear, nn.Embedding}
         check_usual(model, kinds)
         if not isinstance(readout, nn.Sequential) or [type(part) for part in readout] != [nn.Identity, nn.Linear]:

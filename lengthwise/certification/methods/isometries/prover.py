@@ -75,8 +75,7 @@ class Drift(NamedTuple):
 @torch.no_grad()
 def transition_bounds(model: BlockLinearRNN) -> tuple[Float64[Tensor, "V N S S"], Float64[Tensor, "V N"]]:
     """Return the blocks of all symbols' matrices, and bounds on their Frobenius distances from the float32 blocks."""
-    (layer,) = model.layers
-    assert isinstance(layer, BlockLinearLayer)
+    (layer,) = (narrow(part, BlockLinearLayer) for part in model.layers)
     width = layer.blocks[1]
     matrices = layer.transitions(model.embedding.weight.double())
     # A block is I - b k k^T, with a number b and a direction k that was divided by its norm. Each operation has an
@@ -94,8 +93,7 @@ def transition_bounds(model: BlockLinearRNN) -> tuple[Float64[Tensor, "V N S S"]
 @torch.no_grad()
 def drift_of(model: BlockLinearRNN, table: Int64[Tensor, "K V"], points: Float64[Tensor, "K D"]) -> Drift:
     """Return the drift of the model's states from the prototypes of a machine's states."""
-    (layer,) = model.layers
-    assert isinstance(layer, BlockLinearLayer)
+    (layer,) = (narrow(part, BlockLinearLayer) for part in model.layers)
     matrices, rounded = (bounds[: table.shape[1]] for bounds in transition_bounds(model))
     width = layer.blocks[1]
     # A float32 matrix is within `rounded` of the exact matrix in Frobenius norm, and so also in spectral norm.
@@ -222,8 +220,7 @@ def check_isometric(model: BlockLinearRNN) -> None:
         )
     kinds: set[type[nn.Module]] = {BlockLinearLayer, nn.ModuleList, nn.Sequential, nn.Identity, nn.Embedding}
     check_usual(model, kinds | set(READOUT))
-    (layer,) = model.layers
-    assert isinstance(layer, BlockLinearLayer)
+    (layer,) = (narrow(part, BlockLinearLayer) for part in model.layers)
     adds_inputs = layer.holds_inputs or layer.input_map is not None
     if layer.columns != "reflected" or adds_inputs or len(layer.transition_map):
         raise unlike_settings(

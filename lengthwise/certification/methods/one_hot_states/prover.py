@@ -175,8 +175,7 @@ def _checked_layer(model: RecurrentModel) -> BlockLinearLayer:
     kinds: set[type[nn.Module]] = {BlockLinearLayer, MixtureReadout, Topmost, nn.ModuleList, nn.Sequential}
     kinds |= {nn.LayerNorm, nn.Identity, nn.Linear, nn.ReLU, nn.Embedding}
     check_usual(model, kinds)
-    (layer,) = model.layers
-    assert isinstance(layer, BlockLinearLayer)
+    (layer,) = (narrow(part, BlockLinearLayer) for part in model.layers)
     adds_inputs = layer.holds_inputs or layer.input_map is not None
     if layer.columns != "stochastic" or adds_inputs:
         raise unlike_settings(

@@ -12,7 +12,6 @@ Source: ours.
 import math
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -43,7 +42,7 @@ class RuleProver(Prover):
         cell = _checked_cell(model)
         machine = narrow(extraction.machine, GridMachine)
         # The extraction may belong to another net, so the rule is read from this net again.
-        if not _is_same(grid_machine(cell, machine.symbols), machine):
+        if grid_machine(cell, machine.symbols).to_json() != machine.to_json():
             raise Unproved("the machine is not the rule of the net's cell")
         # Only inputs of a cell that can occur need a leading logit. `down` and `right` contain every class that borders
         # and cells give. So, by induction over the grid, no other class occurs.
@@ -70,15 +69,6 @@ def _checked_cell(model: Any) -> CategoricalCell:
         raise unlike_settings("expected only a cell and a read-out of numbers, got other parts")
     check_usual(model, {CategoricalCell, NumberReadout})
     return model.cell
-
-
-def _is_same(first: GridMachine, second: GridMachine) -> bool:
-    return (
-        # Bit for bit: the tables contain integers, so a tolerance could only hide another rule.
-        np.array_equal(first.table, second.table)
-        and np.array_equal(first.numbers, second.numbers)
-        and (first.top, first.left, first.per_row) == (second.top, second.left, second.per_row)
-    )
 
 
 def _lead(logits: Float[Tensor, "*N K"]) -> float:
