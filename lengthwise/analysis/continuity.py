@@ -22,6 +22,8 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from lengthwise.analysis.embedded import looking_up
+from lengthwise.registry import check_known
+from lengthwise.validation import check_sizes
 
 SequenceFunction = Callable[[Float[Tensor, "B T d"]], Float[Tensor, "B T Y"]]
 """A function on sequences of T tokens, each a vector of d numbers."""
@@ -290,8 +292,7 @@ def _as(rows: Tensor, like: Tensor) -> Tensor:
 
 
 def _check(kind: str, distances: Sequence[float], domain: Domain, num_starts: int, p: float) -> None:
-    if kind not in get_args(Kind):
-        raise ValueError(f"kind: expected one of {', '.join(get_args(Kind))}, got {kind!r}; choose one of these")
+    check_known("kind", kind, get_args(Kind))
     if not distances or not all(0 < distance < math.inf for distance in distances):
         raise ValueError(
             f"distances: expected at least one distance, all positive and finite, got {list(distances)}; give numbers "
@@ -308,8 +309,7 @@ def _check(kind: str, distances: Sequence[float], domain: Domain, num_starts: in
             "domain: expected bounds of shape [T, d] with low <= high, and low < high somewhere, got "
             f"{list(low.shape)} and {list(high.shape)}; see unit_domain"
         )
-    if num_starts < 1:
-        raise ValueError(f"num_starts: expected at least 1 pair to begin with, got {num_starts}; give such a number")
+    check_sizes(num_starts=num_starts)
     if not p >= 1:
         raise ValueError(f"p: expected at least 1, got {p}; smaller p do not satisfy the triangle inequality")
     if kind == "contextual" and len(low) < 2:

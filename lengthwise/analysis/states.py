@@ -1,5 +1,6 @@
 """The states in the tree of a RegularGPT, level by level, each with the monoid element of the symbols below it."""
 
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from lengthwise.display import spelled
 from lengthwise.models.regular_gpt import RegularGPT
 from lengthwise.ops.tree_attention import last_state
 from lengthwise.tasks.base import RegularTask
+from lengthwise.validation import check_sizes
 
 
 class BlockStates(NamedTuple):
@@ -48,8 +50,7 @@ class BlockStates(NamedTuple):
         Raises:
             ValueError: `max_states` is below 1.
         """
-        if max_states < 1:
-            raise ValueError(f"max_states: expected at least 1 state of each level, got {max_states}; raise it")
+        check_sizes(max_states=max_states)
         kept = []
         for level in range(1, self.num_levels + 1):
             rows = (self.levels == level).nonzero()[:, 0]
@@ -121,10 +122,8 @@ def window_elements(
     levels: list[np.ndarray] = []
     while nodes.shape[1] > 1 or not levels:
         nodes = np.pad(nodes, ((0, 0), (-nodes.shape[1] % chunk_size, 0)))
-        oldest, *newer = np.moveaxis(nodes.reshape(len(nodes), -1, chunk_size), 2, 0)
-        nodes = oldest
-        for part in newer:
-            nodes = monoid.products(nodes, part)
+        # The parts of a window are multiplied from the oldest to the newest.
+        nodes = reduce(monoid.products, np.moveaxis(nodes.reshape(len(nodes), -1, chunk_size), 2, 0))
         levels.append(nodes)
     return levels
 

@@ -84,7 +84,7 @@ def test_a_subsample_has_states_of_every_level() -> None:
     }
     assert kept <= rows
     assert torch.equal(subsampled.states, blocks.subsample(7, torch.Generator().manual_seed(1)).states)
-    with pytest.raises(ValueError, match="max_states: expected at least 1 state of each level, got 0"):
+    with pytest.raises(ValueError, match="max_states: expected a whole number of at least 1, got 0"):
         blocks.subsample(0, torch.Generator())
 
 

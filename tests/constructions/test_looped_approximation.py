@@ -155,9 +155,9 @@ def test_error_bounds_reject_what_is_not_a_norm(wrong: dict[str, float], message
 @pytest.mark.parametrize(
     ("function", "sizes", "message"),
     [
-        (wave, (1, 2, 1), "num_bins: expected at least 2 intervals, got 1"),
-        (wave, (2, 3, 1), "num_tokens: expected 1 to 2, the number of different tokens, got 3"),
-        (wave, (2, 2, 0), "token_dim: expected tokens of 1 to 1,000 numbers, got 0"),
+        (wave, (1, 2, 1), "num_bins: expected a whole number from 2 to 262,144, got 1"),
+        (wave, (2, 3, 1), "num_tokens: expected a whole number from 1 to 2, got 3"),
+        (wave, (2, 2, 0), "token_dim: expected a whole number from 1 to 1,000, got 0"),
         (wave, (60, 2, 1), "num_bins: expected at most 262,144 contextual IDs, got 432,000, 2 n"),
         (
             lambda x: x.cumsum(1),
@@ -176,5 +176,5 @@ def test_error_bounds_reject_what_is_not_a_norm(wrong: dict[str, float], message
 def test_what_cannot_be_represented_is_refused(make, function, sizes: tuple[int, int, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(function, *sizes)
-    with pytest.raises(ValueError, match="sharpness: expected at least 1, got 0"):
+    with pytest.raises(ValueError, match="sharpness: expected a whole number of at least 1, got 0"):
         make(wave, 2, 2, 1, 0)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from lengthwise.constructions.looped.forms import CLOCK, Attention, Form, Unit, assemble
 from lengthwise.constructions.looped.network import LoopedNetwork
 from lengthwise.constructions.looped.quantizer import check_grid
-from lengthwise.validation import check_kind
+from lengthwise.validation import check_kind, whole_number
 
 WAITING, GATHERED, NUMBER = (Form.coordinate(name) for name in ("waiting", "gathered", "number"))
 
@@ -45,11 +45,7 @@ class Grid(NamedTuple):
                 f"num_tokens: expected contextual IDs of at most {MAX_ID_BITS:,} bits, got {bits:,.0f} bits, "
                 "(T + 1) d log2(n); take fewer intervals, tokens or dimensions"
             )
-        if not 1 <= self.num_tokens <= self.base:
-            raise ValueError(
-                f"num_tokens: expected 1 to {self.base}, the number of different tokens, got {self.num_tokens}; "
-                "give a number in this range, or take more intervals"
-            )
+        whole_number("num_tokens", self.num_tokens, 1, self.base)  # there are `base` different tokens
         return self
 
 

@@ -75,7 +75,7 @@ def step(form: Form, writes: Mapping[str, Number]) -> list[Unit]:
     Source: Xu and Sato (2024), Proposition A.2.
     Differs from the source: the ramp has width 1; a multiple of the form makes the ramp steeper.
     """
-    return [Unit(form + 1, writes), Unit(form, _negative(writes))]
+    return [Unit(form + 1, writes), Unit(form, _times(-1, writes))]
 
 
 def impulse(at: Form, writes: Mapping[str, Number]) -> list[Unit]:
@@ -103,9 +103,9 @@ def pass_units(at: Form, values: Sequence[tuple[Form, Mapping[str, Number]]], bo
     units = []
     total: dict[str, Number] = {}
     for value, writes in values:
-        units += [Unit(value + early, writes), Unit(value + late, _negative(writes))]
+        units += [Unit(value + early, writes), Unit(value + late, _times(-1, writes))]
         total |= {name: total.get(name, 0) + weight for name, weight in writes.items()}
-    return [*units, Unit(early, _negative(total)), Unit(late, total)]
+    return [*units, Unit(early, _times(-1, total)), Unit(late, total)]
 
 
 def assemble(
@@ -164,7 +164,3 @@ def _vector(numbers: Sequence[Number]) -> np.ndarray:
 
 def _times(factor: Number, writes: Mapping[str, Number]) -> dict[str, Number]:
     return {name: factor * weight for name, weight in writes.items()}
-
-
-def _negative(writes: Mapping[str, Number]) -> dict[str, Number]:
-    return _times(-1, writes)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from lengthwise.constructions.looped.forms import CLOCK, Form, Unit, assemble, step
 from lengthwise.constructions.looped.network import LoopedNetwork
-from lengthwise.validation import check_kind
+from lengthwise.validation import check_sizes, whole_number
 
 SHARPNESS = 1 << 10
 """The default sharpness: the width of an interval divided by the width of the ramp from one result to the next."""
@@ -49,9 +49,7 @@ def quantizer_parts(num_bins: int, inputs: Sequence[str], sharpness: int) -> tup
     Let k be the index of the interval of input x. At the beginning of loop t >= num_bins, coordinate `bin_x` is
     k + t - num_bins.
     """
-    check_kind("sharpness", sharpness, int, "a whole number")
-    if sharpness < 1:
-        raise ValueError(f"sharpness: expected at least 1, got {sharpness}; a gap is delta / sharpness wide")
+    check_sizes(sharpness=sharpness)  # a gap is delta / sharpness wide
     starts: dict[str, Form] = {}
     units: list[Unit] = []
     for name in inputs:
@@ -63,16 +61,5 @@ def quantizer_parts(num_bins: int, inputs: Sequence[str], sharpness: int) -> tup
 
 def check_grid(num_bins: int, token_dim: int) -> None:
     """Raise a ValueError unless the numbers of intervals and coordinates are whole and within their limits."""
-    check_kind("num_bins", num_bins, int, "a whole number")
-    check_kind("token_dim", token_dim, int, "a whole number")
-    if num_bins < 2:
-        raise ValueError(
-            f"num_bins: expected at least 2 intervals, got {num_bins}; a single interval distinguishes nothing"
-        )
-    if num_bins > MAX_BINS:
-        raise ValueError(
-            f"num_bins: expected at most {MAX_BINS:,} intervals, got {num_bins:,}; each interval needs a loop"
-        )
-    if not 1 <= token_dim <= MAX_TOKEN_DIM:
-        way_out = "give each token a number" if token_dim < 1 else "map tokens to shorter vectors first"
-        raise ValueError(f"token_dim: expected tokens of 1 to {MAX_TOKEN_DIM:,} numbers, got {token_dim:,}; {way_out}")
+    whole_number("num_bins", num_bins, 2, MAX_BINS)  # a single interval distinguishes nothing
+    whole_number("token_dim", token_dim, 1, MAX_TOKEN_DIM)

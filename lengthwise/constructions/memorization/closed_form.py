@@ -7,7 +7,7 @@ import numpy as np
 
 from lengthwise.constructions.memorization.generator import Array, LinearGenerator
 from lengthwise.constructions.memorization.words import Word, check_word
-from lengthwise.validation import check_choice, truncate
+from lengthwise.validation import check_choice, check_sizes, truncate
 
 Action = Literal["inverse", "note"]
 
@@ -91,12 +91,7 @@ def complex_rotation(zeros: int, ones: int) -> LinearGenerator:
 
 
 def _period_of_arcs(zeros: int, ones: int) -> int:
-    whole = all(isinstance(count, int | np.integer) for count in (zeros, ones))
-    if not whole or min(zeros, ones) < 1:
-        raise ValueError(
-            f"zeros, ones: expected whole numbers of at least 1, got {zeros} and {ones}; give the lengths of both runs "
-            "(a word of one symbol needs no states)"
-        )
+    check_sizes(zeros=zeros, ones=ones)  # a word of one symbol needs no states
     if zeros == ones == 1:
         raise ValueError("zeros, ones: expected a period of at least 3, got 2; for (01)^+, W_h = -1 suffices (d = 1)")
     return zeros + ones

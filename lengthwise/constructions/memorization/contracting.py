@@ -15,6 +15,7 @@ from lengthwise.constructions.memorization.cycle import Undecided, cycle_states,
 from lengthwise.constructions.memorization.generator import LinearGenerator
 from lengthwise.constructions.memorization.separation import read_out
 from lengthwise.constructions.memorization.words import Word, check_binary
+from lengthwise.validation import check_sizes
 
 
 def shift_register(word: Word) -> LinearGenerator:
@@ -70,10 +71,7 @@ def search_net(word: Word, dimension: int) -> LinearGenerator | None:
         '00110011'
     """
     check_binary(word)
-    if dimension < 1:
-        raise ValueError(
-            f"dimension: expected at least 1, got {dimension}; a word of one symbol needs no states (d = 0)"
-        )
+    check_sizes(dimension=dimension)
     draws = np.random.default_rng(0)
     for _ in range(NUM_TRIES):
         hidden, added = _random_contraction(dimension, draws), np.ones(dimension)

@@ -4,6 +4,7 @@ import numpy as np
 
 from lengthwise.constructions.memorization.generator import LinearGenerator
 from lengthwise.constructions.memorization.words import Word
+from lengthwise.validation import check_sizes
 
 
 def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
@@ -32,8 +33,7 @@ def counter(zeros: int) -> LinearGenerator:
         >>> counter(3).generate(9)
         '000100010'
     """
-    if zeros < 1:
-        raise ValueError(f"zeros: expected at least 1, got {zeros}; a word of one symbol needs no states (d = 0)")
+    check_sizes(zeros=zeros)  # a word of one symbol needs no states (d = 0)
     return LinearGenerator(
         np.ones((1, 1), int),
         np.array([[-1], [1]]),

@@ -64,10 +64,10 @@ def test_margins_of_the_sheet(a: int, p: int, margin: float) -> None:
 
 
 def test_arcs_are_refused_where_less_suffices() -> None:
-    with pytest.raises(ValueError, match=r"whole numbers of at least 1, got 0 and 3; give the lengths of both runs"):
+    with pytest.raises(ValueError, match="zeros: expected a whole number of at least 1, got 0; give one"):
         rotation(0, 3)
     begin(is_checked=False)  # the annotations reject the wrong type before the function can
-    with pytest.raises(ValueError, match=r"zeros, ones: expected whole numbers of at least 1, got 1\.5 and 2"):
+    with pytest.raises(ValueError, match=r"zeros: expected a whole number of at least 1, got 1\.5"):
         rotation(1.5, 2)  # type: ignore[arg-type]  # the argument is wrong on purpose
     with pytest.raises(ValueError, match=r"expected a period of at least 3, got 2; for \(01\)\^\+, W_h = -1 suffices"):
         complex_rotation(1, 1)
@@ -279,7 +279,7 @@ def test_feedback_needs_one_dimension_where_without_it_more_are_needed() -> None
         assert counter(n).generate(3 * n + 3) == 3 * ("0" * n + "1")
     with pytest.raises(ValueError, match="two or more different symbols"):
         cycle(("a", "a"))
-    with pytest.raises(ValueError, match="zeros: expected at least 1, got 0"):
+    with pytest.raises(ValueError, match="zeros: expected a whole number of at least 1, got 0"):
         counter(0)
     with pytest.raises(ValueError, match="inputs: expected None"):
         counter(2).states(3)

@@ -175,7 +175,7 @@ def test_what_is_no_word_of_two_symbols_is_refused() -> None:
     for function in (contracting_rate, contracting_plane, shift_register, lambda word: search_net(word, 2)):
         with pytest.raises(ValueError, match="word: expected two symbols, got 3; take a word such as 00101"):
             function(parse_word("abc"))
-    with pytest.raises(ValueError, match="dimension: expected at least 1, got 0"):
+    with pytest.raises(ValueError, match="dimension: expected a whole number of at least 1, got 0"):
         search_net(parse_word("ab"), 0)
 
 
