@@ -1,6 +1,6 @@
 """The search for counterexamples (strings that a model answers wrongly) by enumeration, and ways to shorten them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
@@ -161,7 +161,7 @@ class _Reduction:
     def remove_window(self) -> bool:
         """Leave out the largest window without which the answer is still wrong; return whether there is one."""
         # Large windows come first, because one success halves the string, and so halves all later work.
-        for size in _halves(len(self.string)):
+        for size in (len(self.string) >> halvings for halvings in range(1, len(self.string).bit_length())):
             starts = torch.arange(0, len(self.string) - size + 1, size)[:MAX_CANDIDATES]
             kept = torch.arange(len(self.string) - size)
             candidates = self.string[kept + size * (kept >= starts[:, None])]
@@ -181,11 +181,3 @@ class _Reduction:
         self.pairs_left -= strings.numel() * strings.shape[1]
         if self.pairs_left < 0:
             raise _WorkLimitReached
-
-
-def _halves(length: int) -> Iterator[int]:
-    """Yield half the length, a quarter, ..., 1."""
-    size = length // 2
-    while size:
-        yield size
-        size //= 2

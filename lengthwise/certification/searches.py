@@ -47,18 +47,11 @@ class Outcome(NamedTuple):
     found_by: str = ""
 
 
-class Search(NamedTuple):
-    """A search for a wrongly answered string, under the name that a certificate gives it."""
-
-    name: str
-    run: Callable[[SequenceModel, MachineTask, AllStrings], Outcome]
-
-
 def run_searches(model: SequenceModel, task: MachineTask, strings: AllStrings) -> Outcome:
     """Run `SEARCHES` in turn, until one of them finds a wrongly answered string."""
     tested: tuple[Tested, ...] = ()
     # A single wrong answer can decide the level, so the first wrong answer ends all searches.
-    for name, run in SEARCHES:
+    for name, run in SEARCHES.items():
         outcome = run(model, task, strings)
         tested += outcome.tested
         if outcome.wrong is not None:
@@ -146,9 +139,10 @@ def _shortest(model: SequenceModel, task: OracleTask) -> list[Int64[Tensor, "B T
     return [all_strings(task, length) for length in lengths if len(task.symbols) ** length <= MAX_SHORT]
 
 
-SEARCHES = (
-    Search("samples", search_samples),
-    Search("strings read alone", search_alone),
-    Search("prefixes", search_prefixes),
-    Search("conformance suite", search_conformance),
-)
+SEARCHES: dict[str, Callable[[SequenceModel, MachineTask, AllStrings], Outcome]] = {
+    "samples": search_samples,
+    "strings read alone": search_alone,
+    "prefixes": search_prefixes,
+    "conformance suite": search_conformance,
+}
+"""The searches in their order, under the names that a certificate gives them."""

@@ -116,8 +116,7 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
             "expected this model's leaf vectors as its first prototypes, in classes without merges, got other "
             "prototypes or classes"
         )
-    _check_merges(windows, max_merges)
-    _check_memory(layer, windows)
+    _check_work(layer, windows, max_merges)
     # The root of every tree is a merged state, so only classes of merges need an answer.
     outputs = torch.tensor(narrow(extraction.fine, TreeMachine).outputs)[windows.reached]
     subject = f"enclosures of {len(outputs)} classes of radius {extraction.radius:.2g}"
@@ -162,17 +161,13 @@ def _merged(layer: MergeLayer, enclosures: _Enclosures, windows: _Windows) -> li
     return [merge_bounds(layer, _parts(enclosures, chunk)) for chunk in windows.parts.split(MAX_WINDOWS_PER_CHUNK)]
 
 
-def _check_merges(windows: _Windows, max_merges: int) -> None:
-    """Reject an extraction if two rounds over its table have more than `max_merges` merges."""
+def _check_work(layer: MergeLayer, windows: _Windows, max_merges: int) -> None:
+    """Reject windows if two rounds over them have more than `max_merges` merges, or need too much memory."""
     if (minimum := MIN_ROUNDS * len(windows.parts)) > max_merges:
         raise ValueError(
             f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, which are left of the "
             f"prover's {MAX_BOUNDED:,}, got {minimum:,}; train a model whose states form fewer classes"
         )
-
-
-def _check_memory(layer: MergeLayer, windows: _Windows) -> None:
-    """Reject windows whose tangents or bounds would take too much memory."""
     if (size := max(num_bytes(layer, *windows.parts.shape))) > MAX_BYTES:
         raise ValueError(
             f"extraction: expected merges whose bounds take no more than {MAX_BYTES:,} bytes, got {size:,}; train a "
