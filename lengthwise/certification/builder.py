@@ -20,15 +20,7 @@ from lengthwise.certification.equivalence import first_error
 from lengthwise.certification.grids import first_grid_error
 from lengthwise.certification.kernels import kernel_report
 from lengthwise.certification.methods.base import Unproved
-from lengthwise.certification.parts import (
-    Closure,
-    Counterexample,
-    Laws,
-    Level,
-    Shortest,
-    Tested,
-    TraceAgreement,
-)
+from lengthwise.certification.parts import Closure, Counterexample, Laws, Level, Shortest, Tested, TraceAgreement
 from lengthwise.conventions import IGNORE
 from lengthwise.devices import denormals_kept
 from lengthwise.extraction.base import Extraction, Machine

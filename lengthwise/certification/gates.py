@@ -13,15 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lengthwise.certification.sweeps import (
-    Array,
-    MeasuredError,
-    cancelling_products,
-    error,
-    points,
-    sigmoid,
-    wide,
-)
+from lengthwise.certification.sweeps import Array, MeasuredError, cancelling_products, error, points, sigmoid, wide
 from lengthwise.ops.intervals import ULPS
 
 Kind = Literal["LSTM", "GRU", "RNN"]

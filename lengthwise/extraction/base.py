@@ -71,11 +71,7 @@ class Extraction(NamedTuple):
 
 
 def extraction_of(
-    prototypes: Prototypes,
-    machine: Machine,
-    fine: Machine,
-    classes: Int64[np.ndarray, " K"],
-    num_levels: int,
+    prototypes: Prototypes, machine: Machine, fine: Machine, classes: Int64[np.ndarray, " K"], num_levels: int
 ) -> Extraction:
     """Return an extraction from prototypes, the machine `fine` of all prototypes, and their `classes` in `machine`."""
     gap = prototypes.gap(classes)

@@ -31,15 +31,7 @@ from lengthwise.learning.held_out import Part, split_parts
 from lengthwise.learning.merging_search import unseen_transitions
 from lengthwise.learning.notes import notes_on_search
 from lengthwise.learning.prefix_tree import prefix_tree
-from lengthwise.learning.search import (
-    RPNI,
-    Attempt,
-    SearchResult,
-    attempt_of,
-    compiled_model,
-    rank,
-    search,
-)
+from lengthwise.learning.search import RPNI, Attempt, SearchResult, attempt_of, compiled_model, rank, search
 from lengthwise.learning.separators import are_characters, warn_of_likely_separator
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.randomness import whole_seed

@@ -178,10 +178,7 @@ def hidden_features(readout: nn.Sequential, states: Intervals) -> Intervals:
 class StackedSteps(Steps):
     """Bounds on residual layers with a norm before each layer, and on a read-out with one hidden ReLU layer."""
 
-    parts: ClassVar = {
-        *READOUT,
-        *(nn.Embedding, nn.ModuleList, nn.Sequential, GRULayer, nn.GRU, LSTMLayer, nn.LSTM),
-    }
+    parts: ClassVar = {*READOUT, *(nn.Embedding, nn.ModuleList, nn.Sequential, GRULayer, nn.GRU, LSTMLayer, nn.LSTM)}
     model: BoundedStackedRNN
 
     def __init__(self, model: BoundedStackedRNN) -> None:

@@ -9,15 +9,7 @@ from torch import Tensor
 
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
-from lengthwise.extraction.base import (
-    READERS,
-    Extraction,
-    Machine,
-    Reader,
-    TraceCount,
-    Traces,
-    extraction_of,
-)
+from lengthwise.extraction.base import READERS, Extraction, Machine, Reader, TraceCount, Traces, extraction_of
 from lengthwise.extraction.prototypes import Prototypes, largest_finite
 from lengthwise.models.base import RecurrentModel
 

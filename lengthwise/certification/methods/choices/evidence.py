@@ -18,8 +18,7 @@ class ChoiceEvidence(Evidence):
     """
 
     requires = Requirement(
-        "transducer",
-        {"pd-ssm": {"diagonal": "none", "driven": False, "form": "scatter", "num_layers": 1}},
+        "transducer", {"pd-ssm": {"diagonal": "none", "driven": False, "form": "scatter", "num_layers": 1}}
     )
     assumes = "the model has no states and steps other than the enumerated ones"
 

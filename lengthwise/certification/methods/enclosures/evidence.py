@@ -14,8 +14,7 @@ class EnclosureEvidence(AroundPrototypes):
     """
 
     requires = Requirement(
-        "tree",
-        {name: {"variant": "merge", "thickness": 1} for name in ("regular-gpt", "codebook-gpt")},
+        "tree", {name: {"variant": "merge", "thickness": 1} for name in ("regular-gpt", "codebook-gpt")}
     )
     assumes = "the model maps the enclosures of its prototypes into one another"
 

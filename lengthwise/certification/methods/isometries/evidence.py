@@ -16,10 +16,7 @@ class IsometryEvidence(AroundPrototypes):
     first step; the bounds for later steps are at least as large.
     """
 
-    requires = Requirement(
-        "transducer",
-        {"block-linear-rnn": {"columns": "reflected", "num_layers": 1, "hidden": 0}},
-    )
+    requires = Requirement("transducer", {"block-linear-rnn": {"columns": "reflected", "num_layers": 1, "hidden": 0}})
     assumes = (
         "up to the proved length, the model's states stay within the radius in the file around its prototypes, and its "
         "answers stay the same within this radius"
