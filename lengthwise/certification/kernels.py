@@ -95,7 +95,7 @@ def measurements() -> dict[str, Measurement]:
         "sine and cosine": _wave_errors,
         "sigmoid": _elementwise(torch.sigmoid, sigmoid, _result_size, _symmetric(104.0)),
         "tanh": _elementwise(torch.tanh, np.tanh, _result_size, _symmetric(20.0)),
-        "erf": _elementwise(torch.erf, _erf, _result_size, _symmetric(6.0)),
+        "erf": _elementwise(torch.erf, partial(_each, math.erf), _result_size, _symmetric(6.0)),
         "GELU": _elementwise(F.gelu, _gelu, _gelu_size, _symmetric(14.0)),
         "tanh form of GELU": _elementwise(
             partial(F.gelu, approximate="tanh"), _tanh_gelu, _gelu_size, _symmetric(14.0)
@@ -167,10 +167,6 @@ def _below_overflow(dtype: torch.dtype) -> Tensor:
 def _gelu(x: Array) -> Array:
     """Return x P(Z < x) for a standard normal Z. It is computed with erfc, which loses no digits for x < 0."""
     return x * _each(math.erfc, -x / math.sqrt(2)) / 2
-
-
-def _erf(x: Array) -> Array:
-    return _each(math.erf, x)
 
 
 def _each(f: Callable[[float], float], x: Array) -> Array:

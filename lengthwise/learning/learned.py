@@ -186,10 +186,8 @@ class Learned(NamedTuple):
         net = _as_construction(self.model, self.labeled, self.counts)
         save_learned(folder, self.labeled, self.to_json(), (net, self.certificate))
         if self.contradictions:
-            write_by_rename(folder / CONTRADICTED, self._contradicted_csv().encode())
-
-    def _contradicted_csv(self) -> str:
-        return csv_text([("string", "label", "machine"), *self.contradictions])
+            rows = csv_text([("string", "label", "machine"), *self.contradictions])
+            write_by_rename(folder / CONTRADICTED, rows.encode())
 
     def to_json(self) -> dict[str, Any]:
         """Return the statistics (counts, accuracies, attempts, notes) as plain data for `learned.json`."""
