@@ -31,6 +31,8 @@ class Steps(ABC):
     name: ClassVar[str]
     kind: ClassVar[type[RecurrentModel]]
     parts: ClassVar[set[type[nn.Module]]]
+    logits: nn.Linear
+    """The last linear map of the read-out."""
 
     def __init__(self, model: Any) -> None:
         check_usual(model, self.parts)  # bounds of a formula hold only if the parts compute this formula
@@ -44,11 +46,6 @@ class Steps(ABC):
     @abstractmethod
     def features(self, states: Intervals) -> Intervals:
         """Return bounds on the features, which are the input of the read-out's last linear map."""
-
-    @property
-    @abstractmethod
-    def logits(self) -> nn.Linear:
-        """The last linear map of the read-out."""
 
     def margin(self, states: Intervals, outputs: Int64[Tensor, " K"]) -> float:
         """Return a lower bound on the logit margin over all states, as the function `margin` defines it."""
@@ -146,13 +143,10 @@ class ElmanSteps(Steps):
     def __init__(self, model: RNN) -> None:
         super().__init__(model)
         check_core(model.recurrence, bias=False, nonlinearity=model.config.activation)
+        self.logits = model.readout
 
     def features(self, states: Intervals) -> Intervals:
         return states
-
-    @property
-    def logits(self) -> nn.Linear:
-        return self.model.readout
 
 
 READOUT: list[type[nn.Module]] = [Topmost, nn.LayerNorm, nn.Linear, nn.ReLU, nn.Linear]
@@ -186,13 +180,10 @@ class StackedSteps(Steps):
         check_readout(model.readout)
         for layer in model.layers:
             check_core(layer.cell, bias=True)  # type: ignore[arg-type]  # a module's attributes have no types
+        self.logits = narrow(model.readout[-1], nn.Linear)
 
     def features(self, states: Intervals) -> Intervals:
         return hidden_features(self.model.readout, states)
-
-    @property
-    def logits(self) -> nn.Linear:
-        return narrow(self.model.readout[-1], nn.Linear)
 
 
 @STEPS.register("gru")
@@ -246,6 +237,7 @@ class WrappedSteps(Steps):
         if foreign := sorted({type(part).__name__ for part in self.head if type(part) not in HEAD}):
             names = ", ".join(sorted(kind.__name__ for kind in HEAD))
             raise ValueError(f"model: expected a head made of {names}, got {', '.join(foreign)}; use only these parts")
+        self.logits = self.head[-1]
 
     def features(self, states: Intervals) -> Intervals:
         features = states[..., -self.width :]
@@ -259,7 +251,3 @@ class WrappedSteps(Steps):
             elif isinstance(part, nn.Tanh | nn.Sigmoid):
                 features = features.tanh() if isinstance(part, nn.Tanh) else features.sigmoid()
         return features
-
-    @property
-    def logits(self) -> nn.Linear:
-        return narrow(self.head[-1], nn.Linear)
