@@ -113,8 +113,8 @@ class Evidence(Part):
 
     @property
     def proved_length(self) -> int | None:
-        """Return the largest length that the proof covers, in symbols; None for all lengths."""
-        return None
+        """Return the largest length that the proof covers, in symbols: the field `max_length`; None for all lengths."""
+        return getattr(self, "max_length", None)
 
     @abstractmethod
     def describe(self) -> str:

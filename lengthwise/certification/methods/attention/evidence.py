@@ -33,10 +33,6 @@ class AttentionEvidence(Evidence):
     logit_margin: float | None
     max_length: PositiveCount
 
-    @property
-    def proved_length(self) -> int:
-        return self.max_length
-
     def describe(self) -> str:
         return (
             f"attention to each kind of position is bounded in {counted(self.num_blocks, 'range')} of lengths up to "

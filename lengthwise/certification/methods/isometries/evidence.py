@@ -26,10 +26,6 @@ class IsometryEvidence(AroundPrototypes):
     drift: Distance
     max_length: PositiveCount
 
-    @property
-    def proved_length(self) -> int:
-        return self.max_length
-
     def describe(self) -> str:
         return (
             f"around {self.num_prototypes} prototypes; at the prototypes {describe_lead(self.logit_margin)}, "
