@@ -10,10 +10,12 @@ from lengthwise.models.capabilities import ReadsContinuations
 BIN_SIZE = 16
 """The number of prefix lengths whose strings are read in one batch, padded to the longest of these lengths."""
 
+Strings = Int64[Tensor, "B T"]
+Tails = Int64[Tensor, "W S"]
+Logits = Float[Tensor, "B P W S Y"]
 
-def continued_logits(
-    model: SequenceModel, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]
-) -> Float[Tensor, "B P W S Y"]:
+
+def continued_logits(model: SequenceModel, inputs: Strings, tails: Tails) -> Logits:
     """Return the logits at each symbol of each tail, after each prefix of 1 ... P symbols.
 
     There are B strings of T symbols and W tails of S symbols, and P = T - S.
@@ -44,9 +46,7 @@ def continued_logits(
     return _by_strings(model, inputs, tails)
 
 
-def continued_by_definition(
-    model: SequenceModel, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]
-) -> Float[Tensor, "B P W S Y"]:
+def continued_by_definition(model: SequenceModel, inputs: Strings, tails: Tails) -> Logits:
     """Return the logits of `continued_logits` by their definition: call the model once for each prefix length."""
     by_prefix = []
     for length in range(1, inputs.shape[1] - tails.shape[1] + 1):
@@ -65,9 +65,7 @@ def num_symbols_read(model: SequenceModel, inputs_shape: tuple[int, int], tails_
     return batch_size * num_tails * sum(bins)
 
 
-def _by_states(
-    model: RecurrentModel, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]
-) -> Float[Tensor, "B P W S Y"]:
+def _by_states(model: RecurrentModel, inputs: Strings, tails: Tails) -> Logits:
     """Step from the state after each prefix, with all prefixes and tails in one batch."""
     num_prefixes = inputs.shape[1] - tails.shape[1]
     before = torch.cat(list(model.states(inputs[:, :num_prefixes])), 1).flatten(0, 1)
@@ -81,9 +79,7 @@ def _by_states(
     return by_prefix
 
 
-def _by_strings(
-    model: SequenceModel, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]
-) -> Float[Tensor, "B P W S Y"]:
+def _by_strings(model: SequenceModel, inputs: Strings, tails: Tails) -> Logits:
     """Read all strings in batches of similar lengths, padded at the end, which changes no earlier answer."""
     num_tails, tail_length = tails.shape
     by_prefix = []

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_linears, draw_steps
-from lengthwise.layers.recurrent_layer import TabledLayer, at_rows
+from lengthwise.layers.recurrent_layer import Features, Rows, State, Table, TabledLayer, at_rows
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.delta_rule import delta_rule
 from lengthwise.validation import check_divisor, check_sizes
@@ -130,18 +130,14 @@ class DeltaNetLayer(TabledLayer):
             return None
         return -self.log_rate.exp() * F.softplus(self.decay(features))
 
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         memory, earlier = state.tensor_split([self.memory_size], 1)
         mapped = self.maps(features)
         if self.convolution is not None:
             mapped, earlier = self.convolution(mapped, earlier)
         return self._remembered(self._memory_inputs(features, mapped), memory, earlier)
 
-    def through_rows(
-        self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def through_rows(self, table: Table, rows: Rows, state: State) -> tuple[Features, State]:
         if self.convolution is not None:
             # A convolution mixes neighbors, so its results differ between positions with the same row.
             return self.forward(F.embedding(rows, table), state)
@@ -155,9 +151,7 @@ class DeltaNetLayer(TabledLayer):
         query = query.squeeze(-3) * self.d_key**-0.5
         return _MemoryInputs(query, keys, values, self.strengths(features), self.log_decays(features))
 
-    def _remembered(
-        self, memory_inputs: _MemoryInputs, memory: Tensor, earlier: Tensor
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def _remembered(self, memory_inputs: _MemoryInputs, memory: Tensor, earlier: Tensor) -> tuple[Features, State]:
         start = memory.unflatten(1, (self.num_heads, self.d_key, self.d_key))
         read, memory = delta_rule(*memory_inputs, start)
         outputs: Tensor = self.output(F.rms_norm(read, (self.d_key,), self.gain, RMS_EPSILON).flatten(2))

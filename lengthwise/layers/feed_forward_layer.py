@@ -2,11 +2,10 @@
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from lengthwise.layers.initialization import draw_linears
-from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.layers.recurrent_layer import Features, RecurrentLayer, State
 from lengthwise.validation import check_sizes
 
 
@@ -32,7 +31,5 @@ class FeedForwardLayer(RecurrentLayer):
         """Draw matrices with n inputs uniformly within 1 / sqrt(n) of 0."""
         draw_linears(self, generator)
 
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         return self.output(F.silu(self.gate(features)) * self.value(features)), state

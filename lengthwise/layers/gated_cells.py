@@ -3,12 +3,11 @@
 from typing import Literal
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_uniformly
-from lengthwise.layers.recurrent_layer import BoundedLayer
+from lengthwise.layers.recurrent_layer import BoundedLayer, Features, State
 from lengthwise.ops.intervals import Intervals
 from lengthwise.validation import check_sizes
 
@@ -34,9 +33,7 @@ class GRULayer(BoundedLayer):
         draw_uniformly(self.cell.parameters(), self.d_model, generator)
 
     @in_full_precision
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         # torch's kernels for GPUs reject states that are not contiguous.
         outputs, after = self.cell(features, state[None].contiguous())
         return outputs, after[0]
@@ -67,9 +64,7 @@ class LSTMLayer(BoundedLayer):
         draw_uniformly(self.cell.parameters(), self.d_model, generator)
 
     @in_full_precision
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         hidden, cell = (part[None].contiguous() for part in state.chunk(2, 1))
         outputs, after = self.cell(features, (hidden, cell))
         return outputs, torch.cat([part[0] for part in after], 1)

@@ -3,10 +3,10 @@
 from typing import Literal, get_args
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from lengthwise.layers.recurrent_layer import TabledLayer
+from lengthwise.layers.recurrent_layer import Features, Rows, State, Table, TabledLayer
 from lengthwise.ops.in_range import states_in_range, steps_by_position, steps_by_symbol
 from lengthwise.validation import check_choice, check_divisor, check_sizes
 
@@ -103,17 +103,13 @@ class LinearCDELayer(TabledLayer):
         transitions: Tensor = torch.diag_embed(1 + diagonal) + left @ right.mT
         return transitions.unsqueeze(-3)
 
-    def through_rows(
-        self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def through_rows(self, table: Table, rows: Rows, state: State) -> tuple[Features, State]:
         transitions = self.transitions(table)
         steps = steps_by_symbol(transitions, torch.zeros_like(transitions[..., 0]), rows)
         states = states_in_range(steps, rows.shape[1], state.unflatten(1, (-1, self.block_dim)), driven=False)
         return states.flatten(2), states[:, -1].flatten(1)
 
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         latest, outputs = state.unflatten(1, (-1, self.block_dim)), []
         # The transitions of all positions at once would take T D S numbers for each string.
         size = max(1, MAX_ELEMENTS_PER_CHUNK // max(1, len(features) * self.state_size * self.block_dim))

@@ -4,12 +4,11 @@ import math
 from abc import abstractmethod
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_linears
-from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, unpacked
+from lengthwise.layers.recurrent_layer import Features, RecurrentLayer, State, as_complex, packed, unpacked
 from lengthwise.layers.state_space import draw_log_steps, legs_pairs
 from lengthwise.ops.block_recurrence import recurrence
 from lengthwise.ops.complex_pairs import times_pairs
@@ -37,9 +36,7 @@ class DenseLinearLayer(RecurrentLayer):
         nn.init.orthogonal_(self.a, generator=generator)
 
     @in_full_precision
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         """Run step by step. All strings share A, so a step is a single product of matrices."""
         inputs = self.b(features)
         latest = state
@@ -74,9 +71,7 @@ class _DiagonalLayer(RecurrentLayer):
     def discrete(self) -> tuple[Tensor, Tensor]:
         """Return the diagonal a, and the factor of each row of B."""
 
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         if torch.compiler.is_exporting():
             return self.by_definition(features, state)
         a, factor = self.discrete()
@@ -86,9 +81,7 @@ class _DiagonalLayer(RecurrentLayer):
         outputs = self.scale * (states @ as_complex(self.c).T).real + self.d * features
         return outputs, packed(states[:, -1])
 
-    def by_definition(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def by_definition(self, features: Features, state: State) -> tuple[Features, State]:
         """Return the results of `forward`, step by step in real arithmetic; only constants are complex."""
         a, factor = self.discrete()
         by_step, b = torch.view_as_real(a), torch.view_as_real(factor[:, None] * as_complex(self.b))
@@ -193,8 +186,6 @@ class InputDependentLayer(RecurrentLayer):
     def reset_parameters(self, generator: torch.Generator) -> None:
         draw_linears(self, generator)
 
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         states = recurrence(torch.tanh(self.transition_map(features)), self.b(features), state, overflow="keep")
         return states, states[:, -1]

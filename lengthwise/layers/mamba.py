@@ -7,11 +7,11 @@ from typing import get_args
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears, draw_steps, draw_uniformly
-from lengthwise.layers.recurrent_layer import RecurrentLayer, TabledLayer, at_rows
+from lengthwise.layers.recurrent_layer import Features, RecurrentLayer, Rows, State, Table, TabledLayer, at_rows
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.outer_products import outer_products
 from lengthwise.ops.selective_scan import Eigenvalues, decays_of, selective_scan
@@ -157,17 +157,13 @@ class MambaLayer(SelectiveLayer, TabledLayer):
         steps, _, _ = self.selected(x)
         return decays_of(-steps[:, :, None] * self.log_rate.exp(), self.eigenvalues)
 
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         before, recent = state.split(self.sizes, 1)
         x, gate = self.input_map(features).chunk(2, -1)
         x, recent = self.convolved(x, recent)
         return self._scanned(self._scan_inputs(x, gate), before, recent, None)
 
-    def through_rows(
-        self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def through_rows(self, table: Table, rows: Rows, state: State) -> tuple[Features, State]:
         # A convolution mixes neighbors, so its results differ between positions with the same row.
         if self.convolution is not None:
             return self.forward(F.embedding(rows, table), state)
@@ -187,7 +183,7 @@ class MambaLayer(SelectiveLayer, TabledLayer):
         before: Tensor,
         recent: Tensor,
         rows: tuple[Tensor, Tensor] | None,
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    ) -> tuple[Features, State]:
         steps, values, b, c, skipped, gate = scan_inputs
         before = before.unflatten(1, self.state_shape)
         y, after = selective_scan(
@@ -258,9 +254,7 @@ class Mamba2Layer(SelectiveLayer):
         _, _, steps = self.selected(features)
         return decays_of(-steps * self.log_rate.exp(), self.eigenvalues)
 
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         before, recent = state.split(self.sizes, 1)
         gate, mixed, steps = self.selected(features)
         mixed, recent = self.convolved(mixed, recent)

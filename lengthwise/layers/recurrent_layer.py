@@ -13,6 +13,16 @@ from lengthwise.ops.answer_likelihood import MIN_PROBABILITY
 from lengthwise.ops.intervals import Intervals
 from lengthwise.validation import check_sizes
 
+Features = Float[Tensor, "B T D"]
+"""The features that a layer reads or returns: D numbers at each position of each string."""
+
+State = Float[Tensor, "B Z"]
+"""The state of a layer: Z numbers for each string."""
+
+Table = Float[Tensor, "R D"]
+Rows = Int64[Tensor, "B T"]
+"""The row of a `Table` of features at each position of each string."""
+
 
 class RecurrentLayer(nn.Module, ABC):
     """A map from the features of some positions, and the state before them, to outputs and the state after them.
@@ -32,9 +42,7 @@ class RecurrentLayer(nn.Module, ABC):
         return like.new_zeros(len(like), self.state_size)
 
     @abstractmethod
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]: ...
+    def forward(self, features: Features, state: State) -> tuple[Features, State]: ...
 
 
 class TabledLayer(RecurrentLayer):
@@ -45,14 +53,10 @@ class TabledLayer(RecurrentLayer):
     """
 
     @abstractmethod
-    def through_rows(
-        self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def through_rows(self, table: Table, rows: Rows, state: State) -> tuple[Features, State]:
         """Return ``forward(table[rows], state)``."""
 
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         num_rows = features.shape[0] * features.shape[1]
         rows = torch.arange(num_rows, device=features.device).view(features.shape[:2])
         return self.through_rows(features.flatten(0, 1), rows, state)
@@ -94,9 +98,7 @@ class Gated(RecurrentLayer):
     def initial_state(self, like: Float[Tensor, "B D"]) -> Float[Tensor, "B Z"]:
         return self.layer.initial_state(like)
 
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         outputs, state = self.layer(features, state)
         return F.glu(self.widen(F.gelu(outputs)), -1), state
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
-from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.layers.recurrent_layer import Features, RecurrentLayer, State
 from lengthwise.validation import check_sizes
 
 MINIMUM = -1e30
@@ -76,9 +76,7 @@ class TimeMix(_Shifted):
         zeros = torch.zeros_like(like)
         return torch.cat([zeros, zeros, zeros, zeros + MINIMUM], 1)
 
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         before, a, b, largest = state.chunk(4, 1)
         for_r, for_k, for_v = self.mixed(features, before)
         receptance = torch.sigmoid(self.receptance(for_r))
@@ -111,9 +109,7 @@ class ChannelMix(_Shifted):
         self.key = nn.Linear(d_model, 4 * d_model, bias=False)
         self.value = nn.Linear(4 * d_model, d_model, bias=False)
 
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         for_r, for_k = self.mixed(features, state)
         outputs = torch.sigmoid(self.receptance(for_r)) * self.value(torch.relu(self.key(for_k)).square())
         return outputs, features[:, -1]

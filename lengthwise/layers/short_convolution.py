@@ -2,11 +2,10 @@
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor, nn
+from torch import nn
 
 from lengthwise.layers.initialization import draw_uniformly
-from lengthwise.layers.recurrent_layer import RecurrentLayer
+from lengthwise.layers.recurrent_layer import Features, RecurrentLayer, State
 
 
 class ShortConvolution(RecurrentLayer):
@@ -35,9 +34,7 @@ class ShortConvolution(RecurrentLayer):
         """Draw kernels uniformly within 1 / sqrt(width) of 0."""
         draw_uniformly([self.weight], self.width, generator)
 
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         earlier = state.unflatten(1, (self.width - 1, self.channels))
         inputs = torch.cat([earlier, features], 1)
         outputs = F.conv1d(inputs.mT, self.weight[:, None], groups=self.channels).mT

@@ -3,12 +3,12 @@
 from typing import Literal, get_args
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_linears
-from lengthwise.layers.recurrent_layer import TabledLayer
+from lengthwise.layers.recurrent_layer import Features, Rows, State, Table, TabledLayer
 from lengthwise.ops.sparse_recurrence import Form, sparse_recurrence
 from lengthwise.validation import check_choice, check_sizes
 
@@ -88,9 +88,7 @@ class PDSSMLayer(TabledLayer):
         unit = _unit_complex(self.phase_map(features))
         return unit if self.size_map is None else torch.sigmoid(self.size_map(features))[..., None] * unit
 
-    def through_rows(
-        self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def through_rows(self, table: Table, rows: Rows, state: State) -> tuple[Features, State]:
         shape = (self.num_states, self.parts)
         # Overflow is kept, so that it spoils only the answers of its own string, not of the whole batch.
         states = sparse_recurrence(

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lengthwise.devices import in_full_precision
-from lengthwise.layers.recurrent_layer import RecurrentLayer, as_complex, packed, unpacked
+from lengthwise.layers.recurrent_layer import Features, RecurrentLayer, State, as_complex, packed, unpacked
 from lengthwise.ops.causal_convolution import causal_convolution
 from lengthwise.ops.complex_pairs import times_pairs
 from lengthwise.ops.matrix_powers import powers_times
@@ -135,9 +135,7 @@ class S4DLayer(_Channels):
         return eigenvalues(self.start, self.d_state)
 
     @in_full_precision
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         """Return the convolution with K_t = 2 Re(C A^t B), plus D u and the response to the previous state.
 
         A and B belong to the discrete system.
@@ -153,9 +151,7 @@ class S4DLayer(_Channels):
         driven = torch.einsum("dnt,btd->bdn", powers[..., :-1].flip(-1), features.to(powers.dtype))
         return outputs, packed(powers[..., -1] * before + b * driven)
 
-    def by_definition(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def by_definition(self, features: Features, state: State) -> tuple[Features, State]:
         """Return the results of `forward`, step by step in real arithmetic; only constants are complex."""
         powers, factor = self.held(torch.ones(1, dtype=torch.int64, device=features.device))
         by_step, b = torch.view_as_real(powers[..., 0]), torch.view_as_real(factor)
@@ -208,9 +204,7 @@ class S4Layer(_Channels):
         return solved[..., :-1], solved[..., -1], c
 
     @in_full_precision
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         """Return the convolution with K_t = C A^t B, plus D u and the response to the previous state.
 
         A, B and C are the results of `discrete`.
@@ -238,9 +232,7 @@ class LiquidS4Layer(S4Layer):
     """
 
     @in_full_precision
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         a, b, c = self.discrete()
         latest = state.unflatten(1, (self.d_model, self.d_state)).transpose(0, 1)
         # This runs step by step: the transition depends on the input, so a fixed kernel does not exist.

@@ -22,6 +22,9 @@ GELU. GELU is the tanh approximation here."""
 Activation = Literal["silu", "gelu", "gelu-tanh"]
 """The activation of a feed-forward block: SiLU, the exact GELU, or its tanh approximation."""
 
+States = Float[Tensor, "B T D"]
+"""The states of a layer: D numbers at each position of each string."""
+
 
 class Scales(NamedTuple):
     """Elementwise factors of a layer's normed inputs (gains) and of its outputs (gates).
@@ -91,9 +94,7 @@ class TransformerLayer(nn.Module):
         for norm in self.norms:
             norm.reset_parameters()  # type: ignore[operator]  # ModuleList forgets the type of its modules
 
-    def forward(
-        self, states: Float[Tensor, "B T D"], scales: Scales | None = None, attention: CausalAttention = CAUSAL
-    ) -> Float[Tensor, "B T D"]:
+    def forward(self, states: States, scales: Scales | None = None, attention: CausalAttention = CAUSAL) -> States:
         maps = self._maps(scales)
         query, key, value = self._heads(F.linear(self.norms[0](states), *maps.query_key_value), 3)
         attended = attention.attend(query, key, value)
@@ -106,7 +107,7 @@ class TransformerLayer(nn.Module):
 
     def at(
         self,
-        states: Float[Tensor, "B T D"],
+        states: States,
         positions: Int64[Tensor, " B"],
         scales: Scales | None = None,
         attention: CausalAttention = CAUSAL,
@@ -124,7 +125,7 @@ class TransformerLayer(nn.Module):
         return self._respond(states[here, positions][:, None], attended, maps)[:, 0]
 
     def continued(
-        self, states: Float[Tensor, "B T D"], tails: Float[Tensor, "B W P S D"], attention: CausalAttention = CAUSAL
+        self, states: States, tails: Float[Tensor, "B W P S D"], attention: CausalAttention = CAUSAL
     ) -> Float[Tensor, "B W P S D"]:
         """Return the results of `forward` at the symbols of W tails, which each follow every prefix of the string.
 
@@ -166,8 +167,8 @@ class TransformerLayer(nn.Module):
         return by_tail
 
     def by_definition(
-        self, states: Float[Tensor, "B T D"], scales: Scales | None = None, attention: CausalAttention = CAUSAL
-    ) -> Float[Tensor, "B T D"]:
+        self, states: States, scales: Scales | None = None, attention: CausalAttention = CAUSAL
+    ) -> States:
         """Return the results of `forward`, computed by the equations with all attention weights."""
         ones = states.new_ones(states.shape[-1])
         gain_1, gain_2, gate_1, gate_2 = scales or Scales(ones, ones, ones, ones)
@@ -195,9 +196,7 @@ class TransformerLayer(nn.Module):
         """Split a projection into `count` tensors, such as queries, keys and values, each head by head."""
         return torch.unflatten(projected, -1, (count, self.num_heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
 
-    def _respond(
-        self, states: Float[Tensor, "B T D"], attended: Float[Tensor, "B H T E"], maps: _Maps
-    ) -> Float[Tensor, "B T D"]:
+    def _respond(self, states: States, attended: Float[Tensor, "B H T E"], maps: _Maps) -> States:
         """Return the part of the layer after attention, position by position."""
         states = states + F.linear(attended.transpose(1, 2).flatten(2), *maps.output)
         return states + F.linear(self.activation(F.linear(self.norms[1](states), *maps.widen)), *maps.narrow)

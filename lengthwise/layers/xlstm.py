@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int64
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from lengthwise.layers.recurrent_layer import RecurrentLayer, TabledLayer, at_rows
+from lengthwise.layers.recurrent_layer import Features, RecurrentLayer, Rows, State, Table, TabledLayer, at_rows
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.mlstm import mlstm
 from lengthwise.ops.slstm import MINIMUM, slstm
@@ -62,9 +62,7 @@ class SLSTMLayer(RecurrentLayer):
         nothing = torch.zeros_like(like)
         return torch.cat([nothing, nothing, nothing + MINIMUM, like.new_zeros(len(like), self.sizes[1])], 1)
 
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         before, recent = state.split(self.sizes, 1)
         if self.convolution is None:
             gates = self.input_map(features)
@@ -133,18 +131,14 @@ class MLSTMLayer(TabledLayer):
         if self.convolution is not None:
             self.convolution.reset_parameters(generator)
 
-    def forward(
-        self, features: Float[Tensor, "B T D"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def forward(self, features: Features, state: State) -> tuple[Features, State]:
         x, z = self.input_map(features).chunk(2, -1)
         c, recent = x, state.split(self.sizes, 1)[2]
         if self.convolution is not None:
             c, recent = self.convolution(x, recent)
         return self._remembered(self._memory_inputs(x, F.silu(c), z), state, recent)
 
-    def through_rows(
-        self, table: Float[Tensor, "R D"], rows: Int64[Tensor, "B T"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def through_rows(self, table: Table, rows: Rows, state: State) -> tuple[Features, State]:
         if self.convolution is not None:
             # A convolution mixes neighbors, so its results differ between positions with the same row.
             return self.forward(F.embedding(rows, table), state)
@@ -162,9 +156,7 @@ class MLSTMLayer(TabledLayer):
         gates = self.gates(torch.cat([q, k, v], -1))
         return q, k * self.width**-0.5, v, gates, self.skip * c, F.silu(z)
 
-    def _remembered(
-        self, memory_inputs: Sequence[Tensor], state: Tensor, recent: Tensor
-    ) -> tuple[Float[Tensor, "B T D"], Float[Tensor, "B Z"]]:
+    def _remembered(self, memory_inputs: Sequence[Tensor], state: Tensor, recent: Tensor) -> tuple[Features, State]:
         *vectors, gates, skipped, gate = memory_inputs
         i, f = gates.chunk(2, -1)
         q, k, v = (each.unflatten(-1, (self.num_heads, self.width)) for each in vectors)

@@ -24,6 +24,14 @@ from lengthwise.validation import Description, truncate, validated
 Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
 """The input of a model: ids of symbols or, if the model accepts vectors, the vectors."""
 
+Symbols = Int64[Tensor, " B"]
+"""The id of one symbol of each string."""
+
+State = Float[Tensor, "B D"]
+"""The state of a recurrent model after a prefix of each string."""
+
+Logits = Float[Tensor, "B Y"]
+"""The logits for one prefix of each string."""
 
 MAX_WIDTH = 1 << 18
 MAX_LAYERS = 128
@@ -146,9 +154,7 @@ class RecurrentModel(SequenceModel):
         """Return the state before the first symbol, for each string of a batch."""
 
     @abstractmethod
-    def step(
-        self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
-    ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
+    def step(self, token: Symbols, state: State) -> tuple[Logits, State]:
         """Read one symbol of every string; return the logits for the strings so far, and the next state."""
 
     def check_step(self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"], num_symbols: int) -> None:

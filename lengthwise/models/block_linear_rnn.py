@@ -20,7 +20,18 @@ from lengthwise.layers.block_linear import (
 )
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_readout
-from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, RecurrentModel, Width, check_divides_width
+from lengthwise.models.base import (
+    MAX_WIDTH,
+    MODELS,
+    Depth,
+    Logits,
+    ModelConfig,
+    RecurrentModel,
+    State,
+    Symbols,
+    Width,
+    check_divides_width,
+)
 from lengthwise.models.capabilities import Distributions, FollowsTraining, HoldsDistributions
 from lengthwise.ops.answer_likelihood import answer_log_probabilities
 from lengthwise.ops.in_range import Steps, states_in_range, steps_by_position, steps_by_symbol
@@ -230,9 +241,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
         return torch.cat([layer.initial_state(batch_size).flatten(1) for layer in self._layers()], 1)
 
-    def step(
-        self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
-    ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
+    def step(self, token: Symbols, state: State) -> tuple[Logits, State]:
         self.check_step(token, state, self.embedding.num_embeddings)
         layers = self._layer_states(*self._tables(token[:, None]), self._split(state))
         joined = torch.cat([states.flatten(1) for states in layers], 1)

@@ -2,8 +2,8 @@
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self, TypeVar
 
 import torch
 from jaxtyping import Float, Int64
@@ -13,17 +13,18 @@ from lengthwise.conventions import PAD
 from lengthwise.devices import SYNCHRONOUS_DEVICES, on_device_assert
 from lengthwise.layers.codebook import Codebook
 from lengthwise.ops.intervals import Intervals
+from lengthwise.ops.tree import Observer, Perturbation
 from lengthwise.validation import type_in_words
 
-Perturbation = Callable[[Tensor], Tensor]
-"""A function by which training changes hidden states, for example by adding noise; the states keep their shape."""
+Changed = TypeVar("Changed")
 
-Observer = Callable[[int, Mapping[int, Tensor]], None]
-"""A function that is called with the number of a tree level and, for each batch, the states [B, N, D] of its nodes."""
 
-Noisy = TypeVar("Noisy", bound="AcceptsNoise")
-Tree = TypeVar("Tree", bound="ShowsNodes")
-Random = TypeVar("Random", bound="DrawsInTraining")
+def changed_copy(model: Changed, **attributes: Any) -> Changed:
+    """Return a copy of a model that shares all weights with the model, and has other values of some attributes."""
+    other = copy.copy(model)
+    for name, value in attributes.items():
+        setattr(other, name, value)
+    return other
 
 
 class AcceptsPads:
@@ -47,11 +48,9 @@ class AcceptsNoise:
 
     perturb: Perturbation | None = None
 
-    def perturbed(self: Noisy, perturb: Perturbation) -> Noisy:
+    def perturbed(self, perturb: Perturbation) -> Self:
         """Return a copy of this model that applies `perturb` to its hidden states; the copy shares all parameters."""
-        other = copy.copy(self)
-        other.perturb = perturb
-        return other
+        return changed_copy(self, perturb=perturb)
 
 
 class ShowsNodes:
@@ -62,11 +61,9 @@ class ShowsNodes:
 
     observe: Observer | None = None
 
-    def observed(self: Tree, observe: Observer) -> Tree:
+    def observed(self, observe: Observer) -> Self:
         """Return a copy of this model that passes the states of nodes to `observe`; the copy shares all parameters."""
-        other = copy.copy(self)
-        other.observe = observe
-        return other
+        return changed_copy(self, observe=observe)
 
 
 class DrawsInTraining:
@@ -74,11 +71,9 @@ class DrawsInTraining:
 
     generator: Generator | None = None
 
-    def drawing(self: Random, generator: Generator) -> Random:
+    def drawing(self, generator: Generator) -> Self:
         """Return a copy of this model that draws random numbers from `generator`; the copy shares all parameters."""
-        other = copy.copy(self)
-        other.generator = generator
-        return other
+        return changed_copy(self, generator=generator)
 
 
 class AcceptsVectors:

@@ -14,7 +14,7 @@ from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.positions.base import POSITIONS, CausalAttention, PositionSizes
 from lengthwise.layers.read_in import ReadInKind, SymbolReadIn, VectorReadIn
 from lengthwise.layers.tied_readout import TiedReadout
-from lengthwise.layers.transformer_layer import TransformerLayer, draw_gpt2_linear, draw_gpt2_weights
+from lengthwise.layers.transformer_layer import States, TransformerLayer, draw_gpt2_linear, draw_gpt2_weights
 from lengthwise.models.base import Inputs, ModelConfig, SequenceModel, Width, check_divides_width
 from lengthwise.models.capabilities import (
     AcceptsPads,
@@ -180,11 +180,11 @@ class CausalTransformer(
         return self.read_in.positions.max_length
 
     @abstractmethod
-    def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+    def states(self, read: States) -> States:
         """Return the states after all layers, given the results of the read-in."""
 
     @abstractmethod
-    def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
+    def states_at(self, read: States, indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
         """Return the result of `states` at one position of each string, as cheaply as the layers can."""
 
     def reset_parameters(self, generator: torch.Generator) -> None:
@@ -220,22 +220,18 @@ class CausalTransformer(
         logits: Tensor = self.readout(self.states(self._read(inputs)))
         return logits
 
-    def logits_at(
-        self,
-        inputs: Inputs,
-        indices: Int64[Tensor, " B"],
-    ) -> Float[Tensor, "B Y"]:
+    def logits_at(self, inputs: Inputs, indices: Int64[Tensor, " B"]) -> Float[Tensor, "B Y"]:
         logits: Tensor = self.readout(self.states_at(self._read(inputs), indices))
         return logits
 
     def last_state(self, inputs: Inputs) -> Float[Tensor, "B D"]:
         return self.states_at(self._read(inputs), torch.full((len(inputs),), inputs.shape[1] - 1))
 
-    def _attention(self, read: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:
+    def _attention(self, read: States) -> Sequence[CausalAttention]:
         """Return each layer's attention, which encodes positions, given the results of the read-in."""
         return self.read_in.positions.attention(read)
 
-    def _read(self, inputs: Inputs) -> Float[Tensor, "B T D"]:
+    def _read(self, inputs: Inputs) -> States:
         if isinstance(self.read_in, SymbolReadIn):
             self.check_inputs(inputs, self.read_in.vocab_size)
         else:

@@ -13,9 +13,8 @@ from lengthwise.layers.initialization import draw_truncated
 from lengthwise.layers.log_depth import LogDepthLayer, Operator
 from lengthwise.layers.tree_layers import FeedForward
 from lengthwise.models.base import MODELS, ModelConfig, Width
-from lengthwise.models.capabilities import Perturbation
 from lengthwise.models.symbol_tree import SymbolTree
-from lengthwise.ops.tree import Tree, num_levels
+from lengthwise.ops.tree import Perturbation, Tree, num_levels
 
 
 class LDRUConfig(ModelConfig):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lengthwise.conventions import Tie
 from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_uniformly
-from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel, Width
+from lengthwise.models.base import MODELS, Logits, ModelConfig, RecurrentModel, State, Symbols, Width
 from lengthwise.models.capabilities import HasHiddenMatrices
 
 Ties = Literal["lowest", "error"]
@@ -68,9 +68,7 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
         return self.hidden_weight.new_zeros(batch_size, self.config.d_model)
 
     @in_full_precision
-    def step(
-        self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
-    ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
+    def step(self, token: Symbols, state: State) -> tuple[Logits, State]:
         self.check_step(token, state, self.input_weight.shape[1])
         state = state @ self.hidden_weight.T + self.input_weight.T[token]
         return self.readout(state), state

@@ -1,6 +1,5 @@
 """The looped transformer: one layer that is applied R times, with gains and gates that may depend on the loop."""
 
-import copy
 import math
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -14,8 +13,9 @@ from torch.utils.checkpoint import checkpoint
 
 from lengthwise.layers.positions.base import CausalAttention
 from lengthwise.layers.timestep import ConstantScales, Gates, LoopScales, TimestepScales
-from lengthwise.layers.transformer_layer import Activation, LayerKind, Scales, TransformerLayer
+from lengthwise.layers.transformer_layer import Activation, LayerKind, Scales, States, TransformerLayer
 from lengthwise.models.base import MODELS
+from lengthwise.models.capabilities import changed_copy
 from lengthwise.models.causal_transformer import CausalTransformer, CausalTransformerConfig
 from lengthwise.ops.sinusoids import Time
 from lengthwise.validation import validated
@@ -185,12 +185,10 @@ class LoopedTransformer(CausalTransformer):
             >>> model.with_loops(1, "length").config.loops
             'length'
         """
-        other = copy.copy(self)
         changes = {"num_loops": num_loops, "loops": loops}
         settings = self.config.model_dump() | {name: value for name, value in changes.items() if value is not None}
         # The settings are validated again, because the new loops may not fit the other settings.
-        other.config = validated(LoopedTransformerConfig, settings, path="model")
-        return other
+        return changed_copy(self, config=validated(LoopedTransformerConfig, settings, path="model"))
 
     @property
     def depth(self) -> int:
@@ -201,7 +199,7 @@ class LoopedTransformer(CausalTransformer):
         """Return the receptive field of R layers, or None if the number of loops depends on the input."""
         return super().receptive_field if self._rule() == "fixed" else None
 
-    def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+    def states(self, read: States) -> States:
         rule, lengths = self._rule(), range(1, read.shape[1] + 1)
         if rule == "converged":
             return self._converged(read)
@@ -211,7 +209,7 @@ class LoopedTransformer(CausalTransformer):
             return self._states_by_length(read)
         return self._states_after(self.config.num_loops, read)
 
-    def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
+    def states_at(self, read: States, indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
         rule = self._rule()
         if rule == "converged":
             # Positions after the last index cannot change these answers, so they are skipped.
@@ -229,7 +227,7 @@ class LoopedTransformer(CausalTransformer):
             return torch.cat(parts)[order.argsort().to(read.device)]
         return self._at(indices.to(read.device), self.config.num_loops, read)
 
-    def states_by_definition(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+    def states_by_definition(self, read: States) -> States:
         """Return the results of `states`, computed for each prefix of each string by itself, loop by loop."""
         strings = [
             torch.cat([self._last_by_definition(row[None, :length]) for length in range(1, len(row) + 1)])
@@ -254,24 +252,24 @@ class LoopedTransformer(CausalTransformer):
         """Return the rule for the number of loops. In training, `"length"` replaces `"converged"`."""
         return "length" if self.training and self.config.loops == "converged" else self.config.loops
 
-    def _states_after(self, num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+    def _states_after(self, num_loops: int, read: States) -> States:
         *before, last = self._scales_of_loops(num_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
         states: Tensor = layer(self._loop_input(self._looped(read, before, attention), read), last, attention)
         return states
 
-    def _at(self, indices: Int64[Tensor, " B"], num_loops: int, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
+    def _at(self, indices: Int64[Tensor, " B"], num_loops: int, read: States) -> Float[Tensor, "B D"]:
         """Return `_states_after` at one position of each string; the last loop computes only these positions."""
         *before, last = self._scales_of_loops(num_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
         return layer.at(self._loop_input(self._looped(read, before, attention), read), indices, last, attention)
 
-    def _last_states_by_length(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B D"]:
+    def _last_states_by_length(self, read: States) -> Float[Tensor, "B D"]:
         """Return the last states of strings that all have one length, after the number of loops for this length."""
         length = read.shape[1]
         return self._at(torch.full((len(read),), length - 1, device=read.device), self.config.num_loops * length, read)
 
-    def _states_by_length(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+    def _states_by_length(self, read: States) -> States:
         """Return the states of all prefixes in one pass; each state is recorded after its own number of loops.
 
         Prefixes share their loops, because a state does not depend on later symbols.
@@ -294,12 +292,12 @@ class LoopedTransformer(CausalTransformer):
 
     def _record_states(
         self,
-        state: Float[Tensor, "B T D"] | None,
-        read: Float[Tensor, "B T D"],
+        state: States | None,
+        read: States,
         scales: Sequence[Scales | None],
         attention: CausalAttention,
         positions: range,
-    ) -> tuple[Float[Tensor, "B T D"] | None, Float[Tensor, "B _ D"]]:
+    ) -> tuple[States | None, Float[Tensor, "B _ D"]]:
         """Return the states after the last position's loops, and each position's state after its own loops."""
         each, columns = self.config.num_loops, []
         for position in positions:
@@ -308,7 +306,7 @@ class LoopedTransformer(CausalTransformer):
             columns.append(state[:, position])
         return state, torch.stack(columns, 1)
 
-    def _converged(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+    def _converged(self, read: States) -> States:
         """Return the states of all prefixes in one pass; a state is recorded when its prefix has stopped changing."""
         first, *others = self._scales_of_loops(self.config.max_loops)
         (layer,), (attention,) = self._layers(), self._attention(read)
@@ -338,9 +336,7 @@ class LoopedTransformer(CausalTransformer):
     def _is_recomputed(self) -> bool:
         return self.config.activations == "recomputed" and torch.is_grad_enabled()
 
-    def _looped(
-        self, read: Float[Tensor, "B T D"], scales: Sequence[Scales | None], attention: CausalAttention
-    ) -> Float[Tensor, "B T D"] | None:
+    def _looped(self, read: States, scales: Sequence[Scales | None], attention: CausalAttention) -> States | None:
         """Return the state after loops with these scales, or None without loops."""
         if not self._is_recomputed():
             return self._segment(None, read, scales, attention)
@@ -352,17 +348,13 @@ class LoopedTransformer(CausalTransformer):
         return state
 
     def _segment(
-        self,
-        state: Float[Tensor, "B T D"] | None,
-        read: Float[Tensor, "B T D"],
-        scales: Sequence[Scales | None],
-        attention: CausalAttention,
-    ) -> Float[Tensor, "B T D"] | None:
+        self, state: States | None, read: States, scales: Sequence[Scales | None], attention: CausalAttention
+    ) -> States | None:
         for loop in scales:
             state = self.layers[0](self._loop_input(state, read), loop, attention)
         return state
 
-    def _loop_input(self, state: Float[Tensor, "B T D"] | None, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+    def _loop_input(self, state: States | None, read: States) -> States:
         if state is None:
             return read
         if self.config.injection == "none":
@@ -377,7 +369,7 @@ def _loop_scales(config: LoopedTransformerConfig) -> LoopScales | None:
     return ConstantScales(d_model=config.d_model, gates=config.gates) if config.variant in CONTROL else None
 
 
-def _change(before: Float[Tensor, "B T D"], after: Float[Tensor, "B T D"]) -> Float[Tensor, "B T"]:
+def _change(before: States, after: States) -> Float[Tensor, "B T"]:
     """Return the distance between the states before and after a loop, relative to the norm of the state after."""
     change: Tensor = (after - before).norm(dim=-1) / after.norm(dim=-1)
     return change

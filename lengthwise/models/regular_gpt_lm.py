@@ -1,6 +1,5 @@
 """RegularGPT as a language model: GPT-2's layers, shared by all levels, over windows that widen with the level."""
 
-import copy
 from types import MappingProxyType
 from typing import Literal
 
@@ -9,11 +8,11 @@ from jaxtyping import Float, Int64
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from lengthwise.layers.positions.base import CausalAttention
+from lengthwise.layers.positions.base import CausalAttention, Heads, Scores
 from lengthwise.layers.tied_readout import TiedReadout
-from lengthwise.layers.transformer_layer import TransformerLayer, draw_gpt2_weights
+from lengthwise.layers.transformer_layer import States, TransformerLayer, draw_gpt2_weights
 from lengthwise.models.base import MODELS, Depth, ModelConfig, SequenceModel, Width, check_divides_width
-from lengthwise.models.capabilities import BoundedReceptiveField, HasHiddenMatrices
+from lengthwise.models.capabilities import BoundedReceptiveField, HasHiddenMatrices, changed_copy
 from lengthwise.ops.dilated_attention import dilated_attention, dilated_mask
 from lengthwise.ops.tree import num_levels
 from lengthwise.validation import validated
@@ -58,12 +57,10 @@ class DilatedAttention(CausalAttention):
     def __init__(self, bias: Float[Tensor, "H C"], stride: int) -> None:
         self.bias, self.stride = bias, stride
 
-    def attend(
-        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]
-    ) -> Float[Tensor, "B H T E"]:
+    def attend(self, query: Heads, key: Heads, value: Heads) -> Heads:
         return dilated_attention(query, key, value, self.bias, self.stride)
 
-    def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
+    def scores(self, query: Heads, key: Heads) -> Scores:
         return super().scores(query, key) + dilated_mask(self.bias, self.stride, query.shape[2])
 
 
@@ -135,10 +132,8 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
             >>> model.num_levels(64), model.with_max_levels(2).num_levels(64)
             (6, 2)
         """
-        other = copy.copy(self)
         settings = self.config.model_dump() | {"max_levels": max_levels}
-        other.config = validated(RegularGPTLMConfig, settings, path="model")
-        return other
+        return changed_copy(self, config=validated(RegularGPTLMConfig, settings, path="model"))
 
     def num_levels(self, length: int) -> int:
         """Return the number of levels for an input of this length."""
@@ -204,7 +199,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
         logits: Tensor = self.readout(states)
         return logits
 
-    def _after(self, states: Float[Tensor, "B T D"], level: int, stride: int) -> Float[Tensor, "B T D"]:
+    def _after(self, states: States, level: int, stride: int) -> States:
         """Return the states after the K layers of a level, whose windows contain every `stride`-th given position."""
         for layer, bias in zip(self._layers(), self._offsets(level), strict=True):
             states = layer(states, attention=DilatedAttention(bias, stride))
@@ -216,7 +211,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
     def _layers(self) -> list[TransformerLayer]:
         return list(self.layers)  # type: ignore[arg-type]  # ModuleList forgets the type of its modules
 
-    def _read(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
+    def _read(self, inputs: Int64[Tensor, "B T"]) -> States:
         self.check_inputs(inputs, self.vocab_size)
         states: Tensor = self.embedding(inputs)
         return states

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_uniformly
-from lengthwise.models.base import MODELS, ModelConfig, RecurrentModel, Width
+from lengthwise.models.base import MODELS, Logits, ModelConfig, RecurrentModel, State, Symbols, Width
 from lengthwise.models.capabilities import BoundsSteps, HasHiddenMatrices
 from lengthwise.ops.intervals import Intervals
 
@@ -76,9 +76,7 @@ class RNN(HasHiddenMatrices, BoundsSteps, RecurrentModel):
         return self.first_state.expand(batch_size, -1)
 
     @in_full_precision
-    def step(
-        self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"]
-    ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B D"]]:
+    def step(self, token: Symbols, state: State) -> tuple[Logits, State]:
         self.check_step(token, state, self.recurrence.input_size)
         between = {"tanh": torch.tanh, "relu": torch.relu}[self.config.activation]
         state = between(state @ self.hidden_weight.T + self.input_weight.T[token])

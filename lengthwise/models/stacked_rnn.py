@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import BoundedLayer, RecurrentLayer, TabledLayer, hidden_layer_readout
-from lengthwise.models.base import MAX_WIDTH, Depth, ModelConfig, RecurrentModel, Width
+from lengthwise.models.base import MAX_WIDTH, Depth, Logits, ModelConfig, RecurrentModel, State, Symbols, Width
 from lengthwise.models.capabilities import BoundsSteps
 from lengthwise.ops.intervals import Intervals
 
@@ -84,9 +84,7 @@ class StackedRNN(RecurrentModel):
         like = self.embedding.weight.new_zeros(batch_size, self.config.d_model)
         return torch.cat([*(layer.initial_state(like) for layer in self._layers()), like], 1)
 
-    def step(
-        self, token: Int64[Tensor, " B"], state: Float[Tensor, "B Z"]
-    ) -> tuple[Float[Tensor, "B Y"], Float[Tensor, "B Z"]]:
+    def step(self, token: Symbols, state: State) -> tuple[Logits, State]:
         self.check_step(token, state, self.embedding.num_embeddings)
         ((_, state),) = self._parts(token[:, None], state)
         return self.readout(state), state

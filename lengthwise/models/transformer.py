@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from lengthwise.layers.transformer_layer import TransformerLayer
+from lengthwise.layers.transformer_layer import States, TransformerLayer
 from lengthwise.models.base import MODELS, Depth
 from lengthwise.models.capabilities import AcceptsNoise, ReadsContinuations
 from lengthwise.models.causal_transformer import CausalTransformer, CausalTransformerConfig
@@ -45,21 +45,21 @@ class Transformer(ReadsContinuations, AcceptsNoise, CausalTransformer):
     def depth(self) -> int:
         return self.config.num_layers
 
-    def states(self, read: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+    def states(self, read: States) -> States:
         *below, (top, top_attention) = zip(self._layers(), self._attention(read), strict=True)
         for layer, attention in below:
             read = self._perturbed(layer(read, attention=attention))
         states: Tensor = top(read, attention=top_attention)
         return states
 
-    def states_at(self, read: Float[Tensor, "B T D"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
+    def states_at(self, read: States, indices: Int64[Tensor, " B"]) -> Float[Tensor, "B D"]:
         # The last layer is computed only at the requested positions.
         *below, (top, top_attention) = zip(self._layers(), self._attention(read), strict=True)
         for layer, attention in below:
             read = self._perturbed(layer(read, attention=attention))
         return top.at(read, indices.to(read.device), attention=top_attention)
 
-    def _perturbed(self, states: Float[Tensor, "B T D"]) -> Float[Tensor, "B T D"]:
+    def _perturbed(self, states: States) -> States:
         return self.perturb(states) if self.perturb else states
 
     def continued_logits(self, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]) -> Float[Tensor, "B P W S Y"]:

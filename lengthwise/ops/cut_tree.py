@@ -22,7 +22,7 @@ Differs from the source: in the source, an offset r of exactly 0 excludes a posi
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -31,11 +31,11 @@ from torch import Tensor
 
 from lengthwise.ops.dilated_attention import attend_masked
 from lengthwise.ops.shapes import check_shapes
-from lengthwise.ops.tree import Tree, TreeLayer
+from lengthwise.ops.tree import Observer, Perturbation, Tree, TreeLayer
 
 
 def cut_prefix_states_by_definition(
-    ids: Int64[Tensor, "B T"], tree: Tree, perturb: Callable[[Tensor], Tensor] | None = None
+    ids: Int64[Tensor, "B T"], tree: Tree, perturb: Perturbation | None = None
 ) -> Float[Tensor, "B T D"]:
     """Return the state of every prefix, computed from this prefix alone by the module's three steps."""
     answers = []
@@ -59,7 +59,7 @@ def cut_prefix_states_by_definition(
 
 @check_shapes
 def cut_prefix_states(
-    ids: Int64[Tensor, "B T"], tree: Tree, perturb: Callable[[Tensor], Tensor] | None = None
+    ids: Int64[Tensor, "B T"], tree: Tree, perturb: Perturbation | None = None
 ) -> Float[Tensor, "B T D"]:
     """Return the state of every prefix at the prefix's own depth; `perturb` is applied to the states of every level."""
     states, answers = tree.leaves[ids], []
@@ -75,8 +75,8 @@ def cut_prefix_states(
 def cut_last_states(
     batches: Sequence[Int64[Tensor, "_ _"]],
     tree: Tree,
-    perturb: Callable[[Tensor], Tensor] | None = None,
-    observe: Callable[[int, Mapping[int, Tensor]], None] | None = None,
+    perturb: Perturbation | None = None,
+    observe: Observer | None = None,
 ) -> list[Float[Tensor, "_ D"]]:
     """Return the states of whole strings, batch by batch; `observe` is called with each new level and its nodes."""
     depths = [tree.num_levels(ids.shape[1]) for ids in batches]

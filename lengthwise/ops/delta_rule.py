@@ -40,20 +40,18 @@ CHUNK_STEPS = 16
 """The number of sub-steps in a chunk. With larger chunks, there is more work within chunks, and there are fewer steps
 in sequence."""
 
+Queries = Float[Tensor, "B T H K"]
 Keys = Float[Tensor, "B T J H K"]
 Values = Float[Tensor, "B T J H M"]
 Numbers = Float[Tensor, "B T J H"]
+Decays = Float[Tensor, "B T H"] | None
 Matrices = Float[Tensor, "B H K M"]
+Results = tuple[Float[Tensor, "B T H M"], Matrices]
 
 
 def delta_rule_by_definition(
-    queries: Float[Tensor, "B T H K"],
-    keys: Keys,
-    values: Values,
-    strengths: Numbers,
-    log_decays: Float[Tensor, "B T H"] | None,
-    initial: Matrices,
-) -> tuple[Float[Tensor, "B T H M"], Matrices]:
+    queries: Queries, keys: Keys, values: Values, strengths: Numbers, log_decays: Decays, initial: Matrices
+) -> Results:
     """Return the outputs of all queries and the last state, one sub-step after another.
 
     Example:
@@ -77,15 +75,15 @@ def delta_rule_by_definition(
 @check_shapes
 @in_full_precision
 def delta_rule(
-    queries: Float[Tensor, "B T H K"],
+    queries: Queries,
     keys: Keys,
     values: Values,
     strengths: Numbers,
-    log_decays: Float[Tensor, "B T H"] | None,
+    log_decays: Decays,
     initial: Matrices,
     *,
     chunk_steps: int = CHUNK_STEPS,
-) -> tuple[Float[Tensor, "B T H M"], Matrices]:
+) -> Results:
     """Return the outputs of all queries [B, T, H, M] and the last state [B, H, K, M], chunk by chunk.
 
     Keys are [B, T, n, H, K], values [B, T, n, H, M], strengths [B, T, n, H]. A graph that is exported, or a string of
@@ -112,14 +110,8 @@ def delta_rule(
 
 
 def _in_chunks_of(
-    size: int,
-    queries: Float[Tensor, "B T H K"],
-    keys: Keys,
-    values: Values,
-    strengths: Numbers,
-    log_decays: Float[Tensor, "B T H"] | None,
-    initial: Matrices,
-) -> tuple[Float[Tensor, "B T H M"], Matrices]:
+    size: int, queries: Queries, keys: Keys, values: Values, strengths: Numbers, log_decays: Decays, initial: Matrices
+) -> Results:
     """Compute `delta_rule` by chunks of `size` symbols."""
     length, products = keys.shape[1:3]
     q = _in_chunks(queries, size)

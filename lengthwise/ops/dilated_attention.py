@@ -33,14 +33,12 @@ MIN_BLOCK = 32
 """The smallest number of queries in a block: matrix products with fewer queries take just as long. If windows are
 longer than this, blocks are as long as windows."""
 
+Heads = Float[Tensor, "B H T E"]
+
 
 def dilated_attention_by_definition(
-    query: Float[Tensor, "B H T E"],
-    key: Float[Tensor, "B H T E"],
-    value: Float[Tensor, "B H T E"],
-    bias: Float[Tensor, "H C"],
-    stride: int,
-) -> Float[Tensor, "B H T E"]:
+    query: Heads, key: Heads, value: Heads, bias: Float[Tensor, "H C"], stride: int
+) -> Heads:
     """Return the attention, computed from all scores plus the mask M of `dilated_mask`."""
     scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
     return (scores + dilated_mask(bias, stride, query.shape[2])).softmax(-1) @ value
@@ -81,13 +79,7 @@ def attend_masked(
 
 
 @check_shapes
-def dilated_attention(
-    query: Float[Tensor, "B H T E"],
-    key: Float[Tensor, "B H T E"],
-    value: Float[Tensor, "B H T E"],
-    bias: Float[Tensor, "H C"],
-    stride: int,
-) -> Float[Tensor, "B H T E"]:
+def dilated_attention(query: Heads, key: Heads, value: Heads, bias: Float[Tensor, "H C"], stride: int) -> Heads:
     """Return the outputs of `dilated_attention_by_definition` without its mask. Second derivatives do not exist.
 
     Raises:
@@ -116,7 +108,7 @@ def dilated_attention(
     return kept
 
 
-def _by_residue(states: Float[Tensor, "B H T E"], stride: int, missing: int) -> Float[Tensor, "M N E"]:
+def _by_residue(states: Heads, stride: int, missing: int) -> Float[Tensor, "M N E"]:
     """Return the positions of each residue modulo the stride as a separate string; zeros fill the end."""
     padded = F.pad(states, (0, 0, 0, missing)) if missing else states
     residues: Tensor = padded.unflatten(2, (-1, stride)).permute(0, 3, 1, 2, 4).flatten(0, 2).contiguous()

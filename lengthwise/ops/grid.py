@@ -25,6 +25,9 @@ from lengthwise.validation import check_function
 
 Messages = Shaped[Tensor, "N *M"]
 Letters = Int64[Tensor, " N"]
+Border = Shaped[Tensor, "*M"]
+FirstLetters = Int64[Tensor, "B n"]
+SecondLetters = Int64[Tensor, "B m"]
 Cell = Callable[[Messages, Messages, Letters, Letters], tuple[Messages, Messages]]
 
 
@@ -37,11 +40,7 @@ class Antidiagonal(NamedTuple):
 
 
 def grid_by_definition(
-    cell: Cell,
-    top: Shaped[Tensor, "*M"],
-    left: Shaped[Tensor, "*M"],
-    first: Int64[Tensor, "B n"],
-    second: Int64[Tensor, "B m"],
+    cell: Cell, top: Border, left: Border, first: FirstLetters, second: SecondLetters
 ) -> tuple[Shaped[Tensor, "B n m *M"], Shaped[Tensor, "B n m *M"]]:
     """Return all messages downwards and to the right, cell by cell."""
     count = len(first)
@@ -61,11 +60,7 @@ def grid_by_definition(
 
 
 def antidiagonals(
-    cell: Cell,
-    top: Shaped[Tensor, "*M"],
-    left: Shaped[Tensor, "*M"],
-    first: Int64[Tensor, "B n"],
-    second: Int64[Tensor, "B m"],
+    cell: Cell, top: Border, left: Border, first: FirstLetters, second: SecondLetters
 ) -> Iterator[Antidiagonal]:
     """Yield the messages of `grid_by_definition`, by antidiagonals; antidiagonal d has the cells (i, d - i).
 
@@ -99,10 +94,10 @@ def antidiagonals(
 
 def last_row(
     cell: Cell,
-    top: Shaped[Tensor, "*M"],
-    left: Shaped[Tensor, "*M"],
-    first: Int64[Tensor, "B n"],
-    second: Int64[Tensor, "B m"],
+    top: Border,
+    left: Border,
+    first: FirstLetters,
+    second: SecondLetters,
     heights: Int64[Tensor, " B"],
 ) -> Shaped[Tensor, "B m *M"]:
     """Return the messages that leave row h of each grid downwards; `heights` contains the h of each grid.

@@ -29,12 +29,11 @@ from lengthwise.ops.shapes import check_optional_tensors, check_tensor_list, che
 EPSILON = 1e-5
 """The number that a norm adds to the variance. It is the default of `torch.nn.LayerNorm`."""
 
+States = Float[Tensor, "R D"] | Float[Tensor, "C M D"]
+Windows = Int64[Tensor, "C M"] | None
 
-def merge_by_definition(
-    weights: Sequence[Tensor],
-    states: Float[Tensor, "R D"] | Float[Tensor, "C M D"],
-    windows: Int64[Tensor, "C M"] | None = None,
-) -> Float[Tensor, "M D"]:
+
+def merge_by_definition(weights: Sequence[Tensor], states: States, windows: Windows = None) -> Float[Tensor, "M D"]:
     """Return the merged state of each window, formula by formula."""
     gain, query, key_value, output, bias, *blocks = weights
     parts = (gain * (states if windows is None else states[windows]).flip(0)).tanh()  # newest first
@@ -49,11 +48,7 @@ def merge_by_definition(
     return F.layer_norm(merged, merged.shape[1:])
 
 
-def merge(
-    weights: Sequence[Tensor],
-    states: Float[Tensor, "R D"] | Float[Tensor, "C M D"],
-    windows: Int64[Tensor, "C M"] | None = None,
-) -> Float[Tensor, "M D"]:
+def merge(weights: Sequence[Tensor], states: States, windows: Windows = None) -> Float[Tensor, "M D"]:
     """Return the merged state of each window. Windows are given as their parts [C, M, D], or as indices of R states.
 
     The oldest part of a window comes first. `weights` are g [D], W_q [D, D], W_kv [2 D, D] (keys, then values),
@@ -141,10 +136,7 @@ def _sixes(tensors: Sequence[Tensor]) -> list[Sequence[Tensor]]:
 
 
 def _projected(
-    parts: Float[Tensor, "R D"] | Float[Tensor, "C M D"],
-    windows: Int64[Tensor, "C M"] | None,
-    query: Float[Tensor, "D D"],
-    key_value: Float[Tensor, "_ D"],
+    parts: States, windows: Windows, query: Float[Tensor, "D D"], key_value: Float[Tensor, "_ D"]
 ) -> tuple[Float[Tensor, "D M"], Float[Tensor, "_ N"]]:
     """Return the query of each window's newest part, and the keys and values of all parts."""
     if windows is None:
@@ -158,7 +150,7 @@ def _projected_backward(
     by_queries: Float[Tensor, "D M"],
     by_keys_values: Float[Tensor, "_ N"],
     parts: Tensor,
-    windows: Int64[Tensor, "C M"] | None,
+    windows: Windows,
     query: Float[Tensor, "D D"],
     key_value: Float[Tensor, "_ D"],
 ) -> tuple[Tensor, Float[Tensor, "D D"], Float[Tensor, "_ D"]]:

@@ -13,7 +13,7 @@ of the windows of C^l symbols that end at every position. The answer of each pre
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from jaxtyping import Float
@@ -49,6 +49,13 @@ class TreeLayer(Protocol):
 Merge = Callable[[Tensor, Tensor | None], Tensor]
 """A function that returns a layer's value on windows. Its arguments are the parts of windows, oldest part first: states
 [R, D] and indices [C, M], or parts [C, M, D] and None."""
+
+
+Perturbation = Callable[[Tensor], Tensor]
+"""A function by which training changes hidden states, for example by adding noise; the states keep their shape."""
+
+Observer = Callable[[int, Mapping[int, Tensor]], None]
+"""A function that is called with the number of a tree level and, for each batch, the states [B, N, D] of its nodes."""
 
 
 @runtime_checkable

@@ -34,7 +34,7 @@ answer does not depend on later symbols.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import torch
@@ -46,7 +46,7 @@ from lengthwise.devices import lowers_precision
 from lengthwise.ops.cut_tree import cut_last_states, cut_prefix_states, cut_prefix_states_by_definition
 from lengthwise.ops.dilated_attention import attend_masked
 from lengthwise.ops.shapes import check_shapes
-from lengthwise.ops.tree import FusedLayer, Merge, Tree, TreeLayer
+from lengthwise.ops.tree import FusedLayer, Merge, Observer, Perturbation, Tree, TreeLayer
 
 TABLE_ROWS = 1024
 """The largest number of possible windows for which a level's states get no noise from `perturb`."""
@@ -134,10 +134,7 @@ def prefix_states_by_definition(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[
 
 @check_shapes
 def prefix_states(
-    ids: Int64[Tensor, "B T"],
-    tree: Tree,
-    perturb: Callable[[Tensor], Tensor] | None = None,
-    table_rows: int = TABLE_ROWS,
+    ids: Int64[Tensor, "B T"], tree: Tree, perturb: Perturbation | None = None, table_rows: int = TABLE_ROWS
 ) -> Float[Tensor, "B T D"]:
     """Return every prefix's state, read at the prefix's own depth, in one pass with T K C log_C T attention terms.
 
@@ -182,10 +179,7 @@ def prefix_states(
 
 
 def last_state(
-    ids: Int64[Tensor, "B T"],
-    tree: Tree,
-    perturb: Callable[[Tensor], Tensor] | None = None,
-    table_rows: int = TABLE_ROWS,
+    ids: Int64[Tensor, "B T"], tree: Tree, perturb: Perturbation | None = None, table_rows: int = TABLE_ROWS
 ) -> Float[Tensor, "B D"]:
     """Return the whole string's state, ``prefix_states(...)[:, -1]``, from only every C^l-th position of level l.
 
@@ -198,9 +192,9 @@ def last_state(
 def last_states(
     batches: Sequence[Int64[Tensor, "_ _"]],
     tree: Tree,
-    perturb: Callable[[Tensor], Tensor] | None = None,
+    perturb: Perturbation | None = None,
     table_rows: int = TABLE_ROWS,
-    observe: Callable[[int, Mapping[int, Tensor]], None] | None = None,
+    observe: Observer | None = None,
 ) -> list[Float[Tensor, "_ D"]]:
     """Return `last_state` of several batches, each with its own size and length.
 

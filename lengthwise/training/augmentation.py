@@ -5,7 +5,7 @@ from torch import Tensor
 
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.devices import moved
-from lengthwise.models.capabilities import Perturbation
+from lengthwise.ops.tree import Perturbation
 from lengthwise.tasks.base import Batch
 
 

@@ -25,37 +25,37 @@ class PositionSizes(NamedTuple):
     max_positions: int
 
 
+Heads = Float[Tensor, "B H T E"]
+"""The queries, keys or values of each string, head and position."""
+
+Query = Float[Tensor, "B H 1 E"]
+"""The query of each string and head at one position, or what this query attends to."""
+
+Scores = Float[Tensor, "B H T T"]
+"""The score of each pair of a query and a key."""
+
+
 class CausalAttention:
     """Attention of one layer at one length: softmax(q_i . k_j / sqrt(E)) over keys j <= i, with E numbers per head.
 
     Subclasses make queries, keys or scores depend on positions. Queries, keys and values are [B, H, T, E].
     """
 
-    def attend(
-        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]
-    ) -> Float[Tensor, "B H T E"]:
+    def attend(self, query: Heads, key: Heads, value: Heads) -> Heads:
         """Return the result of attention at every position."""
         return F.scaled_dot_product_attention(query, key, value, is_causal=True)
 
-    def attend_at(
-        self,
-        query: Float[Tensor, "B H 1 E"],
-        key: Float[Tensor, "B H T E"],
-        value: Float[Tensor, "B H T E"],
-        positions: Int64[Tensor, " B"],
-    ) -> Float[Tensor, "B H 1 E"]:
+    def attend_at(self, query: Query, key: Heads, value: Heads, positions: Int64[Tensor, " B"]) -> Query:
         """Return the result of `attend` at one position of each string, given only the query of this position."""
         seen = torch.arange(key.shape[2], device=key.device) <= positions[:, None, None, None]
         return F.scaled_dot_product_attention(query, key, value, attn_mask=seen)
 
-    def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
+    def scores(self, query: Heads, key: Heads) -> Scores:
         """Return the scores that softmax receives for keys j <= i, by definition; scores of later keys are unused."""
         scores: Tensor = query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5
         return scores
 
-    def scores_of_pairs(
-        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]
-    ) -> Float[Tensor, "B H T T"]:
+    def scores_of_pairs(self, query: Heads, key: Heads) -> Scores:
         """Return `scores`, as cheaply as the encoding can; an encoding with slow `scores` overrides this method."""
         return self.scores(query, key)
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from lengthwise.layers.positions.base import CausalAttention, PositionEncoding
+from lengthwise.layers.positions.base import CausalAttention, Heads, PositionEncoding, Query, Scores
 
 MAX_QUERIES = 128
 """The largest number of queries in a part of the attention, which is computed part by part. A part computes scores
@@ -84,31 +84,21 @@ class BiasedAttention(CausalAttention):
         # All layers read these biases in the order of the queries, so one reversed copy costs less than views.
         self.whole = encoding.rows(0, length, states).flip(1)[None] if is_small else None
 
-    def attend(
-        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]
-    ) -> Float[Tensor, "B H T E"]:
+    def attend(self, query: Heads, key: Heads, value: Heads) -> Heads:
         if self.whole is not None:
             return F.scaled_dot_product_attention(query, key, value, attn_mask=self.whole)
         return torch.cat(list(self._parts(query, key, value)), 2)
 
-    def attend_at(
-        self,
-        query: Float[Tensor, "B H 1 E"],
-        key: Float[Tensor, "B H T E"],
-        value: Float[Tensor, "B H T E"],
-        positions: Int64[Tensor, " B"],
-    ) -> Float[Tensor, "B H 1 E"]:
+    def attend_at(self, query: Query, key: Heads, value: Heads, positions: Int64[Tensor, " B"]) -> Query:
         bias = self.encoding.causal_pairs(positions[:, None], torch.arange(key.shape[2], device=key.device)[None])
         return F.scaled_dot_product_attention(query, key, value, attn_mask=bias.to(query).transpose(0, 1)[:, :, None])
 
-    def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
+    def scores(self, query: Heads, key: Heads) -> Scores:
         positions = torch.arange(query.shape[2], device=query.device)
         earlier = torch.minimum(positions[:, None], positions)
         return super().scores(query, key) + self.encoding.pairs(positions[:, None], earlier).to(query)
 
-    def _parts(
-        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]
-    ) -> Iterator[Float[Tensor, "B H _ E"]]:
+    def _parts(self, query: Heads, key: Heads, value: Heads) -> Iterator[Float[Tensor, "B H _ E"]]:
         _, num_heads, length, _ = query.shape
         size = max(1, min(MAX_QUERIES, MAX_ELEMENTS_PER_CHUNK // (num_heads * length)))
         for start in range(0, length, size):

@@ -6,7 +6,15 @@ import torch
 from jaxtyping import Complex, Float, Int64
 from torch import Tensor
 
-from lengthwise.layers.positions.base import POSITIONS, CausalAttention, PositionEncoding, PositionSizes
+from lengthwise.layers.positions.base import (
+    POSITIONS,
+    CausalAttention,
+    Heads,
+    PositionEncoding,
+    PositionSizes,
+    Query,
+    Scores,
+)
 from lengthwise.ops.sinusoids import position_angles
 
 
@@ -46,22 +54,14 @@ class RotatedAttention(CausalAttention):
     def __init__(self, turns: Complex[Tensor, "T F"]) -> None:
         self.turns = turns
 
-    def attend(
-        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]
-    ) -> Float[Tensor, "B H T E"]:
+    def attend(self, query: Heads, key: Heads, value: Heads) -> Heads:
         return super().attend(_rotate(query, self.turns), _rotate(key, self.turns), value)
 
-    def attend_at(
-        self,
-        query: Float[Tensor, "B H 1 E"],
-        key: Float[Tensor, "B H T E"],
-        value: Float[Tensor, "B H T E"],
-        positions: Int64[Tensor, " B"],
-    ) -> Float[Tensor, "B H 1 E"]:
+    def attend_at(self, query: Query, key: Heads, value: Heads, positions: Int64[Tensor, " B"]) -> Query:
         turned = _rotate(query, self.turns[positions][:, None, None])
         return super().attend_at(turned, _rotate(key, self.turns), value, positions)
 
-    def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
+    def scores(self, query: Heads, key: Heads) -> Scores:
         """Return the scores by definition; a rotation is a matrix [E, E] of diagonal blocks (cos, -sin; sin, cos)."""
         cosines, sines = self.turns.real, self.turns.imag
         blocks = torch.stack([torch.stack([cosines, -sines], -1), torch.stack([sines, cosines], -1)], -2)
@@ -69,9 +69,7 @@ class RotatedAttention(CausalAttention):
         query, key = ((rotations @ states[..., None]).squeeze(-1) for states in (query, key))
         return super().scores(query, key)
 
-    def scores_of_pairs(
-        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]
-    ) -> Float[Tensor, "B H T T"]:
+    def scores_of_pairs(self, query: Heads, key: Heads) -> Scores:
         return super().scores(_rotate(query, self.turns), _rotate(key, self.turns))
 
 

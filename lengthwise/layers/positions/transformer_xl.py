@@ -7,7 +7,15 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from lengthwise.layers.positions.base import POSITIONS, CausalAttention, PositionEncoding, PositionSizes
+from lengthwise.layers.positions.base import (
+    POSITIONS,
+    CausalAttention,
+    Heads,
+    PositionEncoding,
+    PositionSizes,
+    Query,
+    Scores,
+)
 from lengthwise.ops.sinusoids import distance_sinusoids
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 22
@@ -58,21 +66,13 @@ class XLAttention(CausalAttention):
         self.v = v[:, None]
         self.falling = falling
 
-    def attend(
-        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"], value: Float[Tensor, "B H T E"]
-    ) -> Float[Tensor, "B H T E"]:
+    def attend(self, query: Heads, key: Heads, value: Heads) -> Heads:
         batch_size, num_heads, length, _ = query.shape
         size = max(1, MAX_ELEMENTS_PER_CHUNK // (batch_size * num_heads * length))
         parts = [self._part(query[:, :, start : start + size], key, value, start) for start in range(0, length, size)]
         return parts[0] if len(parts) == 1 else torch.cat(parts, 2)
 
-    def attend_at(
-        self,
-        query: Float[Tensor, "B H 1 E"],
-        key: Float[Tensor, "B H T E"],
-        value: Float[Tensor, "B H T E"],
-        positions: Int64[Tensor, " B"],
-    ) -> Float[Tensor, "B H 1 E"]:
+    def attend_at(self, query: Query, key: Heads, value: Heads, positions: Int64[Tensor, " B"]) -> Query:
         length = key.shape[2]
         distance = positions[:, None] - torch.arange(length, device=key.device)
         distance_scores = self._distance_scores(query, self.falling)
@@ -80,7 +80,7 @@ class XLAttention(CausalAttention):
         bias = distance_scores.gather(-1, column).masked_fill((distance < 0)[:, None, None], -torch.inf)
         return F.scaled_dot_product_attention(query + self.u, key, value, attn_mask=bias)
 
-    def scores(self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]) -> Float[Tensor, "B H T T"]:
+    def scores(self, query: Heads, key: Heads) -> Scores:
         """Return the scores by definition, from a vector W_R R_{i-j} for each pair of positions, [H, T, T, E]."""
         positions = torch.arange(query.shape[2], device=query.device)
         distance = (positions[:, None] - positions).clamp(min=0)
@@ -89,18 +89,10 @@ class XLAttention(CausalAttention):
         scores: Tensor = super().scores(query + self.u, key) + distance_scores / query.shape[-1] ** 0.5
         return scores
 
-    def scores_of_pairs(
-        self, query: Float[Tensor, "B H T E"], key: Float[Tensor, "B H T E"]
-    ) -> Float[Tensor, "B H T T"]:
+    def scores_of_pairs(self, query: Heads, key: Heads) -> Scores:
         return super().scores(query + self.u, key) + self._shifted_scores(query, query.shape[2])
 
-    def _part(
-        self,
-        query: Float[Tensor, "B H N E"],
-        key: Float[Tensor, "B H T E"],
-        value: Float[Tensor, "B H T E"],
-        start: int,
-    ) -> Float[Tensor, "B H N E"]:
+    def _part(self, query: Float[Tensor, "B H N E"], key: Heads, value: Heads, start: int) -> Float[Tensor, "B H N E"]:
         """Return the attention of N queries, beginning at `start`."""
         count = query.shape[2]
         stop = start + count
