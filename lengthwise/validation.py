@@ -65,6 +65,19 @@ def check_choice(argument: str, value: object, choices: Iterable[str]) -> None:
         raise ValueError(f"{argument}: expected {expected}, got {truncate(repr(value))}; choose one of these")
 
 
+def check_one_given(argument: str, expected: str, first: object, second: object) -> None:
+    """Raise a ValueError unless exactly one of two optional arguments is given.
+
+    Example:
+        >>> check_one_given("head", "head or answers", None, None)
+        Traceback (most recent call last):
+        ValueError: head: expected either head or answers, got neither; give one of them
+    """
+    if (first is None) == (second is None):
+        got = "neither" if first is None else "both"
+        raise ValueError(f"{argument}: expected either {expected}, got {got}; give one of them")
+
+
 def whole_number(argument: str, value: object, low: int, high: int) -> int:
     """Return an integer of any integer type as an int; raise a ValueError for other values, True and False included."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not low <= int(value) <= high:
@@ -90,7 +103,8 @@ def check_divisor(argument: str, value: object, width: int, name: str = "d_model
     """Raise a ValueError that names the argument unless its value divides a width that is called `name`."""
     check_sizes(**{name: width})
     if not isinstance(value, Integral) or value < 1 or width % value:
-        raise ValueError(f"{argument}: expected a divisor of {name}={width}, got {value!r}; choose a divisor")
+        divisors = [number for number in range(1, width + 1) if width % number == 0]
+        raise ValueError(f"{argument}: expected a divisor of {name}={width}, got {value!r}; choose from {divisors}")
 
 
 def with_article(noun: str) -> str:

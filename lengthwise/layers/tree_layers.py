@@ -40,8 +40,7 @@ class TreeAttentionLayer(nn.Module):
     def __init__(self, *, d_model: int, num_heads: int, chunk_size: int, hidden: int | None = None) -> None:
         super().__init__()
         check_divisor("num_heads", num_heads, d_model)
-        if chunk_size < 1:
-            raise ValueError(f"chunk_size: expected at least 1, got {chunk_size}; give the number of parts of a window")
+        check_sizes(chunk_size=chunk_size)
         self.num_heads = num_heads
         self.to_query = nn.Linear(d_model, d_model, bias=self.attention_bias)
         self.to_key_value = nn.Linear(d_model, 2 * d_model, bias=self.attention_bias)

@@ -16,10 +16,11 @@ from torch.overrides import TorchFunctionMode
 from lengthwise.devices import Precision, computing_in, device_of
 from lengthwise.models.capabilities import AcceptsVectors, check_ids, check_symbols
 from lengthwise.models.containers import unwrap_hint
+from lengthwise.ops.shapes import check_shape, check_tensors
 from lengthwise.ops.tree import Tree
 from lengthwise.randomness import generator_for
 from lengthwise.registry import Registry, is_of_package
-from lengthwise.validation import Description, truncate, validated
+from lengthwise.validation import Description, validated
 
 Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
 """The input of a model: ids of symbols or, if the model accepts vectors, the vectors."""
@@ -63,13 +64,6 @@ class ModelConfig(Description):
     def takes_probes(self) -> bool:
         """Return whether training may regularly test the model on strings of up to 500 symbols."""
         return True
-
-
-def check_divides_width(name: str, value: int, d_model: int) -> None:
-    """Raise a ValueError unless a setting divides the width."""
-    if d_model % value:
-        divisors = [n for n in range(1, d_model + 1) if d_model % n == 0]
-        raise ValueError(f"{name}: expected a divisor of d_model={d_model}, got {value}; choose from {divisors}")
 
 
 class SequenceModel(nn.Module, ABC):
@@ -159,21 +153,12 @@ class RecurrentModel(SequenceModel):
 
     def check_step(self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"], num_symbols: int) -> None:
         """Raise a ValueError unless `token` has symbols 0 ... num_symbols - 1, and `state` a state for each string."""
-        for name, given in (("token", token), ("state", state)):
-            if not isinstance(given, Tensor):
-                raise ValueError(
-                    f"{name}: expected a tensor, got {truncate(repr(given))}; give ids [B] and a state of "
-                    "initial_state(B)"
-                )
+        check_tensors(token=token, state=state)
         self.check_inputs(token[:, None], num_symbols)
         if torch.compiler.is_exporting():  # an exported graph must work for any number of strings
             return
-        expected = self.initial_state(len(token)).shape
-        if state.shape != expected:
-            raise ValueError(
-                f"state: expected shape {list(expected)}, got {list(state.shape)}; begin with "
-                f"initial_state({len(token)})"
-            )
+        first = self.initial_state(len(token))
+        check_shape("state", state, first.shape, f"begin with initial_state({len(token)})")
 
     def states(self, inputs: Int64[Tensor, "B T"]) -> Iterator[Float[Tensor, "B _ D"]]:
         """Yield the states at every position, in chunks; by default, a chunk is one position, computed by `step`."""

@@ -30,12 +30,12 @@ from lengthwise.models.base import (
     State,
     Symbols,
     Width,
-    check_divides_width,
 )
 from lengthwise.models.capabilities import Distributions, FollowsTraining, HoldsDistributions
 from lengthwise.ops.answer_likelihood import answer_log_probabilities
 from lengthwise.ops.in_range import Steps, states_in_range, steps_by_position, steps_by_symbol
 from lengthwise.ops.symbol_recurrence import symbol_final_state
+from lengthwise.validation import check_divisor
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
 """The largest number of elements for which a chunk of positions is computed at once. In a net of one layer, the
@@ -101,7 +101,7 @@ class BlockLinearRNNConfig(ModelConfig):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "BlockLinearRNNConfig":
-        check_divides_width("block_dim", self.block_dim, self.d_model)
+        check_divisor("block_dim", self.block_dim, self.d_model)
         if self.block_dim == 1 and self.columns == "rescaled":
             raise ValueError(
                 "block_dim: expected at least 2 with columns 'rescaled', got 1; a column of one number becomes 0 when "

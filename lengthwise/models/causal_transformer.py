@@ -15,7 +15,7 @@ from lengthwise.layers.positions.base import POSITIONS, CausalAttention, Positio
 from lengthwise.layers.read_in import ReadInKind, SymbolReadIn, VectorReadIn
 from lengthwise.layers.tied_readout import TiedReadout
 from lengthwise.layers.transformer_layer import States, TransformerLayer, draw_gpt2_linear, draw_gpt2_weights
-from lengthwise.models.base import Inputs, ModelConfig, SequenceModel, Width, check_divides_width
+from lengthwise.models.base import Inputs, ModelConfig, SequenceModel, Width
 from lengthwise.models.capabilities import (
     AcceptsPads,
     AcceptsVectors,
@@ -24,7 +24,7 @@ from lengthwise.models.capabilities import (
     HasHiddenMatrices,
 )
 from lengthwise.registry import NameIn, nearest
-from lengthwise.validation import truncate
+from lengthwise.validation import check_divisor, truncate
 
 DEFAULT_RANGE = 2048
 
@@ -92,7 +92,7 @@ class CausalTransformerConfig(ModelConfig):
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "CausalTransformerConfig":
-        check_divides_width("num_heads", self.num_heads, self.d_model)
+        check_divisor("num_heads", self.num_heads, self.d_model)
         return self
 
     @model_validator(mode="after")

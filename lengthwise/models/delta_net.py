@@ -7,8 +7,9 @@ from pydantic import Field, model_validator
 from lengthwise.layers.delta_net import DeltaNetLayer, Eigenvalues
 from lengthwise.layers.feed_forward_layer import FeedForwardLayer
 from lengthwise.layers.recurrent_layer import RecurrentLayer
-from lengthwise.models.base import MAX_CONVOLUTION, MAX_WIDTH, MODELS, Width, check_divides_width
+from lengthwise.models.base import MAX_CONVOLUTION, MAX_WIDTH, MODELS, Width
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+from lengthwise.validation import check_divisor
 
 
 class DeltaNetConfig(StackedConfig):
@@ -29,7 +30,7 @@ class DeltaNetConfig(StackedConfig):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "DeltaNetConfig":
-        check_divides_width("num_heads", self.num_heads, self.d_model)
+        check_divisor("num_heads", self.num_heads, self.d_model)
         d_key = self.d_model // self.num_heads
         if self.householders > d_key:
             raise ValueError(
@@ -57,12 +58,5 @@ class DeltaNet(StackedRNN):
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
         config = self.config
-        mixer = DeltaNetLayer(
-            d_model=config.d_model,
-            num_heads=config.num_heads,
-            householders=config.householders,
-            eigenvalues=config.eigenvalues,
-            gated=config.gated,
-            conv=config.conv,
-        )
+        mixer = DeltaNetLayer(**config.for_layer("mlp"))
         return [mixer, FeedForwardLayer(d_model=config.d_model, hidden=config.mlp)] if config.mlp else [mixer]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lengthwise.layers.gated_cells import GRULayer
 from lengthwise.layers.recurrent_layer import BoundedLayer
 from lengthwise.models.base import MODELS
-from lengthwise.models.stacked_rnn import BoundedStackedRNN, StackedConfig
+from lengthwise.models.stacked_rnn import BoundedStackedRNN
 
 
 @MODELS.register("gru")
@@ -15,8 +15,6 @@ class GRU(BoundedStackedRNN):
     Source: Cho et al., "Learning phrase representations using RNN encoder-decoder" (EMNLP 2014).
     Differs from the source: see `GRULayer`; embedding, residuals, norms and read-out are as in `StackedRNN`.
     """
-
-    Config = StackedConfig
 
     def make_layers(self) -> Sequence[BoundedLayer]:
         return [GRULayer(d_model=self.config.d_model)]

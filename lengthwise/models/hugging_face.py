@@ -18,7 +18,7 @@ from lengthwise.models.containers import check_bare, first_line
 from lengthwise.models.fixed_cache import FixedCache, cache_of
 from lengthwise.models.set_answers import SetAnswers, set_answers_in
 from lengthwise.models.token_ids import MAX_STATED_LENGTH, TokenIds, check_tokens
-from lengthwise.validation import type_in_words, whole_number
+from lengthwise.validation import check_one_given, type_in_words, whole_number
 
 TOLERANCE = 1e-3
 """The largest difference, relative to the logits, between logits of a string read at once and read token by token."""
@@ -104,9 +104,8 @@ def _head_of(
 ) -> nn.Module:
     """Return a module from hidden states to logits; `wrap_hugging_face` describes the arguments."""
     sets = answers if isinstance(answers, SetAnswers) else None
-    if sets is None and (head is None) == (answers is None):
-        got = "neither" if head is None else "both"
-        raise ValueError(f"head: expected either head or answers, got {got}; give one of them")
+    if sets is None:
+        check_one_given("head", "head or answers", head, answers)
     if answers is not None and not isinstance(answers, SetAnswers):
         head = _AnswerTokens(_output_embeddings(model), check_tokens("answers", answers, _num_tokens(model)))
     elif head is None:

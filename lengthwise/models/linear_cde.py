@@ -10,9 +10,10 @@ from torch import Tensor
 
 from lengthwise.layers.linear_cde import LinearCDELayer, Structure
 from lengthwise.layers.recurrent_layer import RecurrentLayer
-from lengthwise.models.base import MODELS, Width, check_divides_width
+from lengthwise.models.base import MODELS, Width
 from lengthwise.models.capabilities import HasPenalty
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+from lengthwise.validation import check_divisor
 
 LOW_RANK: tuple[Structure, ...] = ("low-rank", "low-rank-product")
 """The structures of A that use the setting `rank`."""
@@ -37,7 +38,7 @@ class LinearCDEConfig(StackedConfig):
     @model_validator(mode="after")
     def _parts_fit(self) -> "LinearCDEConfig":
         if self.structure == "block":
-            check_divides_width("block_dim", self.block_dim, self.d_model)
+            check_divisor("block_dim", self.block_dim, self.d_model)
         elif self.rank > self.d_model:
             raise ValueError(f"rank: expected at most d_model={self.d_model}, got {self.rank}; lower it")
         return self
@@ -65,12 +66,7 @@ class LinearCDE(HasPenalty, StackedRNN):
     config: LinearCDEConfig
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
-        config = self.config
-        return [
-            LinearCDELayer(
-                d_model=config.d_model, structure=config.structure, block_dim=config.block_dim, rank=config.rank
-            )
-        ]
+        return [LinearCDELayer(**self.config.for_layer("norm_penalty"))]
 
     def penalty(self) -> Float[Tensor, ""]:
         norms = [layer.norm_of_a() for layer in self.layers if isinstance(layer, LinearCDELayer)]

@@ -26,4 +26,4 @@ class LinearRNN(StackedRNN):
     config: LinearRNNConfig
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
-        return [DenseLinearLayer(d_model=self.config.d_model, d_state=self.config.d_state)]
+        return [DenseLinearLayer(**self.config.for_layer())]

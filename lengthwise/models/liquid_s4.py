@@ -1,16 +1,14 @@
 """Liquid-S4: S4 whose transitions depend on the input."""
 
-from collections.abc import Sequence
 from typing import ClassVar
 
-from lengthwise.layers.recurrent_layer import Gated, RecurrentLayer
 from lengthwise.layers.state_space import LiquidS4Layer
 from lengthwise.models.base import MODELS
-from lengthwise.models.stacked_rnn import StackedRNN, StateSpaceConfig
+from lengthwise.models.stacked_rnn import StateSpaceRNN
 
 
 @MODELS.register("liquid-s4")
-class LiquidS4(StackedRNN):
+class LiquidS4(StateSpaceRNN):
     """S4 with transitions A + diag(B u_t) that depend on the input, eq. (4) of Fan et al. (2024).
 
     Nothing keeps the norm of transitions below 1, so states may overflow on long strings. The answers to such strings
@@ -21,9 +19,4 @@ class LiquidS4(StackedRNN):
     """
 
     positions_per_chunk: ClassVar[int] = 64
-    Config = StateSpaceConfig
-    config: StateSpaceConfig
-
-    def make_layers(self) -> Sequence[RecurrentLayer]:
-        width = self.config.d_model
-        return [Gated(LiquidS4Layer(d_model=width, d_state=self.config.d_state), d_model=width)]
+    layer_kind = LiquidS4Layer

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lengthwise.layers.gated_cells import LSTMLayer
 from lengthwise.layers.recurrent_layer import BoundedLayer
 from lengthwise.models.base import MODELS
-from lengthwise.models.stacked_rnn import BoundedStackedRNN, StackedConfig
+from lengthwise.models.stacked_rnn import BoundedStackedRNN
 
 
 @MODELS.register("lstm")
@@ -15,8 +15,6 @@ class LSTM(BoundedStackedRNN):
     Source: Hochreiter and Schmidhuber, "Long short-term memory" (Neural Computation, 1997).
     Differs from the source: see `LSTMLayer`; embedding, residuals, norms and read-out are as in `StackedRNN`.
     """
-
-    Config = StackedConfig
 
     def make_layers(self) -> Sequence[BoundedLayer]:
         return [LSTMLayer(d_model=self.config.d_model)]

@@ -11,6 +11,7 @@ from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.models.base import MAX_CONVOLUTION, MODELS, Width
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 from lengthwise.ops.selective_scan import Eigenvalues
+from lengthwise.validation import check_divisor
 
 
 class MambaConfig(StackedConfig):
@@ -35,13 +36,8 @@ class MambaConfig(StackedConfig):
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "MambaConfig":
         # Mamba's inner width is twice its outer width.
-        width = 2 * self.d_model
-        if self.version == 2 and width % self.num_heads:
-            divisors = [n for n in range(1, width + 1) if width % n == 0]
-            raise ValueError(
-                f"num_heads: expected a divisor of 2 d_model={width} in version 2, got {self.num_heads}; choose from "
-                f"{divisors}"
-            )
+        if self.version == 2:
+            check_divisor("num_heads", self.num_heads, 2 * self.d_model, "2 d_model")
         return self
 
 
@@ -62,24 +58,6 @@ class Mamba(StackedRNN):
     config: MambaConfig
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
-        config = self.config
-        if config.version == 2:
-            return [
-                Mamba2Layer(
-                    d_model=config.d_model,
-                    d_state=config.d_state,
-                    num_heads=config.num_heads,
-                    conv=config.conv,
-                    eigenvalues=config.eigenvalues,
-                    learned_start=config.learned_start,
-                )
-            ]
-        return [
-            MambaLayer(
-                d_model=config.d_model,
-                d_state=config.d_state,
-                conv=config.conv,
-                eigenvalues=config.eigenvalues,
-                learned_start=config.learned_start,
-            )
-        ]
+        if self.config.version == 2:
+            return [Mamba2Layer(**self.config.for_layer("version"))]
+        return [MambaLayer(**self.config.for_layer("version", "num_heads"))]

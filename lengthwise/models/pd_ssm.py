@@ -44,14 +44,4 @@ class PDSSM(StackedRNN):
     config: PDSSMConfig
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
-        config = self.config
-        return [
-            PDSSMLayer(
-                d_model=config.d_model,
-                d_state=config.d_state,
-                num_matrices=config.num_matrices,
-                diagonal=config.diagonal,
-                driven=config.driven,
-                form=config.form,
-            )
-        ]
+        return [PDSSMLayer(**self.config.for_layer())]

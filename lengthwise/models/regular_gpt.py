@@ -12,11 +12,12 @@ from torch import Tensor, nn
 
 from lengthwise.conventions import PAD
 from lengthwise.layers.tree_layers import BareLayer, MergeLayer, PostNormLayer, PreNormLayer
-from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, Width, check_divides_width
+from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, ModelConfig, Width
 from lengthwise.models.capabilities import AnswersUpTo
 from lengthwise.models.symbol_tree import SymbolTree
 from lengthwise.ops.tree import LeftEdge, PadRule, Tree, TreeLayer
 from lengthwise.ops.tree_attention import prefix_states, prefix_states_by_definition
+from lengthwise.validation import check_divisor
 
 MAX_CHUNK = 4096
 MAX_LOWER_LEVELS = 16
@@ -62,7 +63,7 @@ class RegularGPTConfig(ModelConfig):
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "RegularGPTConfig":
-        check_divides_width("num_heads", self.num_heads, self.d_model)
+        check_divisor("num_heads", self.num_heads, self.d_model)
         return self
 
     @model_validator(mode="after")

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from lengthwise.layers.positions.base import CausalAttention, Heads, Scores
 from lengthwise.layers.tied_readout import TiedReadout
 from lengthwise.layers.transformer_layer import States, TransformerLayer, draw_gpt2_weights
-from lengthwise.models.base import MODELS, Depth, ModelConfig, SequenceModel, Width, check_divides_width
+from lengthwise.models.base import MODELS, Depth, ModelConfig, SequenceModel, Width
 from lengthwise.models.capabilities import BoundedReceptiveField, HasHiddenMatrices, changed_copy
 from lengthwise.ops.dilated_attention import dilated_attention, dilated_mask
 from lengthwise.ops.tree import num_levels
-from lengthwise.validation import validated
+from lengthwise.validation import check_divisor, validated
 
 MAX_CHUNK = 4096
 MAX_LEVELS = 32
@@ -47,7 +47,7 @@ class RegularGPTLMConfig(ModelConfig):
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "RegularGPTLMConfig":
-        check_divides_width("num_heads", self.num_heads, self.d_model)
+        check_divisor("num_heads", self.num_heads, self.d_model)
         return self
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.layers.rwkv import ChannelMix, TimeMix
 from lengthwise.models.base import MODELS
-from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+from lengthwise.models.stacked_rnn import StackedRNN
 
 
 @MODELS.register("rwkv")
@@ -15,8 +15,6 @@ class RWKV(StackedRNN):
     Source: Peng et al., "RWKV: reinventing RNNs for the Transformer era" (Findings of EMNLP 2023).
     Differs from the source: see `TimeMix`; embedding and read-out are as in `StackedRNN`.
     """
-
-    Config = StackedConfig
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
         return [TimeMix(d_model=self.config.d_model), ChannelMix(d_model=self.config.d_model)]

@@ -1,15 +1,12 @@
 """S5: a state-space model in which all channels share one system."""
 
-from collections.abc import Sequence
-
 from lengthwise.layers.linear_recurrence import S5Layer
-from lengthwise.layers.recurrent_layer import Gated, RecurrentLayer
 from lengthwise.models.base import MODELS
-from lengthwise.models.stacked_rnn import StackedRNN, StateSpaceConfig
+from lengthwise.models.stacked_rnn import StateSpaceRNN
 
 
 @MODELS.register("s5")
-class S5(StackedRNN):
+class S5(StateSpaceRNN):
     """A diagonal linear recurrence with constant transitions for all channels together, and a gate after each layer.
 
     Source: Smith, Warrington and Linderman, "Simplified state space layers for sequence modeling" (ICLR 2023).
@@ -17,9 +14,4 @@ class S5(StackedRNN):
         are as in `StackedRNN`.
     """
 
-    Config = StateSpaceConfig
-    config: StateSpaceConfig
-
-    def make_layers(self) -> Sequence[RecurrentLayer]:
-        width = self.config.d_model
-        return [Gated(S5Layer(d_model=width, d_state=self.config.d_state), d_model=width)]
+    layer_kind = S5Layer

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from lengthwise.models.token_ids import MAX_TOKEN, check_tokens
+from lengthwise.validation import check_choice
 
 Score = Literal["logit", "sigmoid", "softmax"]
 """The kind of score of a symbol that is compared with the threshold: the symbol's logit, or a probability."""
@@ -130,8 +131,7 @@ def _check_rule(task: AnswersSets, score: Score, above: float) -> None:
             f"the answer to any string, got {getattr(task, 'name', type(task).__name__)}; "
             'make_task("next-symbols", base=..., with_end=True, with_other=True) makes one'
         )
-    if not isinstance(score, str) or score not in get_args(Score):
-        raise ValueError(f"score: expected one of {', '.join(get_args(Score))}, got {score!r}; choose one")
+    check_choice("score", score, get_args(Score))
     low, high = (-MAX_LOGIT, MAX_LOGIT) if score == "logit" else (0.0, 1.0)
     if isinstance(above, bool) or not isinstance(above, int | float) or not low <= above <= high:
         limits = "a number" if score == "logit" else "a probability from 0 to 1"

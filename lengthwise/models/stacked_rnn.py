@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int64
@@ -10,7 +10,13 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
-from lengthwise.layers.recurrent_layer import BoundedLayer, RecurrentLayer, TabledLayer, hidden_layer_readout
+from lengthwise.layers.recurrent_layer import (
+    BoundedLayer,
+    Gated,
+    RecurrentLayer,
+    TabledLayer,
+    hidden_layer_readout,
+)
 from lengthwise.models.base import MAX_WIDTH, Depth, Logits, ModelConfig, RecurrentModel, State, Symbols, Width
 from lengthwise.models.capabilities import BoundsSteps
 from lengthwise.ops.intervals import Intervals
@@ -21,6 +27,10 @@ class StackedConfig(ModelConfig):
 
     d_model: Width = 64
     num_layers: Depth = 1
+
+    def for_layer(self, *left_out: str) -> dict[str, Any]:
+        """Return the settings that the constructor of a layer takes: all except `num_layers` and those left out."""
+        return {name: value for name, value in self if name not in ("num_layers", *left_out)}
 
 
 class StateSpaceConfig(StackedConfig):
@@ -44,6 +54,7 @@ class StackedRNN(RecurrentModel):
     positions_per_chunk: ClassVar[int] = 512
     """The largest number of symbols in a chunk. Long strings are read chunk by chunk."""
 
+    Config: ClassVar[type[ModelConfig]] = StackedConfig
     config: StackedConfig
     readout: nn.Sequential
 
@@ -128,6 +139,17 @@ class StackedRNN(RecurrentModel):
 
     def _layers(self) -> Sequence[RecurrentLayer]:
         return list(self.layers)  # type: ignore[arg-type]
+
+
+class StateSpaceRNN(StackedRNN):
+    """A stacked network of gated layers, which are all of one kind of state-space layer."""
+
+    Config = StateSpaceConfig
+    config: StateSpaceConfig
+    layer_kind: ClassVar[type[RecurrentLayer]]
+
+    def make_layers(self) -> Sequence[RecurrentLayer]:
+        return [Gated(self.layer_kind(**self.config.for_layer()), d_model=self.config.d_model)]
 
 
 class BoundedStackedRNN(BoundsSteps, StackedRNN):

@@ -15,7 +15,7 @@ from lengthwise.models.consistency import find_fault
 from lengthwise.models.containers import check_bare, first_line
 from lengthwise.models.set_answers import SetAnswers
 from lengthwise.models.token_ids import MAX_STATED_LENGTH, MAX_TOKEN, TokenIds, check_tokens
-from lengthwise.validation import truncate, type_in_words, whole_number
+from lengthwise.validation import check_one_given, truncate, type_in_words, whole_number
 
 MAX_CLASSES = 1_000_000
 """The largest accepted number of classes or symbols. A larger number is probably a mistake."""
@@ -82,12 +82,8 @@ def wrap_module(
     """
     _check_module(module)
     ids = _ids_of(num_symbols, tokens, begin, device_of(module) if isinstance(module, nn.Module) else "cpu")
-    if (num_classes is None) == (answers is None):
-        got = "neither" if answers is None else "both"
-        raise ValueError(
-            f"num_classes: expected either num_classes (the number of the task's answers) or answers (a SetAnswers), "
-            f"got {got}; give one of them"
-        )
+    expected = "num_classes (the number of the task's answers) or answers (a SetAnswers)"
+    check_one_given("num_classes", expected, num_classes, answers)
     if answers is not None and not isinstance(answers, SetAnswers):
         raise ValueError(f"answers: expected a SetAnswers, got {truncate(repr(answers))}; make one for the task")
     if max_length is not None:
@@ -117,12 +113,8 @@ def _ids_of(
     num_symbols: int | None, tokens: Sequence[int] | None, begin: int | None, device: torch.device | str
 ) -> TokenIds:
     """Return the token ids of symbols, given either their number or their tokens."""
-    if (num_symbols is None) == (tokens is None):
-        got = "neither" if tokens is None else "both"
-        raise ValueError(
-            f"num_symbols: expected either num_symbols (the number of the task's symbols) or tokens (the token of each "
-            f"symbol), got {got}; give one of them"
-        )
+    expected = "num_symbols (the number of the task's symbols) or tokens (the token of each symbol)"
+    check_one_given("num_symbols", expected, num_symbols, tokens)
     if tokens is None:
         tokens = range(whole_number("num_symbols", num_symbols, 1, MAX_CLASSES))
     if begin is not None:

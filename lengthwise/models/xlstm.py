@@ -7,8 +7,9 @@ from pydantic import Field, model_validator
 from lengthwise.layers.feed_forward_layer import FeedForwardLayer
 from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.layers.xlstm import MLSTMLayer, SLSTMLayer
-from lengthwise.models.base import MAX_CONVOLUTION, MAX_LAYERS, MAX_WIDTH, MODELS, Width, check_divides_width
+from lengthwise.models.base import MAX_CONVOLUTION, MAX_LAYERS, MAX_WIDTH, MODELS, Width
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
+from lengthwise.validation import check_divisor
 
 CELLS = {"s": SLSTMLayer, "m": MLSTMLayer}
 
@@ -36,7 +37,7 @@ class XLSTMConfig(StackedConfig):
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "XLSTMConfig":
-        check_divides_width("num_heads", self.num_heads, self.d_model)
+        check_divisor("num_heads", self.num_heads, self.d_model)
         if "s" in self.cells and self.num_heads == self.d_model:
             raise ValueError(
                 f"num_heads: expected fewer than d_model={self.d_model} for sLSTM cells, got {self.num_heads}; choose "

@@ -32,7 +32,7 @@ from torch.autograd.function import FunctionCtx, once_differentiable
 from lengthwise.conventions import Diverged
 from lengthwise.devices import in_full_precision
 from lengthwise.ops.scan import interleaved
-from lengthwise.ops.shapes import check_optional_tensors, check_tensors
+from lengthwise.ops.shapes import check_optional_tensors, check_shape, check_tensors
 from lengthwise.validation import check_choice
 
 Form = Literal["sequential", "scan", "chunked"]
@@ -249,11 +249,8 @@ def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Ten
         )
     if initial is None:
         initial = torch.zeros_like(inputs[:, 0])
-    if initial.shape != inputs[:, 0].shape:
-        raise ValueError(
-            f"initial: expected shape {list(inputs[:, 0].shape)}, got {list(initial.shape)}; give the state before the "
-            "first step of each string, or None for zeros"
-        )
+    a_state = "give the state before the first step of each string, or None for zeros"
+    check_shape("initial", initial, inputs[:, 0].shape, a_state)
     dtypes = {tensor.dtype for tensor in (transitions, inputs, initial)}
     if len(dtypes) > 1 or not (inputs.is_floating_point() or inputs.is_complex()):
         names = ", ".join(sorted(map(str, dtypes)))

@@ -28,6 +28,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from lengthwise.ops.shapes import check_shapes
+from lengthwise.validation import check_sizes
 
 MIN_BLOCK = 32
 """The smallest number of queries in a block: matrix products with fewer queries take just as long. If windows are
@@ -94,8 +95,7 @@ def dilated_attention(query: Heads, key: Heads, value: Heads, bias: Float[Tensor
     batch_size, num_heads, length, _ = query.shape
     if not bias.shape[1]:
         raise ValueError("bias: expected at least 1 offset, got 0; a position always sees itself")
-    if stride < 1:
-        raise ValueError(f"stride: expected at least 1, got {stride}; give 1 for windows without gaps")
+    check_sizes(stride=stride)
     missing = -length % stride
     window = min(bias.shape[1], (length + missing) // stride)
     size = min(max(window, MIN_BLOCK), (length + missing) // stride)

@@ -5,6 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lengthwise.ops.shapes import check_shapes
+from lengthwise.validation import check_sizes
 
 
 def powers_times_by_definition(
@@ -33,8 +34,7 @@ def powers_times(matrices: Float[Tensor, "D P P"], vectors: Float[Tensor, "D P"]
         >>> powers_times(torch.tensor([[[2.0]]]), torch.ones(1, 1), 5)
         tensor([[[ 1.,  2.,  4.,  8., 16.]]])
     """
-    if count < 1:
-        raise ValueError(f"count: expected at least 1, got {count}; the first result is the vector itself")
+    check_sizes(count=count)
     # A^(n + t) v = A^n (A^t v), so one product with A^n doubles the number of results, and log T products suffice.
     products, power = vectors[..., None], matrices
     while products.shape[-1] < count:

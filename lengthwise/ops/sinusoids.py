@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from lengthwise.validation import check_sizes
+
 Time = Literal["index", "fraction"]
 """The time that encodes a loop: the loop's number r = 0 ... R - 1, or the fraction r / R of all R loops."""
 
@@ -37,7 +39,7 @@ def sinusoids_at(positions: Int64[Tensor, " T"], width: int) -> Float[Tensor, "T
     Source: Vaswani et al., "Attention is all you need" (NeurIPS 2017), section 3.5.
     Differs from the source: for an odd D, the last cosine is left out.
     """
-    _check_width(width)
+    check_sizes(width=width)
     # For an odd width, the cosine of the last angle is cut off.
     angles = _angles(positions, (width + 1) // 2, 2.0 / width)
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width].float()
@@ -73,7 +75,7 @@ def position_angles(length: int, width: int) -> Float[Tensor, "T F"]:
     Differs from the source: no difference.
     """
     _check_count("length", length)
-    _check_width(width)
+    check_sizes(width=width)
     return _angles(torch.arange(length), (width + 1) // 2, 2.0 / width)
 
 
@@ -95,7 +97,7 @@ def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -
     Differs from the source: time `"fraction"` is ours, and for an odd F, the last column is left out.
     """
     _check_count("num_loops", num_loops)
-    _check_width(width)
+    check_sizes(width=width)
     angles = _angles(torch.arange(num_loops), width // 2, 2.0 / width)
     if time == "fraction":
         angles = angles / num_loops
@@ -105,11 +107,6 @@ def timestep_sinusoids(num_loops: int, width: int = 256, time: Time = "index") -
 def _check_count(argument: str, count: int) -> None:
     if count < 0:
         raise ValueError(f"{argument}: expected at least 0, got {count}; give the number of rows")
-
-
-def _check_width(width: int) -> None:
-    if width < 1:
-        raise ValueError(f"width: expected at least 1, got {width}; give the number of columns")
 
 
 def _angles(numbers: Int64[Tensor, " N"], num_frequencies: int, exponent: float) -> Float[Tensor, "N F"]:

@@ -13,7 +13,7 @@ from lengthwise.models.containers import first_line
 from lengthwise.models.hugging_face import wrap_hugging_face
 from lengthwise.models.set_answers import SetAnswers
 from lengthwise.tasks.base import Task
-from lengthwise.validation import FrozenRecord, type_in_words, validated
+from lengthwise.validation import FrozenRecord, check_one_given, type_in_words, validated
 
 KEY = "hugging_face"
 """The key that distinguishes the TOML file of a language model from the files of other nets."""
@@ -45,12 +45,8 @@ class LanguageModelDescription(FrozenRecord, strict=True):
 def read_language_model(settings: dict[str, Any], path: Path) -> LanguageModelDescription:
     """Return the validated content of a TOML file; unknown keys are rejected."""
     description = validated(LanguageModelDescription, settings, path=str(path))
-    if (description.answers is None) == (description.sets is None):
-        got = "neither" if description.sets is None else "both"
-        raise ValueError(
-            f"{path}: expected either answers (a token for each answer of the task) or a table sets (with the "
-            f"threshold of sets), got {got}; give one of them"
-        )
+    expected = "answers (a token for each answer of the task) or a table sets (with the threshold of sets)"
+    check_one_given(str(path), expected, description.answers, description.sets)
     return description
 
 

@@ -305,7 +305,7 @@ def test_an_empty_string_is_an_error(function: Callable[..., Any], name: str) ->
 def test_numbers_out_of_range_are_errors() -> None:
     attention = OPS[dilated_attention]
     for function, given, expected in [
-        (dilated_attention, attention | {"stride": 0}, "stride: expected at least 1, got 0"),
+        (dilated_attention, attention | {"stride": 0}, "stride: expected a whole number of at least 1, got 0"),
         (dilated_attention, attention | {"bias": torch.ones(H, 0)}, "bias: expected at least 1 offset, got 0"),
         (delta_rule, no_keys(), "keys: expected at least 1 sub-step of each symbol, got 0"),
         (integer_loss, OPS[integer_loss] | {"sharpness": -1.0}, "sharpness: expected a number above 0, got -1.0"),
@@ -320,9 +320,9 @@ def test_numbers_out_of_range_are_errors() -> None:
             "numbers: expected",
         ),
         (outer_products, OPS[outer_products] | shared(3), "keys: expected 1 head or 2 (H as in decays), got 3"),
-        (powers_times, OPS[powers_times] | {"count": 0}, "count: expected at least 1, got 0"),
+        (powers_times, OPS[powers_times] | {"count": 0}, "count: expected a whole number of at least 1, got 0"),
         (position_sinusoids, {"length": -4, "width": 4}, "length: expected at least 0, got -4"),
-        (distance_sinusoids, {"length": 4, "width": 0}, "width: expected at least 1, got 0"),
+        (distance_sinusoids, {"length": 4, "width": 0}, "width: expected a whole number of at least 1, got 0"),
         (position_angles, {"length": -1, "width": 4}, "length: expected at least 0, got -1"),
         (timestep_sinusoids, {"num_loops": -1}, "num_loops: expected at least 0, got -1"),
     ]:

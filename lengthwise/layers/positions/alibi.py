@@ -6,6 +6,7 @@ from torch import Tensor
 
 from lengthwise.layers.positions.base import POSITIONS
 from lengthwise.layers.positions.bias import DistanceBias
+from lengthwise.validation import check_sizes
 
 
 @POSITIONS.register("alibi")
@@ -44,8 +45,7 @@ def alibi_slopes(num_heads: int) -> list[float]:
     Source: Press et al. (2022), section 3, and their code for other numbers of heads.
     Differs from the source: no difference.
     """
-    if num_heads < 1:
-        raise ValueError(f"num_heads: expected at least 1, got {num_heads}; give the number of heads")
+    check_sizes(num_heads=num_heads)
     below = 1 << (num_heads.bit_length() - 1)
     if below == num_heads:
         return [2.0 ** (-8 * head / num_heads) for head in range(1, num_heads + 1)]
