@@ -5,12 +5,15 @@ import os
 import platform
 import stat
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from math import isfinite
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
+
+Content = TypeVar("Content")
+Default = TypeVar("Default")
 
 HOST = platform.node().replace("/", "-")[:64] or "localhost"
 """This machine's name, which goes into names of files, because processes on two machines may have the same id."""
@@ -70,6 +73,19 @@ def check_new(paths: Iterable[Path]) -> None:
             raise ValueError(f"{path}: expected a path without a file, got a file that exists; write to another folder")
 
 
+def unless_damaged(read: Callable[[], Content], default: Default) -> Content | Default:
+    """Return what `read` returns, or the default if the file that it reads is missing or damaged.
+
+    An `UnreadableFile` is raised, because the file may be intact on a disk that fails only now.
+    """
+    try:
+        return read()
+    except UnreadableFile:
+        raise
+    except (ValueError, FileNotFoundError, RecursionError):
+        return default
+
+
 def _missing_or_unreadable(path: Path, error: OSError) -> FileNotFoundError | UnreadableFile:
     """Return the exception for a missing file or for an unreadable file, because users fix them differently."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
@@ -79,9 +95,9 @@ def _missing_or_unreadable(path: Path, error: OSError) -> FileNotFoundError | Un
     )
 
 
-def check_suffix(argument: str, path: Path, suffixes: Collection[str]) -> None:
+def check_suffix(argument: str, path: Path, suffixes: Collection[str], *, any_case: bool = False) -> None:
     """Raise a ValueError that names the argument unless the path ends in one of the suffixes."""
-    if path.suffix not in suffixes:
+    if (path.suffix.lower() if any_case else path.suffix) not in suffixes:
         raise ValueError(
             f"{argument}: expected a name that ends in {', '.join(suffixes)}, got {path.name!r}; choose one of these "
             "suffixes"

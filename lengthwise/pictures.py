@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lengthwise.files import write_by_rename
+from lengthwise.files import check_suffix, write_by_rename
 
 Chart = dict[str, Any]
 """A Vega-Lite specification, as `to_dict` of an Altair chart returns it."""
@@ -39,12 +39,9 @@ class Picture(NamedTuple):
         return self.svg
 
 
-def check_picture(path: Path) -> None:
+def check_picture(path: Path, argument: str = "picture") -> None:
     """Raise a ValueError unless `path` is named as a PNG, SVG or PDF file."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(
-            f"picture: expected a name that ends in .png, .svg or .pdf, got {path.name!r}; choose one of these suffixes"
-        )
+    check_suffix(argument, path, SUFFIXES, any_case=True)
 
 
 def pictures(requests: Sequence[tuple[str, Chart | str]]) -> list[bytes] | None:

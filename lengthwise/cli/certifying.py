@@ -12,7 +12,7 @@ from lengthwise.cli.options import StoredPath, StringSeed
 from lengthwise.cli.outputs import AsJSON, check_writable, write_object
 from lengthwise.cli.streams import Output, say
 from lengthwise.display import counted
-from lengthwise.pictures import SUFFIXES
+from lengthwise.pictures import check_picture
 from lengthwise.printing import write_lines
 
 if TYPE_CHECKING:
@@ -86,10 +86,8 @@ def _check_options(machine: str | None, out: Path | None, check: Path | None, pr
             f"--machine: not allowed with --check or --proof, got {'--check' if check else '--proof'}; leave one of "
             "the two out"
         )
-    if draw is not None and draw.suffix.lower() not in SUFFIXES:
-        raise ValueError(
-            f"draw: expected a name that ends in .svg, .png or .pdf, got {draw.name!r}; choose one of these suffixes"
-        )
+    if draw is not None:
+        check_picture(draw, "draw")
     if check is not None and out is not None:
         raise ValueError(
             f"out: not allowed with --check, which writes no certificate, got {out}; leave one of the two out"

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from lengthwise.display import Plotted, accuracy_svg, card, csv_text, percent
 from lengthwise.evaluation.interval import wilson_interval
-from lengthwise.files import write_by_rename
+from lengthwise.files import check_suffix, write_by_rename
 from lengthwise.pictures import SUFFIXES, Picture
 from lengthwise.validation import FrozenRecord
 
@@ -142,11 +142,7 @@ class LengthCurve(FrozenRecord):
             OSError: the file cannot be written.
         """
         path = Path(path)
-        if path.suffix.lower() not in (".csv", *SUFFIXES):
-            raise ValueError(
-                f"path: expected a name that ends in .csv, .png, .svg or .pdf, got {path.name!r}; choose one of these "
-                "suffixes"
-            )
+        check_suffix("path", path, (".csv", *SUFFIXES), any_case=True)
         if path.suffix.lower() != ".csv":
             self.plot().save(path)
             return

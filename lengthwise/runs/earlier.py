@@ -1,7 +1,7 @@
 """Results and statuses that earlier processes left in the folder of a run."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.files import UnreadableFile
+from lengthwise.files import UnreadableFile, unless_damaged
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.measurements import is_complete
 from lengthwise.runs.result import RunResult, RunStatus
@@ -10,12 +10,7 @@ from lengthwise.runs.spec import RunSpec
 
 def finished_result(folder: RunFolder, spec: RunSpec, plan: EvaluationPlan) -> RunResult | None:
     """Return the run's result if the plan leaves nothing to do (`is_complete`), or else None; nothing is written."""
-    try:
-        result = folder.read_result()
-    except UnreadableFile:  # the disk may fail only now, so the result is not ignored
-        raise
-    except ValueError:
-        return None
+    result = unless_damaged(folder.read_result, None)
     return result if result and is_complete(result, spec, plan) else None
 
 
@@ -31,11 +26,4 @@ def set_unreadable_result_aside(folder: RunFolder) -> None:
 
 def earlier_status(folder: RunFolder) -> RunStatus:
     """Return the saved status of the run, or a new status if there is no checkpoint or the status cannot be read."""
-    if not folder.checkpoint.exists():
-        return RunStatus()
-    try:
-        return folder.read_status()
-    except UnreadableFile:
-        raise
-    except ValueError:
-        return RunStatus()
+    return unless_damaged(folder.read_status, RunStatus()) if folder.checkpoint.exists() else RunStatus()

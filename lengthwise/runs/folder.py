@@ -16,7 +16,7 @@ from lengthwise.certification.certificate import certificate_file
 from lengthwise.display import card
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.evaluation.probe import PROBE_EVERY
-from lengthwise.files import UnreadableFile, read_json, write_json
+from lengthwise.files import read_json, unless_damaged, write_json
 from lengthwise.models.base import MODELS, SequenceModel
 from lengthwise.registry import UnknownName
 from lengthwise.runs.goal import Attempts
@@ -69,15 +69,10 @@ class RunFolder(NamedTuple):
         """
         self.path.mkdir(parents=True, exist_ok=True)
         self._check_code(spec)
-        try:
-            earlier, content = self.read_spec(), self._read_run()
-        except UnreadableFile:  # the file may be intact on a disk that fails now, so it is not replaced
-            raise
-        except ValueError:
-            earlier, content = None, {}
+        earlier = unless_damaged(self.read_spec, None)
         # A copied file of another run is not evidence about this run, so nothing of its content is kept.
         is_own = earlier is not None and earlier.id == spec.id
-        content, has_net = content if is_own else {}, self._has_net()
+        content, has_net = self._read_run() if is_own else {}, self._has_net()
         planned = content.get("plan") if plan is None else plan.model_dump(mode="json")
         is_as_before = earlier is not None and is_own and earlier.goal == spec.goal and content.get("plan") == planned
         if has_net and is_as_before:
@@ -106,12 +101,8 @@ class RunFolder(NamedTuple):
 
     def _begun(self) -> dict[str, str]:
         """Return the versions with which the net was trained. Without a net, as after a rejected request, return {}."""
-        try:
-            return dict(self._read_run().get("versions", {})) if self._has_net() else {}
-        except UnreadableFile:
-            raise
-        except ValueError:  # the run has not begun, or the file is damaged
-            return {}
+        content = unless_damaged(self._read_run, {}) if self._has_net() else {}
+        return dict(content.get("versions", {}))
 
     def changes_of_extensions(self) -> list[str]:
         """Return a sentence for each of the user's own files that has changed since the run began."""

@@ -13,7 +13,7 @@ from lengthwise.automata.regex_syntax import Tokens
 from lengthwise.automata.transducer import Transducer
 from lengthwise.certification.certificate import CERTIFICATE, Certificate, certificate_file
 from lengthwise.certification.equivalence import machine_from_json
-from lengthwise.files import UnreadableFile, exists, read_file, read_json
+from lengthwise.files import exists, read_file, read_json, unless_damaged
 from lengthwise.formats.files import read_machine, suffixes
 from lengthwise.formats.regex import pattern_and_alphabet
 
@@ -217,21 +217,11 @@ def _certificate_machine(certificate: Certificate, path: Path) -> Given:
 
 def is_certificate(path: Path) -> bool:
     """Return whether a file contains a certificate, judged by its entries alone."""
-    try:
-        content = json.loads(read_file(path))
-    except UnreadableFile:
-        raise
-    except (ValueError, OSError, RecursionError):
-        return False
+    content = unless_damaged(lambda: json.loads(read_file(path)), None)
     return isinstance(content, dict) and {"level", "transducer"} <= content.keys()
 
 
 def _pattern_alone(path: Path) -> str | None:
     """Return the pattern of a file that does not list its symbols; None if it lists them or cannot be read."""
-    try:
-        pattern, alphabet, _ = pattern_and_alphabet(read_file(path).decode("utf-8-sig"))
-    except UnreadableFile:
-        raise
-    except (ValueError, OSError):
-        return None
-    return pattern if alphabet is None else None
+    parsed = unless_damaged(lambda: pattern_and_alphabet(read_file(path).decode("utf-8-sig")), (None, None, None))
+    return parsed[0] if parsed[1] is None else None

@@ -273,7 +273,7 @@ def test_diff_separates_words_and_says_what_is_not_compared(capsys) -> None:
         ),
         (
             ("certify", "none", "--draw", "m.jpg"),
-            "--draw: expected a name that ends in .svg, .png or .pdf, got 'm.jpg'",
+            "--draw: expected a name that ends in .png, .svg, .pdf, got 'm.jpg'",
         ),
         (("certify", "none", "--machine", "a*", "--proof"), "--machine: not allowed with --check or --proof"),
     ],

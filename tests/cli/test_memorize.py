@@ -96,7 +96,7 @@ def test_bounds_are_marked(tmp_path: Path, capsys) -> None:
         ),
         (["ab", "--max-dimension", "5000"], "periods are at most 1,000, so lower max_dimension or leave it out"),
         (["ab", "--budget", "0"], "--budget: expected a whole number of at least 1, got 0"),
-        (["ab", "--out", "orbit.jpg"], "--out: expected a name that ends in .png, .svg or .pdf, got 'orbit.jpg'"),
+        (["ab", "--out", "orbit.jpg"], "--out: expected a name that ends in .png, .svg, .pdf, got 'orbit.jpg'"),
         ([], "WORD"),
     ],
 )

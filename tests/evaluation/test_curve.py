@@ -44,7 +44,7 @@ def test_a_plot_is_saved_on_white_paper(tmp_path, suffix: str, begin: bytes) -> 
 
 
 def test_other_names_and_empty_curves_are_rejected(tmp_path) -> None:
-    with pytest.raises(ValueError, match=r"path: expected a name that ends in \.csv, \.png, \.svg or \.pdf, got 'a\.j"):
+    with pytest.raises(ValueError, match=r"path: expected a name that ends in \.csv, \.png, \.svg, \.pdf, got 'a\.j"):
         CURVE.save(tmp_path / "a.jpg")
     with pytest.raises(ValueError, match="points: expected at least one point"):
         LengthCurve(protocol="independent", points=()).save(tmp_path / "a.png")
