@@ -5,7 +5,7 @@ import torch
 
 from lengthwise.automata.labeled import common_numbers
 from lengthwise.devices import one_thread
-from lengthwise.evaluation.length_curve import LengthCurve, LengthPoint, final_answers
+from lengthwise.evaluation.length_curve import LengthCurve, final_answers, graded_point
 from lengthwise.models.base import SequenceModel, check_is_model, eval_mode
 from lengthwise.tasks.base import SymbolTask
 from lengthwise.tasks.given.examples import Examples
@@ -49,17 +49,9 @@ def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) ->
             ids, targets = (torch.from_numpy(each) for each in examples.of_length(length))
             answers, labels = final_answers(model, symbols[ids]), classes[targets[:, -1]]
             counts = torch.bincount(labels, minlength=len(task.classes))
-            points.append(
-                LengthPoint(
-                    length=length,
-                    num_strings=len(labels),
-                    num_correct=int((answers == labels).sum()),
-                    num_overflowed=int((answers < 0).sum()),
-                    baseline=int(counts.max()) / len(labels),
-                    balanced=bool((counts > 0).all()),
-                    family="labeled",
-                )
-            )
+            baseline, balanced = int(counts.max()) / len(labels), bool((counts > 0).all())
+            point = graded_point(task, length, answers, labels, baseline=baseline, balanced=balanced, family="labeled")
+            points.append(point)
     return LengthCurve(protocol="labeled", points=tuple(points))
 
 

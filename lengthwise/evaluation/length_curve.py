@@ -1,6 +1,6 @@
 """Measurements of the accuracy of the final answer against length."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from numbers import Integral
 from typing import NamedTuple, TypeGuard, cast, get_args
 
@@ -102,9 +102,17 @@ def length_curve(
         check_task_consistent(task)
     check_consistent(model, task)
     check_sizes(model, task)
-    measure = {"independent": _independent, "one-pass": _one_pass, "structured": _structured}[parse_protocol(protocol)]
+    parse_protocol(protocol)
+    measure = _structured if protocol == "structured" else _independent
+    points: list[LengthPoint] = []
     with eval_mode(model):
-        points = measure(model, task, in_order, num_strings, seed, set_progress)
+        if protocol == "one-pass":
+            points = _one_pass(model, task, in_order, num_strings, seed, set_progress)
+        else:
+            for number, length in enumerate(in_order, start=1):
+                task.check_length(length)
+                points += measure(model, task, length, num_strings, seed)
+                set_progress(sum(in_order[:number]) / sum(in_order))
     return LengthCurve(protocol=protocol, points=tuple(points))
 
 
@@ -204,7 +212,7 @@ def answered_point(model: SequenceModel, task: SymbolTask, strings: LabeledStrin
         >>> answered_point(make_model("gru", task), task, strings, 4).num_strings
         16
     """
-    return _point(task, length, supervised_answers(model, strings.inputs, strings.positions), strings.targets)
+    return graded_point(task, length, supervised_answers(model, strings.inputs, strings.positions), strings.targets)
 
 
 def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
@@ -212,30 +220,13 @@ def prefix_answers(model: SequenceModel, inputs: Int64[Tensor, "B T"]) -> Int64[
     return answers_of(model(moved(inputs, device_of(model)))).to(inputs.device)
 
 
-def _independent(
-    model: SequenceModel,
-    task: SymbolTask,
-    lengths: Sequence[int],
-    num_strings: int,
-    seed: int,
-    set_progress: SetProgress,
-) -> list[LengthPoint]:
-    points = []
-    for length in lengths:
-        task.check_length(length)
-        strings = draw_labeled(task, num_strings, length, generator_for(seed, "evaluation", length))
-        points.append(answered_point(model, task, strings, length))
-        set_progress(sum(lengths[: len(points)]) / sum(lengths))
-    return points
+def _independent(model: SequenceModel, task: SymbolTask, length: int, num_strings: int, seed: int) -> list[LengthPoint]:
+    strings = draw_labeled(task, num_strings, length, generator_for(seed, "evaluation", length))
+    return [answered_point(model, task, strings, length)]
 
 
 def _one_pass(
-    model: SequenceModel,
-    task: SymbolTask,
-    lengths: Sequence[int],
-    num_strings: int,
-    seed: int,
-    set_progress: SetProgress,
+    model: SequenceModel, task: SymbolTask, lengths: list[int], num_strings: int, seed: int, set_progress: SetProgress
 ) -> list[LengthPoint]:
     if not (isinstance(task, RegularTask) and task.prefix_exchangeable):
         raise ValueError(
@@ -254,55 +245,47 @@ def _one_pass(
         set_progress(len(answered) / len(parts))
     answers = torch.cat(answered)
     targets = batch.targets[:, columns]
-    return [_point(task, length, answers[:, index], targets[:, index]) for index, length in enumerate(lengths)]
+    return [graded_point(task, length, answers[:, index], targets[:, index]) for index, length in enumerate(lengths)]
 
 
-def _structured(
-    model: SequenceModel,
-    task: SymbolTask,
-    lengths: Sequence[int],
-    num_strings: int,
-    seed: int,
-    set_progress: SetProgress,
-) -> list[LengthPoint]:
+def _structured(model: SequenceModel, task: SymbolTask, length: int, num_strings: int, seed: int) -> list[LengthPoint]:
     if not has_structured(task):
         raise ValueError(
             f"protocol: expected a task that can answer arbitrary strings for 'structured', got {task.name}; use "
             "'independent'"
         )
     points = []
-    for length in lengths:
-        task.check_length(length)
-        for family, draw in STRUCTURED.items():
-            drawn = draw(len(task.symbols), num_strings, length, generator_for(seed, family, length))
-            inputs = drawn.unique(dim=0)  # some families have only a few strings, and each counts once
-            targets = task.solve(inputs)[:, -1]
-            supervised = targets != IGNORE
-            if not supervised.any():
-                continue  # no string of this family is well-formed for the task
-            inputs, targets = inputs[supervised], targets[supervised]
-            answers = final_answers(model, inputs)
-            majority = targets.bincount().max().item() / len(targets)
-            points.append(_point(task, length, answers, targets, baseline=majority, family=family))
-        set_progress(sum(other for other in lengths if other <= length) / sum(lengths))
+    for family, draw in STRUCTURED.items():
+        drawn = draw(len(task.symbols), num_strings, length, generator_for(seed, family, length))
+        inputs = drawn.unique(dim=0)  # some families have only a few strings, and each counts once
+        targets = task.solve(inputs)[:, -1]
+        supervised = targets != IGNORE
+        if not supervised.any():
+            continue  # no string of this family is well-formed for the task
+        inputs, targets = inputs[supervised], targets[supervised]
+        answers = final_answers(model, inputs)
+        majority = targets.bincount().max().item() / len(targets)
+        points.append(graded_point(task, length, answers, targets, baseline=majority, family=family))
     return points
 
 
-def _point(
+def graded_point(
     task: SymbolTask,
     length: int,
     answers: Int64[Tensor, " B"],
     targets: Int64[Tensor, " B"],
     *,
     baseline: float | None = None,
+    balanced: bool | None = None,
     family: str = "random",
 ) -> LengthPoint:
+    """Return a point for graded answers; by default, the task knows the baseline and whether the length is balanced."""
     return LengthPoint(
         length=length,
         num_strings=len(answers),
         num_correct=int((answers == targets).sum()),
         baseline=task.baseline(length) if baseline is None else baseline,
-        balanced=task.is_balanced_length(length),
+        balanced=task.is_balanced_length(length) if balanced is None else balanced,
         family=family,
         num_overflowed=int((answers < 0).sum()),
     )
