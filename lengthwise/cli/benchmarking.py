@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from lengthwise.cli.budget import Budget, BudgetedSweep, RunOptions
 from lengthwise.cli.devices import check_alone, workers_on
 from lengthwise.cli.experimenting import Page, print_outcomes
-from lengthwise.cli.options import folder
+from lengthwise.cli.options import folder, repeated
 from lengthwise.cli.outputs import AsJSON, check_writable, write_object
 from lengthwise.cli.streams import Output
 from lengthwise.display import counted
@@ -33,11 +33,10 @@ if TYPE_CHECKING:
 DEFAULT_OPTIONS = RunOptions()
 RUNS, PAGES = DEFAULT_OPTIONS.runs, Path("docs/results")
 
-Files = Annotated[tuple[Path, ...], Parameter(negative=(), show_default=False)]
 Out = Annotated[
-    Files, Parameter(help="Write the table as .md, .csv, .json or .tex, or the cited papers as .bib; may be repeated.")
+    tuple[Path, ...], repeated("Write the table as .md, .csv, .json or .tex, or the cited papers as .bib")
 ]
-Tables = Annotated[Files, Parameter(help="Also show the numbers of a paper in this TOML file; may be repeated.")]
+Tables = Annotated[tuple[Path, ...], repeated("Also show the numbers of a paper in this TOML file")]
 
 
 def bench(

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from lengthwise.cli.messages import named_by_file
-from lengthwise.cli.options import USUAL_COLUMNS, Columns, Device, StoredPath, StringSeed, TrainedRun, whole_number
+from lengthwise.cli.options import (
+    USUAL_COLUMNS,
+    Columns,
+    Device,
+    StoredPath,
+    StringSeed,
+    TrainedRun,
+    repeated,
+    whole_number,
+)
 from lengthwise.cli.outputs import AsJSON, check_writable, note_unfinished, write_object
 from lengthwise.cli.streams import Output, say
 from lengthwise.display import counted
@@ -43,11 +52,7 @@ def evaluate(
     columns: Columns = USUAL_COLUMNS,
     out: Annotated[
         tuple[Path, ...],
-        Parameter(
-            negative=(),
-            show_default=False,
-            help="Write all points as .csv or .md, a summary as .tex, or a chart as .png, .svg, .pdf; may be repeated.",
-        ),
+        repeated("Write all points as .csv or .md, a summary as .tex, or a chart as .png, .svg, .pdf"),
     ] = (),
     device: Device = "cpu",
     as_json: AsJSON = False,

@@ -1,6 +1,6 @@
 """Options that several commands share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,48 +10,51 @@ from cyclopts import Parameter
 from lengthwise.cli.devices import VARIABLE
 from lengthwise.files import UnreadableFile, exists
 
-
-def whole_number(kind: Any, tokens: Sequence[Any]) -> int:
-    """Parse a whole number of at least 0. The default converter of cyclopts would round 1.5."""
-    text = tokens[0].value
-    # Python itself rejects numbers of more than 4,300 digits, with a message about its limits.
-    if not text.isdecimal() or len(text) > MAX_DIGITS:
-        raise ValueError(
-            f"{tokens[0].keyword or 'argument'}: expected a whole number of at least 0, got {text}; give such a number"
-        )
-    return int(text)
+MAX_DIGITS = 1_000
+"""The largest number of digits of a number; Python converts at most 4,300."""
 
 
-def count(kind: Any, tokens: Sequence[Any]) -> int:
-    """Parse a whole number of at least 1."""
-    text = tokens[0].value
-    if not text.isdecimal() or len(text) > MAX_DIGITS or int(text) < 1:
-        raise ValueError(
-            f"{tokens[0].keyword or 'argument'}: expected a whole number of at least 1, got {text}; give such a number"
-        )
-    return int(text)
+def _converter(minimum: int) -> Callable[[Any, Sequence[Any]], int]:
+    """Return a converter for whole numbers. The default converter of cyclopts would round 1.5."""
+
+    def convert(kind: Any, tokens: Sequence[Any]) -> int:
+        name, text = _named(tokens)
+        # Python itself rejects numbers of more than 4,300 digits, with a message about its limits.
+        if not text.isdecimal() or len(text) > MAX_DIGITS or int(text) < minimum:
+            expected = f"expected a whole number of at least {minimum}"
+            raise ValueError(f"{name}: {expected}, got {text}; give such a number")
+        return int(text)
+
+    return convert
+
+
+whole_number, count = _converter(0), _converter(1)
 
 
 def folder(kind: Any, tokens: Sequence[Any]) -> Path:
     """Parse a folder, and reject an empty name, which an unset shell variable would cause."""
-    if not (text := tokens[0].value):
-        raise ValueError(
-            f"{tokens[0].keyword or 'argument'}: expected a folder, got an empty name; write . for the current folder"
-        )
+    name, text = _named(tokens)
+    if not text:
+        raise ValueError(f"{name}: expected a folder, got an empty name; write . for the current folder")
     path = Path(text)
     try:
         is_existing = exists(path)
     except UnreadableFile as error:
-        raise ValueError(f"{tokens[0].keyword or 'argument'}: {error}") from None
+        raise ValueError(f"{name}: {error}") from None
     if is_existing and not path.is_dir():
-        raise ValueError(
-            f"{tokens[0].keyword or 'argument'}: expected a folder, got the file {text}; name another folder"
-        )
+        raise ValueError(f"{name}: expected a folder, got the file {text}; name another folder")
     return path
 
 
-MAX_DIGITS = 1_000
-"""The largest number of digits of a number; Python converts at most 4,300."""
+def _named(tokens: Sequence[Any]) -> tuple[str, str]:
+    """Return the name of an option and its text."""
+    return tokens[0].keyword or "argument", tokens[0].value
+
+
+def repeated(text: str, name: str | None = None) -> Parameter:
+    """Return the description of an option that may be repeated. Its default, no values, is not shown."""
+    return Parameter(name=name, negative=(), show_default=False, help=f"{text}; may be repeated.")
+
 
 Root = Annotated[Path, Parameter(converter=folder, help="Folder of the runs.")]
 Seed = Annotated[
@@ -80,23 +83,8 @@ class Given:
     """Settings that override the preset's settings: a file, and single settings, which override the file."""
 
     config: Annotated[Path | None, Parameter(help="TOML file with sections task, model, train.")] = None
-    set_: Annotated[
-        tuple[str, ...],
-        Parameter(
-            name="--set",
-            negative=(),
-            show_default=False,
-            help="A setting, as section.key=value; may be repeated.",
-        ),
-    ] = ()
-    text: Annotated[
-        tuple[Path, ...],
-        Parameter(
-            negative=(),
-            show_default=False,
-            help="For the task text: a file that is one document; may be repeated.",
-        ),
-    ] = ()
+    set_: Annotated[tuple[str, ...], repeated("A setting, as section.key=value", "--set")] = ()
+    text: Annotated[tuple[Path, ...], repeated("For the task text: a file that is one document")] = ()
 
     def read(self) -> dict[str, Any]:
         """Return the settings of the file, overridden by single settings. The option --text overrides both."""
