@@ -11,6 +11,9 @@ from lengthwise.layers.initialization import draw_linears
 from lengthwise.ops.grid import Cell
 from lengthwise.validation import check_sizes
 
+Counts = Int64[Tensor, "B T"]
+"""The number of rows, or of columns, that each prefix of a string has."""
+
 
 class GridCell(nn.Module, ABC):
     """A cell of a grid, with the messages at the borders and the numbers whose sum is the answer."""
@@ -30,9 +33,7 @@ class GridCell(nn.Module, ABC):
         """Return the cell as a function of messages and letters."""
 
     @abstractmethod
-    def numbers(
-        self, messages: Shaped[Tensor, "B m *M"], rows: Int64[Tensor, "B T"], columns: Int64[Tensor, "B T"]
-    ) -> Float[Tensor, "B T"]:
+    def numbers(self, messages: Shaped[Tensor, "B m *M"], rows: Counts, columns: Counts) -> Float[Tensor, "B T"]:
         """Return the answers after some rows and columns: `per_row` for each row, plus a number for each column.
 
         The number of a column is computed from the message that leaves the last row downwards in this column.
@@ -118,9 +119,7 @@ class CategoricalCell(GridCell):
         """Return `per_class` and `per_row`, rounded."""
         return self.per_class.detach().round().long(), self.per_row.detach().round().long()
 
-    def numbers(
-        self, messages: Shaped[Tensor, "B m *M"], rows: Int64[Tensor, "B T"], columns: Int64[Tensor, "B T"]
-    ) -> Float[Tensor, "B T"]:
+    def numbers(self, messages: Shaped[Tensor, "B m *M"], rows: Counts, columns: Counts) -> Float[Tensor, "B T"]:
         if not self.is_rule:
             sums = _sums(messages @ _rounded(self.per_class, self.rounding), columns)
             return rows * _rounded(self.per_row, self.rounding) + sums
@@ -178,9 +177,7 @@ class FreeCell(GridCell):
 
         return step
 
-    def numbers(
-        self, messages: Shaped[Tensor, "B m *M"], rows: Int64[Tensor, "B T"], columns: Int64[Tensor, "B T"]
-    ) -> Float[Tensor, "B T"]:
+    def numbers(self, messages: Shaped[Tensor, "B m *M"], rows: Counts, columns: Counts) -> Float[Tensor, "B T"]:
         return rows * self.per_row + _sums(self.read(messages)[..., 0], columns)
 
 

@@ -25,7 +25,7 @@ from lengthwise.validation import Description, validated
 Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
 """The input of a model: ids of symbols or, if the model accepts vectors, the vectors."""
 
-Symbols = Int64[Tensor, " B"]
+Ids = Int64[Tensor, " B"]
 """The id of one symbol of each string."""
 
 State = Float[Tensor, "B D"]
@@ -136,6 +136,22 @@ class SequenceModel(nn.Module, ABC):
         return logits
 
 
+class SymbolModel(SequenceModel):
+    """A model of strings of symbols whose constructor calls `build`, and then draws all parameters."""
+
+    def __init__(
+        self, config: ModelConfig, *, vocab_size: int, num_classes: int, generator: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.build(vocab_size, num_classes)
+        self.reset_parameters(generator or torch.Generator())
+
+    @abstractmethod
+    def build(self, vocab_size: int, num_classes: int) -> None:
+        """Make the modules and parameters that `config` describes; their values are drawn afterwards."""
+
+
 class RecurrentModel(SequenceModel):
     """A model that reads a string symbol by symbol and keeps one state, from which `readout` computes the answer.
 
@@ -148,7 +164,7 @@ class RecurrentModel(SequenceModel):
         """Return the state before the first symbol, for each string of a batch."""
 
     @abstractmethod
-    def step(self, token: Symbols, state: State) -> tuple[Logits, State]:
+    def step(self, token: Ids, state: State) -> tuple[Logits, State]:
         """Read one symbol of every string; return the logits for the strings so far, and the next state."""
 
     def check_step(self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"], num_symbols: int) -> None:

@@ -20,17 +20,7 @@ from lengthwise.layers.block_linear import (
 )
 from lengthwise.layers.initialization import draw_linears
 from lengthwise.layers.recurrent_layer import MixtureReadout, hidden_layer_readout
-from lengthwise.models.base import (
-    MAX_WIDTH,
-    MODELS,
-    Depth,
-    Logits,
-    ModelConfig,
-    RecurrentModel,
-    State,
-    Symbols,
-    Width,
-)
+from lengthwise.models.base import MAX_WIDTH, MODELS, Depth, Ids, ModelConfig, RecurrentModel, State, SymbolModel, Width
 from lengthwise.models.capabilities import Distributions, FollowsTraining, HoldsDistributions
 from lengthwise.ops.answer_likelihood import answer_log_probabilities
 from lengthwise.ops.in_range import Steps, states_in_range, steps_by_position, steps_by_symbol
@@ -134,7 +124,7 @@ class BlockLinearRNNConfig(ModelConfig):
 
 
 @MODELS.register("block-linear-rnn")
-class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
+class BlockLinearRNN(FollowsTraining, HoldsDistributions, SymbolModel, RecurrentModel):
     """x_t = A(u_t) x_{t-1} + v(u_t) with A(u) = diag(A^(1), ..., A^(N)), in one or more layers.
 
     With a linear input map and a first state of zero, this is eq. (5): x_t = A(u_t) x_{t-1} + B u_t from x_0 = 0.
@@ -156,16 +146,8 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
     config: BlockLinearRNNConfig
     default_goal_preset = "likelihood"
 
-    def __init__(
-        self,
-        config: BlockLinearRNNConfig,
-        *,
-        vocab_size: int,
-        num_classes: int,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        super().__init__()
-        self.config = config
+    def build(self, vocab_size: int, num_classes: int) -> None:
+        config = self.config
         width = config.d_model
         # Without hidden units, an embedding contains the symbol's matrix and input, which a norm must not change.
         numbers = num_symbol_features(width, config.block_dim, config.columns)
@@ -188,7 +170,6 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
         read = width * (config.num_layers if config.read == "all" else 1)
         mixes = config.read == "mixture"
         self.readout = MixtureReadout(width, num_classes) if mixes else hidden_layer_readout(read, width, num_classes)
-        self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw embeddings from N(0, 1), and maps of n inputs uniformly within 1 / sqrt(n) of 0.
@@ -241,7 +222,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, RecurrentModel):
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:
         return torch.cat([layer.initial_state(batch_size).flatten(1) for layer in self._layers()], 1)
 
-    def step(self, token: Symbols, state: State) -> tuple[Logits, State]:
+    def step(self, token: Ids, state: State) -> tuple[Float[Tensor, "B Y"], State]:
         self.check_step(token, state, self.embedding.num_embeddings)
         layers = self._layer_states(*self._tables(token[:, None]), self._split(state))
         joined = torch.cat([states.flatten(1) for states in layers], 1)

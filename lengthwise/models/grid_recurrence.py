@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lengthwise.conventions import BAR, NUM_SPECIAL
 from lengthwise.layers.grid_cells import CategoricalCell, FreeCell, GridCell, NumberReadout
-from lengthwise.models.base import MODELS, ModelConfig, SequenceModel, Width
+from lengthwise.models.base import MODELS, ModelConfig, SymbolModel, Width
 from lengthwise.models.capabilities import AcceptsPads, AnswersNumbers, FollowsTraining
 from lengthwise.ops.grid import last_row
 
@@ -48,7 +48,7 @@ class GridRecurrenceConfig(ModelConfig):
 
 
 @MODELS.register("grid-recurrence")
-class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel):
+class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SymbolModel):
     """A cell that passes messages over a grid of two strings. The answer is a number: a sum of numbers along a row.
 
     The grid has a row for each letter of the first string, and a column for each letter of the second. The model reads
@@ -74,16 +74,8 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
     default_preset = "growing-grid"
     config: GridRecurrenceConfig
 
-    def __init__(
-        self,
-        config: GridRecurrenceConfig,
-        *,
-        vocab_size: int,
-        num_classes: int,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        super().__init__()
-        self.config = config
+    def build(self, vocab_size: int, num_classes: int) -> None:
+        config = self.config
         self.num_symbols = vocab_size
         num_letters = max(0, vocab_size - NUM_SPECIAL)
         self.cell: GridCell
@@ -94,7 +86,6 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SequenceModel
         else:
             self.cell = FreeCell(num_letters=num_letters, d_model=config.d_model, hidden=config.hidden)
         self.readout = NumberReadout(num_classes, sharpness=config.sharpness)
-        self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         self.cell.reset_parameters(generator)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from lengthwise.devices import device_of
 from lengthwise.layers.recurrent_layer import Topmost
-from lengthwise.models.base import Logits, ModelConfig, RecurrentModel, SequenceModel, State, Symbols, eval_mode
+from lengthwise.models.base import Ids, Logits, ModelConfig, RecurrentModel, SequenceModel, State, eval_mode
 from lengthwise.models.capabilities import HoldsParts
 from lengthwise.models.causality import is_close
 from lengthwise.models.consistency import find_fault
@@ -301,7 +301,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
         first = [part.flatten().to(self.ids.tokens.device) for part in self.cache.first]
         return torch.cat([*first, first[0].new_zeros(self.sizes[-1])]).expand(batch_size, -1)
 
-    def step(self, token: Symbols, state: State) -> tuple[Logits, State]:
+    def step(self, token: Ids, state: State) -> tuple[Logits, State]:
         self.check_step(token, state, self.num_symbols)
         # Only the read-out uses the last hidden state; the next step does not read it.
         *before, _ = state.split(self.sizes, 1)

@@ -45,17 +45,13 @@ class LDRU(SymbolTree):
     default_preset: ClassVar[str] = "fast"
     readout: nn.Linear
 
-    def __init__(
-        self, config: LDRUConfig, *, vocab_size: int, num_classes: int, generator: torch.Generator | None = None
-    ) -> None:
-        super().__init__()
-        self.config = config
+    def build(self, vocab_size: int, num_classes: int) -> None:
+        config = self.config
         self.embedding = nn.Embedding(vocab_size, config.d_model)
         self.leaf_norm = nn.LayerNorm(config.d_model)
         self.leaf_feed_forward = FeedForward(config.d_model, 4 * config.d_model)
         self.layer = LogDepthLayer(d_model=config.d_model, operator=config.operator)
         self.readout = nn.Linear(config.d_model, num_classes)
-        self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw embeddings and maps from truncated normal distributions.

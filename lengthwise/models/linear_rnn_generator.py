@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lengthwise.conventions import Tie
 from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_uniformly
-from lengthwise.models.base import MODELS, Logits, ModelConfig, RecurrentModel, State, Symbols, Width
+from lengthwise.models.base import MODELS, Ids, Logits, ModelConfig, RecurrentModel, State, SymbolModel, Width
 from lengthwise.models.capabilities import HasHiddenMatrices
 
 Ties = Literal["lowest", "error"]
@@ -26,7 +26,7 @@ class LinearRNNGeneratorConfig(ModelConfig):
 
 
 @MODELS.register("linear-rnn-generator")
-class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
+class LinearRNNGenerator(HasHiddenMatrices, SymbolModel, RecurrentModel):
     """h_i = W_h h_{i-1} + W_x x_i, y_i = W_y h_i + b_y from h_0 = 0; `generate` sets x_{i+1} to the argmax of y_i.
 
     Like every model of this package, it can answer given strings. To generate, its symbols must be its classes, in the
@@ -40,20 +40,11 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
     config: LinearRNNGeneratorConfig
     readout: nn.Linear
 
-    def __init__(
-        self,
-        config: LinearRNNGeneratorConfig,
-        *,
-        vocab_size: int,
-        num_classes: int,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        super().__init__()
-        self.config = config
+    def build(self, vocab_size: int, num_classes: int) -> None:
+        config = self.config
         self.hidden_weight = nn.Parameter(torch.empty(config.d_model, config.d_model))
         self.input_weight = nn.Parameter(torch.empty(config.d_model, vocab_size))
         self.readout = nn.Linear(config.d_model, num_classes)
-        self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters again, uniformly within 1 / sqrt(d) of 0."""
@@ -68,7 +59,7 @@ class LinearRNNGenerator(HasHiddenMatrices, RecurrentModel):
         return self.hidden_weight.new_zeros(batch_size, self.config.d_model)
 
     @in_full_precision
-    def step(self, token: Symbols, state: State) -> tuple[Logits, State]:
+    def step(self, token: Ids, state: State) -> tuple[Logits, State]:
         self.check_step(token, state, self.input_weight.shape[1])
         state = state @ self.hidden_weight.T + self.input_weight.T[token]
         return self.readout(state), state

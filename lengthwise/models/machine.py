@@ -17,7 +17,7 @@ from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.tree_machine import TreeMachine
 from lengthwise.conventions import IGNORE
 from lengthwise.files import UnreadableFile, read_file, strict_json_loads, write_by_rename
-from lengthwise.models.base import ModelConfig, SequenceModel
+from lengthwise.models.base import Ids, Logits, ModelConfig, SequenceModel
 from lengthwise.models.capabilities import AcceptsPads
 
 
@@ -137,9 +137,7 @@ class TransducerModel(MachineModel):
         """Return the state before the first symbol, for each string of a batch."""
         return torch.full((batch_size,), self.machine.start, device=self.readout.scores.device)
 
-    def step(
-        self, token: Int64[Tensor, " B"], state: Int64[Tensor, " B"]
-    ) -> tuple[Float[Tensor, "B Y"], Int64[Tensor, " B"]]:
+    def step(self, token: Ids, state: Int64[Tensor, " B"]) -> tuple[Logits, Int64[Tensor, " B"]]:
         """Read one symbol of each string; return the logits of `forward` at this position, and the next state.
 
         Raises:

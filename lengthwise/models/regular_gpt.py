@@ -123,11 +123,8 @@ class RegularGPT(AnswersUpTo, SymbolTree):
     default_preset: ClassVar[str] = "fast"
     readout: nn.Sequential
 
-    def __init__(
-        self, config: RegularGPTConfig, *, vocab_size: int, num_classes: int, generator: torch.Generator | None = None
-    ) -> None:
-        super().__init__()
-        self.config = config
+    def build(self, vocab_size: int, num_classes: int) -> None:
+        config = self.config
         self._variant = _VARIANTS[config.variant]
         self.embedding = nn.Embedding(vocab_size + 1, config.d_model)
         self.layers = nn.ModuleList(
@@ -144,7 +141,6 @@ class RegularGPT(AnswersUpTo, SymbolTree):
             nn.LayerNorm(config.d_model) if self._variant.normed_readout else nn.Identity(),
             nn.Linear(config.d_model, num_classes),
         )
-        self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters again; row 0 of the embedding is the pad."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lengthwise.layers.positions.base import CausalAttention, Heads, Scores
 from lengthwise.layers.tied_readout import TiedReadout
 from lengthwise.layers.transformer_layer import States, TransformerLayer, draw_gpt2_weights
-from lengthwise.models.base import MODELS, Depth, ModelConfig, SequenceModel, Width
+from lengthwise.models.base import MODELS, Depth, ModelConfig, SymbolModel, Width
 from lengthwise.models.capabilities import BoundedReceptiveField, HasHiddenMatrices, changed_copy
 from lengthwise.ops.dilated_attention import dilated_attention, dilated_mask
 from lengthwise.ops.tree import num_levels
@@ -65,7 +65,7 @@ class DilatedAttention(CausalAttention):
 
 
 @MODELS.register("regular-gpt-lm")
-class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
+class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SymbolModel):
     """K layers that all levels share. At level l = 0, 1, ..., they attend to windows of C positions that are C^l apart.
 
     An input of T symbols has max(1, ceil(log_C T)) levels. The layers are GPT-2's. Only the offsets r, which are biases
@@ -89,16 +89,8 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
     default_preset = "plain"
     readout: nn.Sequential
 
-    def __init__(
-        self,
-        config: RegularGPTLMConfig,
-        *,
-        vocab_size: int,
-        num_classes: int,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        super().__init__()
-        self.config, self.vocab_size = config, vocab_size
+    def build(self, vocab_size: int, num_classes: int) -> None:
+        config, self.vocab_size = self.config, vocab_size
         self.embedding = nn.Embedding(TiedReadout.num_rows(vocab_size, num_classes), config.d_model)
         self.layers = nn.ModuleList(
             TransformerLayer(
@@ -110,7 +102,6 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SequenceModel):
             torch.empty(config.num_tables, config.thickness, config.num_heads, config.chunk_size)
         )
         self.readout = nn.Sequential(nn.LayerNorm(config.d_model), TiedReadout(self.embedding, num_classes))
-        self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw matrices and offsets from N(0, 0.02^2), and divide maps into the residual by sqrt(2 K).

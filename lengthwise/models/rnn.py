@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from lengthwise.devices import in_full_precision
 from lengthwise.layers.initialization import draw_uniformly
-from lengthwise.models.base import MODELS, Logits, ModelConfig, RecurrentModel, State, Symbols, Width
+from lengthwise.models.base import MODELS, Ids, Logits, ModelConfig, RecurrentModel, State, SymbolModel, Width
 from lengthwise.models.capabilities import BoundsSteps, HasHiddenMatrices
 from lengthwise.ops.intervals import Intervals
 
@@ -26,7 +26,7 @@ class RNNConfig(ModelConfig):
 
 
 @MODELS.register("rnn")
-class RNN(HasHiddenMatrices, BoundsSteps, RecurrentModel):
+class RNN(HasHiddenMatrices, BoundsSteps, SymbolModel, RecurrentModel):
     """Elman's simple recurrent network: x_t = f(W_h x_{t-1} + W_x e_t), logits W_o x_t + b_o.
 
     e_t is the one-hot vector of symbol t, f is ReLU or tanh, and x_0 is learned. `step` is the definition, and
@@ -41,17 +41,13 @@ class RNN(HasHiddenMatrices, BoundsSteps, RecurrentModel):
     config: RNNConfig
     readout: nn.Linear
 
-    def __init__(
-        self, config: RNNConfig, *, vocab_size: int, num_classes: int, generator: torch.Generator | None = None
-    ) -> None:
-        super().__init__()
-        self.config = config
+    def build(self, vocab_size: int, num_classes: int) -> None:
+        config = self.config
         self.recurrence = nn.RNN(
             vocab_size, config.d_model, nonlinearity=config.activation, bias=False, batch_first=True
         )
         self.first_state = nn.Parameter(torch.empty(config.d_model))
         self.readout = nn.Linear(config.d_model, num_classes)
-        self.reset_parameters(generator or torch.Generator())
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all parameters again, uniformly within 1 / sqrt(D) of 0."""
@@ -76,7 +72,7 @@ class RNN(HasHiddenMatrices, BoundsSteps, RecurrentModel):
         return self.first_state.expand(batch_size, -1)
 
     @in_full_precision
-    def step(self, token: Symbols, state: State) -> tuple[Logits, State]:
+    def step(self, token: Ids, state: State) -> tuple[Logits, State]:
         self.check_step(token, state, self.recurrence.input_size)
         between = {"tanh": torch.tanh, "relu": torch.relu}[self.config.activation]
         state = between(state @ self.hidden_weight.T + self.input_weight.T[token])

@@ -10,14 +10,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from lengthwise.layers.initialization import draw_linears
-from lengthwise.layers.recurrent_layer import (
-    BoundedLayer,
-    Gated,
-    RecurrentLayer,
-    TabledLayer,
-    hidden_layer_readout,
-)
-from lengthwise.models.base import MAX_WIDTH, Depth, Logits, ModelConfig, RecurrentModel, State, Symbols, Width
+from lengthwise.layers.recurrent_layer import BoundedLayer, Gated, RecurrentLayer, TabledLayer, hidden_layer_readout
+from lengthwise.models.base import MAX_WIDTH, Depth, Ids, Logits, ModelConfig, RecurrentModel, State, SymbolModel, Width
 from lengthwise.models.capabilities import BoundsSteps
 from lengthwise.ops.intervals import Intervals
 
@@ -42,7 +36,7 @@ class StateSpaceConfig(StackedConfig):
     d_state: int = Field(64, ge=2, le=MAX_WIDTH, multiple_of=2)
 
 
-class StackedRNN(RecurrentModel):
+class StackedRNN(SymbolModel, RecurrentModel):
     """Embedded symbols, residual layers z + layer(norm(z)), a norm, and a read-out with a hidden ReLU layer.
 
     The state of a string consists of the states of all layers, one after another, and the output of the last layer for
@@ -58,22 +52,12 @@ class StackedRNN(RecurrentModel):
     config: StackedConfig
     readout: nn.Sequential
 
-    def __init__(
-        self,
-        config: StackedConfig,
-        *,
-        vocab_size: int,
-        num_classes: int,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        super().__init__()
-        self.config = config
-        width = config.d_model
+    def build(self, vocab_size: int, num_classes: int) -> None:
+        width = self.config.d_model
         self.embedding = nn.Embedding(vocab_size, width)
-        self.layers = nn.ModuleList(layer for _ in range(config.num_layers) for layer in self.make_layers())
+        self.layers = nn.ModuleList(layer for _ in range(self.config.num_layers) for layer in self.make_layers())
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in self.layers)
         self.readout = hidden_layer_readout(width, width, num_classes)
-        self.reset_parameters(generator or torch.Generator())
 
     @abstractmethod
     def make_layers(self) -> Sequence[RecurrentLayer]:
@@ -95,7 +79,7 @@ class StackedRNN(RecurrentModel):
         like = self.embedding.weight.new_zeros(batch_size, self.config.d_model)
         return torch.cat([*(layer.initial_state(like) for layer in self._layers()), like], 1)
 
-    def step(self, token: Symbols, state: State) -> tuple[Logits, State]:
+    def step(self, token: Ids, state: State) -> tuple[Logits, State]:
         self.check_step(token, state, self.embedding.num_embeddings)
         ((_, state),) = self._parts(token[:, None], state)
         return self.readout(state), state

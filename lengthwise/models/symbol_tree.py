@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from lengthwise.models.base import TreeModel
+from lengthwise.models.base import SymbolModel, TreeModel
 from lengthwise.models.capabilities import AcceptsNoise, AcceptsPads, HasHiddenMatrices, ShowsNodes
 from lengthwise.ops.tree_attention import last_state, last_states, prefix_states
 
 
-class SymbolTree(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, TreeModel):
+class SymbolTree(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, SymbolModel, TreeModel):
     """A tree model whose leaves are rows of a table of symbols and the pad; it answers prefixes or whole strings."""
 
     @abstractmethod

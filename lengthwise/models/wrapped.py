@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lengthwise.devices import device_of, in_full_precision
 from lengthwise.layers.gated_cells import gru_bounds, lstm_bounds, rnn_bounds
 from lengthwise.layers.recurrent_layer import Topmost
-from lengthwise.models.base import Logits, ModelConfig, RecurrentModel, State, Symbols, eval_mode
+from lengthwise.models.base import Ids, Logits, ModelConfig, RecurrentModel, State, eval_mode
 from lengthwise.models.capabilities import BoundsSteps, HoldsParts
 from lengthwise.models.containers import check_bare, first_line, unwrap_hint
 from lengthwise.ops.intervals import Intervals
@@ -155,7 +155,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         like: Tensor = next(self.core.parameters())
         return like.new_zeros(batch_size, self.config.num_layers * sum(self.widths))
 
-    def step(self, token: Symbols, state: State) -> tuple[Logits, State]:
+    def step(self, token: Ids, state: State) -> tuple[Logits, State]:
         self.check_step(token, state, self.num_symbols)
         _, after = self._read(self.embedding(token[:, None]), state)
         return self.readout(after), after

@@ -31,12 +31,10 @@ from torch import Tensor
 
 from lengthwise.ops.dilated_attention import attend_masked
 from lengthwise.ops.shapes import check_shapes
-from lengthwise.ops.tree import Observer, Perturbation, Tree, TreeLayer
+from lengthwise.ops.tree import Ids, Observer, Perturbation, PrefixStates, Tree, TreeLayer
 
 
-def cut_prefix_states_by_definition(
-    ids: Int64[Tensor, "B T"], tree: Tree, perturb: Perturbation | None = None
-) -> Float[Tensor, "B T D"]:
+def cut_prefix_states_by_definition(ids: Ids, tree: Tree, perturb: Perturbation | None = None) -> PrefixStates:
     """Return the state of every prefix, computed from this prefix alone by the module's three steps."""
     answers = []
     for stop in range(1, ids.shape[1] + 1):
@@ -58,9 +56,7 @@ def cut_prefix_states_by_definition(
 
 
 @check_shapes
-def cut_prefix_states(
-    ids: Int64[Tensor, "B T"], tree: Tree, perturb: Perturbation | None = None
-) -> Float[Tensor, "B T D"]:
+def cut_prefix_states(ids: Ids, tree: Tree, perturb: Perturbation | None = None) -> PrefixStates:
     """Return the state of every prefix at the prefix's own depth; `perturb` is applied to the states of every level."""
     states, answers = tree.leaves[ids], []
     for level in range(tree.num_levels(ids.shape[1])):

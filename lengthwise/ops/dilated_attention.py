@@ -35,6 +35,7 @@ MIN_BLOCK = 32
 longer than this, blocks are as long as windows."""
 
 Heads = Float[Tensor, "B H T E"]
+HeadsLast = Float[Tensor, "B T H E"]
 
 
 def dilated_attention_by_definition(
@@ -66,11 +67,7 @@ def dilated_mask(bias: Float[Tensor, "H C"], stride: int, length: int) -> Float[
 
 
 def attend_masked(
-    query: Float[Tensor, "B T H E"],
-    key: Float[Tensor, "B T H E"],
-    value: Float[Tensor, "B T H E"],
-    bias: Float[Tensor, "H C"],
-    stride: int,
+    query: HeadsLast, key: HeadsLast, value: HeadsLast, bias: Float[Tensor, "H C"], stride: int
 ) -> Float[Tensor, "B T D"]:
     """Return the attention for arguments [batch, position, head, number], with heads concatenated."""
     attended = dilated_attention_by_definition(

@@ -35,6 +35,7 @@ Decays = Float[Tensor, "B T H"]
 Shared = Float[Tensor, "B T G N"]
 Values = Float[Tensor, "B T H P"]
 State = Float[Tensor, "B H N P"]
+Results = tuple[Values, State]
 
 
 def decay_products_by_definition(decays: Float[Tensor, "*M C"]) -> Float[Tensor, "*M C C"]:
@@ -86,7 +87,7 @@ class _DecayProducts(torch.autograd.Function):
 
 def outer_products_by_definition(
     decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
-) -> tuple[Values, State]:
+) -> Results:
     """Return the outputs at all positions and the last state, one position after another.
 
     Example:
@@ -104,9 +105,7 @@ def outer_products_by_definition(
 
 @check_shapes
 @in_full_precision
-def outer_products(
-    decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
-) -> tuple[Values, State]:
+def outer_products(decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State) -> Results:
     """Return the results of `outer_products_by_definition`, in chunks; an exported graph contains the definition.
 
     Raises:
@@ -128,9 +127,7 @@ def outer_products(
     return through_parts(_outer_products, (decays, keys, values, queries, initial), values[0].numel())
 
 
-def _outer_products(
-    decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
-) -> tuple[Values, State]:
+def _outer_products(decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State) -> Results:
     length = decays.shape[1]
     # Chunks have nearly equal lengths. With chunks of exactly 32 positions, the last one could be mostly padding.
     count = math.ceil(length / MAX_CHUNK)

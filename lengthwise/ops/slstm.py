@@ -35,12 +35,10 @@ MINIMUM = -1e30
 Gates = Float[Tensor, "B T 4 H E"]
 Feedback = Float[Tensor, "4 H E E"]
 Units = Float[Tensor, "B H E"]
-Outputs = Float[Tensor, "B T H E"]
+Results = tuple[Float[Tensor, "B T H E"], Units, Units, Units]
 
 
-def slstm_by_definition(
-    gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: Units
-) -> tuple[Outputs, Units, Units, Units]:
+def slstm_by_definition(gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: Units) -> Results:
     """Return the outputs at all positions and the last h, r (`average`) and l (`log_norm`), by the source's equations.
 
     Example:
@@ -67,9 +65,7 @@ def slstm_by_definition(
 
 @check_shapes
 @in_full_precision
-def slstm(
-    gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: Units
-) -> tuple[Outputs, Units, Units, Units]:
+def slstm(gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: Units) -> Results:
     """Return the results of `slstm_by_definition`, with a gradient written by hand; exported graphs use the definition.
 
     Raises:

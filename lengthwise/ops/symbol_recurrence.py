@@ -38,6 +38,7 @@ Table = Float[Tensor, "V N S S"]
 Values = Float[Tensor, "V N S"]
 Tokens = Int64[Tensor, "B T"]
 State = Float[Tensor, "B N S"]
+States = Float[Tensor, "B T N S"]
 
 MAX_CHUNKED_PRODUCTS = 1 << 18
 """The largest number of multiplications in a step's matrix products at which chunks are faster on long strings."""
@@ -53,9 +54,7 @@ MIN_GATHERED_SYMBOLS = 32
 """The smallest number of symbols for which gathering a step's matrices is faster: see `benchmarks/recurrence.py`."""
 
 
-def symbol_recurrence_by_definition(
-    transitions: Table, values: Values, tokens: Tokens, initial: State
-) -> Float[Tensor, "B T N S"]:
+def symbol_recurrence_by_definition(transitions: Table, values: Values, tokens: Tokens, initial: State) -> States:
     """Return all states by a loop over positions, after building the matrix of every position."""
     return recurrence_by_definition(transitions[tokens], values[tokens], initial)
 
@@ -63,7 +62,7 @@ def symbol_recurrence_by_definition(
 @in_full_precision
 def symbol_recurrence(
     transitions: Table, values: Values, tokens: Tokens, initial: State, *, overflow: Overflow = "raise"
-) -> Float[Tensor, "B T N S"]:
+) -> States:
     """Return the states of `symbol_recurrence_by_definition`, computed faster.
 
     An exported graph contains the loop of the definition instead.
@@ -189,9 +188,7 @@ def _in_chunks(transitions: Table, tokens: Tokens) -> bool:
     return tokens.shape[1] >= MIN_CHUNKED_STEPS and len(tokens) * blocks * width**3 <= MAX_CHUNKED_PRODUCTS
 
 
-def _chunked(
-    transitions: Table, tokens: Tokens, inputs: Float[Tensor, "B T N S"], initial: State
-) -> Float[Tensor, "B T N S"]:
+def _chunked(transitions: Table, tokens: Tokens, inputs: States, initial: State) -> States:
     """Return all states, by running chunks of equal length in parallel; extra steps fill the last chunk."""
     batch_size, length = tokens.shape
     size = round(math.sqrt(length / 2))

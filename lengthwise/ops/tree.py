@@ -16,8 +16,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
+
+Ids = Int64[Tensor, "B T"]
+"""The row of `Tree.leaves` at each position of each string."""
+
+PrefixStates = Float[Tensor, "B T D"]
+"""The state of every prefix of each string."""
 
 PadRule = Literal["merged", "raw"]
 """The rule for states at positions before a string: layers merge pads like all states (`"merged"`), or every level has

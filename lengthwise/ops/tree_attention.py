@@ -46,7 +46,7 @@ from lengthwise.devices import lowers_precision
 from lengthwise.ops.cut_tree import cut_last_states, cut_prefix_states, cut_prefix_states_by_definition
 from lengthwise.ops.dilated_attention import attend_masked
 from lengthwise.ops.shapes import check_shapes
-from lengthwise.ops.tree import FusedLayer, Merge, Observer, Perturbation, Tree, TreeLayer
+from lengthwise.ops.tree import FusedLayer, Ids, Merge, Observer, Perturbation, PrefixStates, Tree, TreeLayer
 
 TABLE_ROWS = 1024
 """The largest number of possible windows for which a level's states get no noise from `perturb`."""
@@ -106,7 +106,7 @@ def merge_of(layer: TreeLayer) -> Merge:
     return fused or partial(merge_by_parts, layer)
 
 
-def prefix_states_by_definition(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[Tensor, "B T D"]:
+def prefix_states_by_definition(ids: Ids, tree: Tree) -> PrefixStates:
     """Return every prefix's state by the definition: with the mask of eq. (1), and with explicit pads before the start.
 
     The mask takes O(T^2) memory. The pads reach as far back as the widest window of a symbol. Windows of pads may lack
@@ -134,8 +134,8 @@ def prefix_states_by_definition(ids: Int64[Tensor, "B T"], tree: Tree) -> Float[
 
 @check_shapes
 def prefix_states(
-    ids: Int64[Tensor, "B T"], tree: Tree, perturb: Perturbation | None = None, table_rows: int = TABLE_ROWS
-) -> Float[Tensor, "B T D"]:
+    ids: Ids, tree: Tree, perturb: Perturbation | None = None, table_rows: int = TABLE_ROWS
+) -> PrefixStates:
     """Return every prefix's state, read at the prefix's own depth, in one pass with T K C log_C T attention terms.
 
     The lowest levels, as long as they have at most `table_rows` possible windows, are exact. `perturb` is applied to
@@ -179,7 +179,7 @@ def prefix_states(
 
 
 def last_state(
-    ids: Int64[Tensor, "B T"], tree: Tree, perturb: Perturbation | None = None, table_rows: int = TABLE_ROWS
+    ids: Ids, tree: Tree, perturb: Perturbation | None = None, table_rows: int = TABLE_ROWS
 ) -> Float[Tensor, "B D"]:
     """Return the whole string's state, ``prefix_states(...)[:, -1]``, from only every C^l-th position of level l.
 
@@ -346,7 +346,7 @@ def _merge_distinct(
     return above, [part.view_as(code) for part, code in zip(parts, codes, strict=True)]
 
 
-def _num_leading_pads(ids: Int64[Tensor, "B T"], tree: Tree) -> int:
+def _num_leading_pads(ids: Ids, tree: Tree) -> int:
     """Return the number of first columns that are pads in every string (0 under the raw rule, which needs them all)."""
     if tree.pad_rule == "raw" or bool(ids[:, 0].any()):
         return 0
@@ -354,7 +354,7 @@ def _num_leading_pads(ids: Int64[Tensor, "B T"], tree: Tree) -> int:
     return int((ids != 0).any(0).int().argmax())
 
 
-def _shifted(codes: Int64[Tensor, "B T"], level: int, tree: Tree) -> Int64[Tensor, "B T C"]:
+def _shifted(codes: Ids, level: int, tree: Tree) -> Int64[Tensor, "B T C"]:
     """Return the codes in the window of every position, oldest first, with pads (code 0) before the start."""
     length = codes.shape[1]
     distances = [min(j * tree.reach(level), length) for j in reversed(range(tree.chunk_size_at(level)))]

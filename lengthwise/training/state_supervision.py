@@ -25,6 +25,9 @@ from lengthwise.ops.tree_attention import merge_of
 from lengthwise.tasks.base import RegularTask, Task
 from lengthwise.training.recipe import StatesRecipe
 
+Nodes = Float[Tensor, "N D"]
+Maps = Int64[Tensor, "N Q"]
+
 MAX_SUPERVISED_STATES = 16
 """The largest number of the machine's states that a step supervises. Each step draws new states."""
 
@@ -40,9 +43,7 @@ class StateHead(nn.Module):
         self.weight = nn.Parameter(torch.zeros(num_states, num_states, d_model))
         self.bias = nn.Parameter(torch.zeros(num_states, num_states))
 
-    def loss(
-        self, nodes: Float[Tensor, "N D"], maps: Int64[Tensor, "N Q"], generator: torch.Generator
-    ) -> Float[Tensor, ""]:
+    def loss(self, nodes: Nodes, maps: Maps, generator: torch.Generator) -> Float[Tensor, ""]:
         """Return the mean cross-entropy over nodes and a random sample of the machine's states."""
         supervised = moved(torch.randperm(len(self.table), generator=generator)[:MAX_SUPERVISED_STATES], nodes.device)
         normed = F.layer_norm(nodes, nodes.shape[-1:])
@@ -50,9 +51,7 @@ class StateHead(nn.Module):
         return F.cross_entropy(logits.view(-1, len(self.table)), maps[:, supervised].flatten())
 
 
-def nodes_of(
-    model: TreeModel, inputs: Int64[Tensor, "B T"], table: Int64[Tensor, "Q V"]
-) -> tuple[Float[Tensor, "N D"], Int64[Tensor, "N Q"]]:
+def nodes_of(model: TreeModel, inputs: Int64[Tensor, "B T"], table: Int64[Tensor, "Q V"]) -> tuple[Nodes, Maps]:
     """Return the states and maps of all nodes in trees over these strings, except levels whose nodes share states."""
     levels = maps_of_nodes(inputs, table, model.tree.chunk_size_at)
     states, maps = [], []
@@ -70,11 +69,7 @@ def nodes_of(
 
 
 def combine(
-    model: TreeModel,
-    states: Float[Tensor, "N D"],
-    maps: Int64[Tensor, "N Q"],
-    recipe: StatesRecipe,
-    generator: torch.Generator,
+    model: TreeModel, states: Nodes, maps: Maps, recipe: StatesRecipe, generator: torch.Generator
 ) -> tuple[Float[Tensor, "M D"], Int64[Tensor, "M Q"]]:
     """Return states and maps of the given nodes, and of nodes that the model merges from random nodes, in any order.
 
