@@ -254,6 +254,6 @@ def _terms(
 
 STEPS: dict[type[RecurrentModel], Callable[[GraphBuilder, Any, int], list[Value]]] = {
     RNN: rnn_step,
-    BoundedStackedRNN: stacked_step,  # type: ignore[type-abstract]  # only `isinstance` uses this key
+    BoundedStackedRNN: stacked_step,
     WrappedRNN: wrapped_step,
 }

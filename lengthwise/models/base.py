@@ -60,6 +60,10 @@ class ModelConfig(Description):
 
     other_effects: ClassVar[Mapping[str, str]] = {}
 
+    def for_layer(self, *left_out: str) -> dict[str, Any]:
+        """Return the settings that the constructor of a layer takes: all except `num_layers` and those left out."""
+        return {name: value for name, value in self if name not in ("num_layers", *left_out)}
+
     @property
     def takes_probes(self) -> bool:
         """Return whether training may regularly test the model on strings of up to 500 symbols."""
@@ -132,7 +136,11 @@ class SequenceModel(nn.Module, ABC):
 
     def last(self, inputs: Inputs) -> Float[Tensor, "B Y"]:
         """Return ``forward(inputs)[:, -1]``, computed from `last_state`."""
-        logits: Tensor = self.readout(self.last_state(inputs))
+        return self.logits_of(self.last_state(inputs))
+
+    def logits_of(self, states: Float[Tensor, "*M D"]) -> Float[Tensor, "*M Y"]:
+        """Return the logits that `readout` computes from hidden states."""
+        logits: Tensor = self.readout(states)
         return logits
 
 
@@ -185,8 +193,7 @@ class RecurrentModel(SequenceModel):
             yield state[:, None]
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        logits: Tensor = self.readout(torch.cat(list(self.states(inputs)), 1))
-        return logits
+        return self.logits_of(torch.cat(list(self.states(inputs)), 1))
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
         for states in self.states(inputs):

@@ -156,15 +156,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, SymbolModel, Recurrent
             nn.LayerNorm(width) if config.hidden else nn.Identity() for _ in range(config.num_layers)
         )
         self.layers = nn.ModuleList(
-            BlockLinearLayer(
-                d_model=width,
-                block_dim=config.block_dim,
-                columns=config.columns,
-                p=config.p,
-                hidden=config.hidden,
-                input_map=config.input_map,
-                first_state=config.first_state,
-            )
+            BlockLinearLayer(**config.for_layer("read", "alignment", "end_temperature"))
             for _ in range(config.num_layers)
         )
         read = width * (config.num_layers if config.read == "all" else 1)
@@ -253,8 +245,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, SymbolModel, Recurrent
         # table.
         numbers = self.config.d_model * (self.config.block_dim if self.config.num_layers > 1 else 1)
         size = max(1, MAX_ELEMENTS_PER_CHUNK // max(1, len(inputs) * numbers))
-        chunks: Sequence[Tensor] = inputs.split(size, 1)
-        return chunks
+        return torch.split(inputs, size, 1)
 
     def _layer_states(
         self,

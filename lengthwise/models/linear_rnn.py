@@ -1,9 +1,6 @@
 """The linear recurrent network with one dense transition matrix."""
 
-from collections.abc import Sequence
-
 from lengthwise.layers.linear_recurrence import DenseLinearLayer
-from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.models.base import MODELS, Width
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 
@@ -24,6 +21,4 @@ class LinearRNN(StackedRNN):
 
     Config = LinearRNNConfig
     config: LinearRNNConfig
-
-    def make_layers(self) -> Sequence[RecurrentLayer]:
-        return [DenseLinearLayer(**self.config.for_layer())]
+    layer_kinds = (DenseLinearLayer,)

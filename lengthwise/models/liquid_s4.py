@@ -19,4 +19,4 @@ class LiquidS4(StateSpaceRNN):
     """
 
     positions_per_chunk: ClassVar[int] = 64
-    layer_kind = LiquidS4Layer
+    layer_kinds = (LiquidS4Layer,)

@@ -1,9 +1,6 @@
 """Long short-term memory."""
 
-from collections.abc import Sequence
-
 from lengthwise.layers.gated_cells import LSTMLayer
-from lengthwise.layers.recurrent_layer import BoundedLayer
 from lengthwise.models.base import MODELS
 from lengthwise.models.stacked_rnn import BoundedStackedRNN
 
@@ -16,5 +13,4 @@ class LSTM(BoundedStackedRNN):
     Differs from the source: see `LSTMLayer`; embedding, residuals, norms and read-out are as in `StackedRNN`.
     """
 
-    def make_layers(self) -> Sequence[BoundedLayer]:
-        return [LSTMLayer(d_model=self.config.d_model)]
+    layer_kinds = (LSTMLayer,)

@@ -1,10 +1,7 @@
 """PD-SSM: the input chooses transitions that have a single nonzero number in every column."""
 
-from collections.abc import Sequence
-
 from pydantic import Field
 
-from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.layers.sparse_linear import Diagonal, PDSSMLayer
 from lengthwise.models.base import MAX_WIDTH, MODELS, Width
 from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
@@ -42,6 +39,4 @@ class PDSSM(StackedRNN):
 
     Config = PDSSMConfig
     config: PDSSMConfig
-
-    def make_layers(self) -> Sequence[RecurrentLayer]:
-        return [PDSSMLayer(**self.config.for_layer())]
+    layer_kinds = (PDSSMLayer,)

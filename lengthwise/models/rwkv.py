@@ -1,8 +1,5 @@
 """RWKV, version 4."""
 
-from collections.abc import Sequence
-
-from lengthwise.layers.recurrent_layer import RecurrentLayer
 from lengthwise.layers.rwkv import ChannelMix, TimeMix
 from lengthwise.models.base import MODELS
 from lengthwise.models.stacked_rnn import StackedRNN
@@ -16,5 +13,4 @@ class RWKV(StackedRNN):
     Differs from the source: see `TimeMix`; embedding and read-out are as in `StackedRNN`.
     """
 
-    def make_layers(self) -> Sequence[RecurrentLayer]:
-        return [TimeMix(d_model=self.config.d_model), ChannelMix(d_model=self.config.d_model)]
+    layer_kinds = (TimeMix, ChannelMix)

@@ -15,4 +15,4 @@ class S4(StateSpaceRNN):
     Differs from the source: see `S4Layer`. Embedding and read-out are as in `StackedRNN`. Dropout is absent.
     """
 
-    layer_kind = S4Layer
+    layer_kinds = (S4Layer,)

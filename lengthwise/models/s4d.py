@@ -20,4 +20,4 @@ class S4D(StateSpaceRNN):
     """
 
     Config = S4DConfig
-    layer_kind = S4DLayer
+    layer_kinds = (S4DLayer,)

@@ -14,4 +14,4 @@ class S5(StateSpaceRNN):
         are as in `StackedRNN`.
     """
 
-    layer_kind = S5Layer
+    layer_kinds = (S5Layer,)

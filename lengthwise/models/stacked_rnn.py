@@ -1,8 +1,7 @@
 """The common base of recurrent networks with residual layers, which contains everything except the recurrence."""
 
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int64
@@ -21,10 +20,6 @@ class StackedConfig(ModelConfig):
 
     d_model: Width = 64
     num_layers: Depth = 1
-
-    def for_layer(self, *left_out: str) -> dict[str, Any]:
-        """Return the settings that the constructor of a layer takes: all except `num_layers` and those left out."""
-        return {name: value for name, value in self if name not in ("num_layers", *left_out)}
 
 
 class StateSpaceConfig(StackedConfig):
@@ -50,6 +45,7 @@ class StackedRNN(SymbolModel, RecurrentModel):
 
     Config: ClassVar[type[ModelConfig]] = StackedConfig
     config: StackedConfig
+    layer_kinds: ClassVar[Sequence[type[RecurrentLayer]]]
     readout: nn.Sequential
 
     def build(self, vocab_size: int, num_classes: int) -> None:
@@ -59,9 +55,9 @@ class StackedRNN(SymbolModel, RecurrentModel):
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in self.layers)
         self.readout = hidden_layer_readout(width, width, num_classes)
 
-    @abstractmethod
     def make_layers(self) -> Sequence[RecurrentLayer]:
-        """Return new recurrent layers that the configuration counts as one layer."""
+        """Return new recurrent layers that the configuration counts as one layer, by default one of each kind."""
+        return [kind(**self.config.for_layer()) for kind in self.layer_kinds]
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw embeddings from N(0, 1), the read-out as torch's linear maps do, and each layer by its own rule.
@@ -130,17 +126,15 @@ class StateSpaceRNN(StackedRNN):
 
     Config = StateSpaceConfig
     config: StateSpaceConfig
-    layer_kind: ClassVar[type[RecurrentLayer]]
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
-        return [Gated(self.layer_kind(**self.config.for_layer()), d_model=self.config.d_model)]
+        return [Gated(layer, d_model=self.config.d_model) for layer in super().make_layers()]
 
 
 class BoundedStackedRNN(BoundsSteps, StackedRNN):
     """A stack of layers, each of which can compute bounds on the results of its steps."""
 
-    @abstractmethod
-    def make_layers(self) -> Sequence[BoundedLayer]: ...
+    layer_kinds: ClassVar[Sequence[type[BoundedLayer]]]
 
     def bounds_after(self, states: Intervals, token: Int64[Tensor, "*N"]) -> Intervals:
         features = Intervals.around(self.embedding(token).to(states.low.dtype))
