@@ -75,8 +75,7 @@ def _by_states(model: RecurrentModel, inputs: Strings, tails: Tails) -> Logits:
         answered, state = model.step(tokens.repeat(len(before)), state)
         logits.append(answered)
     by_symbol: Tensor = torch.stack(logits, 1)
-    by_prefix: Tensor = by_symbol.unflatten(0, (len(inputs), num_prefixes, len(tails)))
-    return by_prefix
+    return torch.unflatten(by_symbol, 0, (len(inputs), num_prefixes, len(tails)))
 
 
 def _by_strings(model: SequenceModel, inputs: Strings, tails: Tails) -> Logits:

@@ -131,12 +131,10 @@ class BlockLinearLayer(nn.Module):
 
     def inputs(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M N S"]:
         if self.holds_inputs:
-            held: Tensor = features[..., -self.first_state.numel() :].unflatten(-1, self.blocks)
-            return held
+            return torch.unflatten(features[..., -self.first_state.numel() :], -1, self.blocks)
         if self.input_map is None:
             return features.new_zeros(*features.shape[:-1], *self.blocks)
-        mapped: Tensor = self.input_map(features).unflatten(-1, self.blocks)
-        return mapped
+        return torch.unflatten(self.input_map(features), -1, self.blocks)
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B N S"]:
         first: Tensor = self.first_state

@@ -121,8 +121,7 @@ class DeltaNetLayer(TabledLayer):
         at v.
         """
         strengths = self.max_strength * torch.sigmoid(self.strength(features))
-        by_head: Tensor = strengths.unflatten(-1, (self.householders, self.num_heads))
-        return by_head
+        return torch.unflatten(strengths, -1, (self.householders, self.num_heads))
 
     def log_decays(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M H"] | None:
         """Return the logarithms of the decays of all heads, or None without a gate."""

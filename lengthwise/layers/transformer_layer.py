@@ -163,8 +163,7 @@ class TransformerLayer(nn.Module):
             attended.append(weights[..., :num_prefixes] @ value[:, :, :num_prefixes] + own_part)
         answered = self._respond(rows.flatten(1, 2), torch.cat(attended, 2), maps)
         by_prefix = answered.unflatten(1, (num_symbols, num_prefixes)).transpose(1, 2)
-        by_tail: Tensor = by_prefix.unflatten(0, tails.shape[:2])
-        return by_tail
+        return torch.unflatten(by_prefix, 0, tails.shape[:2])
 
     def by_definition(
         self, states: States, scales: Scales | None = None, attention: CausalAttention = CAUSAL

@@ -104,15 +104,13 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SymbolModel):
             self.cell.rounding.fill_(progress)
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        logits: Tensor = self.readout(self.numbers(inputs)[..., None])
-        return logits
+        return self.logits_of(self.numbers(inputs)[..., None])
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B 1"]:
         return self.numbers(inputs)[:, -1:]
 
     def logits_at(self, inputs: Int64[Tensor, "B T"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B Y"]:
-        logits: Tensor = self.readout(self.numbers(inputs).gather(1, indices[:, None].to(inputs.device)))
-        return logits
+        return self.logits_of(self.numbers(inputs).gather(1, indices[:, None].to(inputs.device)))
 
     def numbers(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         """Return the number that answers each prefix."""

@@ -261,9 +261,7 @@ class HuggingFaceModel(HoldsParts, SequenceModel):
 
     def _logits_of(self, hidden: Float[Tensor, "B T D"]) -> Float[Tensor, "B T Y"]:
         # The states are flattened into a batch, because a head may need two axes, as a softmax over axis 1 does.
-        logits: Tensor = self.readout(hidden.flatten(0, 1))
-        by_position: Tensor = logits.unflatten(0, hidden.shape[:2])
-        return by_position
+        return torch.unflatten(self.logits_of(hidden.flatten(0, 1)), 0, hidden.shape[:2])
 
     def _hidden(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T D"]:
         self.check_inputs(inputs, self.num_symbols)

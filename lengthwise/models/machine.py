@@ -56,8 +56,7 @@ class MachineModel(SequenceModel):
         """Do nothing, because the model has no parameters."""
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        logits: Tensor = self.readout(_hidden(self._prefix_classes(self._strings(inputs)), inputs))
-        return logits
+        return self.logits_of(_hidden(self._prefix_classes(self._strings(inputs)), inputs))
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B 1"]:
         return _hidden(self._final_classes(self._strings(inputs)), inputs)

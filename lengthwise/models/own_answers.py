@@ -63,8 +63,7 @@ class OwnAnswers(SequenceModel):
         return (longest + 1) // 2
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        logits: Tensor = self.readout(torch.stack(list(self._states(inputs)), 1))
-        return logits
+        return self.logits_of(torch.stack(list(self._states(inputs)), 1))
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
         for state in self._states(inputs):

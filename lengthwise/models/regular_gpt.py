@@ -187,8 +187,7 @@ class RegularGPT(AnswersUpTo, SymbolTree):
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
         """Return the logits of `forward`, computed by `prefix_states_by_definition`; for small T."""
-        logits: Tensor = self.readout(prefix_states_by_definition(self.rows(inputs), self.tree))
-        return logits
+        return self.logits_of(prefix_states_by_definition(self.rows(inputs), self.tree))
 
     def forward_bounded(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
         """Return the logits of `forward`, computed on strings that are padded to `max_length`.
@@ -201,8 +200,8 @@ class RegularGPT(AnswersUpTo, SymbolTree):
         # With a cut edge, the definition needs a pass for each prefix, so `prefix_states` is used. With strings of one
         # size, `prefix_states` also gives a single graph.
         states = prefix_states_by_definition if self.config.left_edge == "pads" else prefix_states
-        logits: Tensor = self.readout(states(filled, self.tree))
-        return logits.index_select(1, torch.arange(inputs.shape[1], device=inputs.device))
+        positions = torch.arange(inputs.shape[1], device=inputs.device)
+        return self.logits_of(states(filled, self.tree)).index_select(1, positions)
 
     def rows(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Return the row of each symbol in the embedding; row 0 is the pad."""

@@ -159,8 +159,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SymbolModel):
                 start = chunk**level if level else 0
                 stop = chunk ** (level + 1) if level + 1 < levels else length
                 read.append(states[:, start:stop])
-        logits: Tensor = self.readout(torch.cat(read, 1) if read else states)
-        return logits
+        return self.logits_of(torch.cat(read, 1) if read else states)
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
         """Return the last state, from T K (1 + 1/C + ...) computed states: level l needs only every C^l-th state."""
@@ -187,8 +186,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SymbolModel):
             for layer, bias in zip(self._layers(), self._offsets(level), strict=True):
                 attention = DilatedAttention(bias, self.config.chunk_size**level)
                 states = layer.by_definition(states, attention=attention)
-        logits: Tensor = self.readout(states)
-        return logits
+        return self.logits_of(states)
 
     def _after(self, states: States, level: int, stride: int) -> States:
         """Return the states after the K layers of a level, whose windows contain every `stride`-th given position."""

@@ -19,8 +19,7 @@ class SymbolTree(AcceptsPads, AcceptsNoise, HasHiddenMatrices, ShowsNodes, Symbo
         """Check the inputs, and return the row of each leaf; row 0 is the pad."""
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        logits: Tensor = self.readout(prefix_states(self.rows(inputs), self.tree, self.perturb))
-        return logits
+        return self.logits_of(prefix_states(self.rows(inputs), self.tree, self.perturb))
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
         return last_state(self.rows(inputs), self.tree, self.perturb)

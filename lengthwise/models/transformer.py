@@ -73,5 +73,4 @@ class Transformer(ReadsContinuations, AcceptsNoise, CausalTransformer):
         for layer, attention in zip(self._layers(), self._attention(read), strict=True):
             states = layer.continued(read, states, attention)
             read = layer(read, attention=attention)
-        logits: Tensor = self.readout(states)
-        return logits.transpose(1, 2)
+        return self.logits_of(states).transpose(1, 2)

@@ -167,9 +167,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
             features, state = self._read(self.embedding(tokens), state)
             outputs.append(features)
         # The states are flattened into a batch, because a user's head may need two axes.
-        logits: Tensor = self.readout(torch.cat(outputs, 1).flatten(0, 1))
-        by_position: Tensor = logits.unflatten(0, inputs.shape)
-        return by_position
+        return torch.unflatten(self.logits_of(torch.cat(outputs, 1).flatten(0, 1)), 0, inputs.shape)
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B Z"]:
         self.check_inputs(inputs, self.num_symbols)

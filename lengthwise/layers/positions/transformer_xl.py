@@ -114,8 +114,7 @@ class XLAttention(CausalAttention):
         """
         count = query.shape[2]
         distance_scores = self._distance_scores(query, F.pad(self.falling[:, -stop:], (0, 0, 1, 0)))
-        shifted: Tensor = distance_scores.flatten(-2)[..., count:].unflatten(-1, (count, stop))
-        return shifted
+        return torch.unflatten(distance_scores.flatten(-2)[..., count:], -1, (count, stop))
 
     def _distance_scores(
         self, query: Float[Tensor, "B H N E"], falling: Float[Tensor, "H M E"]
