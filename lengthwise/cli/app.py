@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
 from lengthwise.cli import (
     attacking,
@@ -40,6 +40,7 @@ app = App(
     version=__version__,
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
+    default_parameter=Parameter(negative=()),
 )
 
 

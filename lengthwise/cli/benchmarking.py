@@ -183,15 +183,10 @@ def _run(own: "Experiment", page: Page, sweep: BudgetedSweep, console: Output) -
         outcomes = sweep.run(own, console, page_updates(page.write))
     except Interrupted:
         console.print_line("stopped; writing the page of the finished runs, which takes half a minute")
-        _write(page, console)
+        console.print_lines(f"wrote {path}" for path in page.write())
         raise
-    _write(page, console)
+    console.print_lines(f"wrote {path}" for path in page.write())
     return outcomes
-
-
-def _write(page: Page, console: Output) -> None:
-    for path in page.write():
-        console.print_line(f"wrote {path}")
 
 
 def _restore(records: Path, before: "list[RunResult]", runs: Path) -> None:
@@ -322,8 +317,7 @@ def _with_rate(entrant: "Entrant", search: "Experiment", sweep: BudgetedSweep, c
             f"model: no net of {entrant.model} was trained on the task that chooses its learning rate: {reasons}; "
             "remove these causes, and give the command again"
         )
-    for line in older_lines(older_files(outcomes, sweep.options.runs)):
-        console.print_line(line)
+    console.print_lines(older_lines(older_files(outcomes, sweep.options.runs)))
     rate = float(best.spec["train"]["optimizer"]["learning_rate"])
     console.print_line(
         f"{entrant.model}: learning rate {rate:g}, with the lowest training loss in {counted(len(search.specs), 'run')}"

@@ -35,8 +35,7 @@ def list_members(
         write_object({"families": summaries})
         return 0
     console = Output()
-    for line in list_lines(read_index(), family, console.width if console.is_terminal else None):
-        console.print_line(line)
+    console.print_lines(list_lines(read_index(), family, console.width if console.is_terminal else None))
     console.print_line(
         "`lengthwise show NAME` describes one of these; `lengthwise show train` lists the settings of training"
     )
@@ -62,8 +61,7 @@ def show(
         write_object({"name": name, "families": families, "text": text})
         return 0
     console = Output()
-    for line in description(read_index(name), name, min(console.width, MAX_WIDTH)):
-        console.print_line(line)
+    console.print_lines(description(read_index(name), name, min(console.width, MAX_WIDTH)))
     return 0
 
 

@@ -38,7 +38,11 @@ def certify(
         Parameter(help="Verify the certificate in this file or folder and, if a run is given, that it fits the run."),
     ] = None,
     proof: Annotated[
-        bool, Parameter(help="Also write the proof, next to the certificate; with --check, also check the proof.")
+        bool,
+        Parameter(
+            negative="--no-proof",
+            help="Also write the proof, next to the certificate; with --check, also check the proof.",
+        ),
     ] = False,
     draw: Annotated[
         Path | None,

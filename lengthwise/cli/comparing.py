@@ -31,7 +31,9 @@ def compare(
         Parameter(help="With a task: preset of all models; by default each model's own preset, which `show` prints."),
     ] = None,
     given: Given = NOTHING_GIVEN,
-    certificates: Annotated[bool, Parameter(help="With a task: certify each net, if possible.")] = True,
+    certificates: Annotated[
+        bool, Parameter(negative="--no-certificates", help="With a task: certify each net, if possible.")
+    ] = True,
     workers: Workers = 1,
     runs: Root = Path("runs"),
     longest: Longest = 100_000,
@@ -73,8 +75,7 @@ def compare(
     comparison = compare_models(results)
     print_comparison(console, comparison)
     if out is not None:
-        for path in _write(comparison, out):
-            console.print_line(f"wrote {path}")
+        console.print_lines(f"wrote {path}" for path in _write(comparison, out))
     if as_json:
         missing = [outcome.spec.id for outcome in outcomes if outcome.result is None]
         write_object({**comparison_facts(comparison), "failed": missing})

@@ -21,8 +21,7 @@ def compile_machine(
     alphabet: Annotated[str | None, Parameter(help="All symbols, if the expression does not name them all.")] = None,
     task: Annotated[str | None, Parameter(help="Name of a task that a finite machine solves.")] = None,
     set_: Annotated[
-        tuple[str, ...],
-        Parameter(name="--set", negative=(), show_default=False, help="A setting of the task, as task.key=value."),
+        tuple[str, ...], Parameter(name="--set", show_default=False, help="A setting of the task, as task.key=value.")
     ] = (),
     chunk_size: Annotated[
         int | None,
@@ -48,8 +47,7 @@ def compile_machine(
     elif had_net:
         its = " and its certificate" if had_certificate else ""
         console.print_line(f"{out}: replaces the earlier net{its}")
-    for line in (*compiled.about, f"wrote {out}"):
-        console.print_line(line)
+    console.print_lines((*compiled.about, f"wrote {out}"))
     return 0
 
 
@@ -57,11 +55,11 @@ def memorize(
     word: Annotated[str, Parameter(allow_leading_hyphen=True, help="The word to repeat indefinitely.")],
     /,
     *,
-    rational: Annotated[bool, Parameter(negative=(), help="Use only integers in W_h.")] = False,
+    rational: Annotated[bool, Parameter(help="Use only integers in W_h.")] = False,
     robust: Annotated[
-        bool, Parameter(negative=(), help="Find the net with the widest margin among all nets of its dimension.")
+        bool, Parameter(help="Find the net with the widest margin among all nets of its dimension.")
     ] = False,
-    prove: Annotated[bool, Parameter(negative=(), help="Prove that no net without feedback is smaller.")] = False,
+    prove: Annotated[bool, Parameter(help="Prove that no net without feedback is smaller.")] = False,
     max_dimension: Annotated[
         int | None,
         Parameter(
@@ -103,8 +101,7 @@ def memorize(
         lines.append(proof_line(refute_below(net), net))
     if net.generator.dimension and write_picture(memorization_chart(net).to_dict(), out):
         lines.append(f"wrote {out}")
-    for line in lines:
-        console.print_line(line)
+    console.print_lines(lines)
     return 0
 
 

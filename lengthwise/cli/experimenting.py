@@ -44,8 +44,9 @@ def demo(
     outcomes = run_all(experiment.specs, experiment.plans, out / "runs", PoolOptions(workers))
     results = [outcome.result for outcome in outcomes if outcome.result]
     print_results(console, results, experiment.title)
-    for result in results:
-        console.print_line(f"{task_of(result)}: {'; '.join(attempts_text(result.training.attempts))}")
+    console.print_lines(
+        f"{task_of(result)}: {'; '.join(attempts_text(result.training.attempts))}" for result in results
+    )
     failed = print_failures(console, outcomes)
     finished = tuple(out / "runs" / outcome.spec.id for outcome in outcomes if outcome.result)
     if finished:
@@ -83,10 +84,9 @@ def reproduce(
     runs: Root = Path("runs"),
     pages: Annotated[Path, Parameter(converter=folder, help="Folder for the page of results.")] = Path("docs/results"),
     recorded: Annotated[
-        bool,
-        Parameter(negative=(), help="Count runs with records (next to the page, else in the package) as finished."),
+        bool, Parameter(help="Count runs with records (next to the page, else in the package) as finished.")
     ] = False,
-    page_only: Annotated[bool, Parameter(negative=(), help="Do not train; write the page from finished runs.")] = False,
+    page_only: Annotated[bool, Parameter(help="Do not train; write the page from finished runs.")] = False,
     rows: Annotated[str, Parameter(help="Run only these rows, as in parity,even-pairs; write no page.")] = "",
     columns: Annotated[str, Parameter(help="Run only these columns, as in gru,lstm; write no page.")] = "",
     out: Annotated[Path | None, Parameter(help="Also write the printed tables: .tex, .md or .csv.")] = None,
@@ -125,19 +125,13 @@ def reproduce(
     tables = outcome_tables(experiment, outcomes)
     code = print_outcomes(experiment, outcomes, console, tables)
     if page is None:
-        _print_scale_notes(experiment, scale, console)
+        # A page would contain these notes on the scale.
+        console.print_lines(f"  {note}" for note in experiment.scale_notes(scale))
     files = _write_files(page, outcomes, tables, out)
-    for path in files:
-        console.print_line(f"wrote {path}")
+    console.print_lines(f"wrote {path}" for path in files)
     if as_json:
         _write_object(tables, outcomes, files)
     return code
-
-
-def _print_scale_notes(experiment: "Experiment", scale: str, console: Output) -> None:
-    """Print the notes on the scale, which a page would contain."""
-    for note in experiment.scale_notes(scale):
-        console.print_line(f"  {note}")
 
 
 def _write_files(
@@ -263,8 +257,7 @@ def print_outcomes(
 
     for title, table in tables.items():
         print_table(console, title, table)
-    for line in (*notes, *source_lines(experiment, outcomes)):
-        console.print_line(f"  {line}")
+    console.print_lines(f"  {line}" for line in (*notes, *source_lines(experiment, outcomes)))
     return 1 if print_failures(console, outcomes) else 0
 
 

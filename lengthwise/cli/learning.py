@@ -41,9 +41,9 @@ class ExampleOptions:
     seed: Annotated[
         int, Parameter(converter=whole_number, help="Seed of the models and of the choice of held-out strings.")
     ] = 0
-    exact: Annotated[
-        bool, Parameter(negative=(), help="Treat all labels as right: prefer machines that contradict no label.")
-    ] = False
+    exact: Annotated[bool, Parameter(help="Treat all labels as right: prefer machines that contradict no label.")] = (
+        False
+    )
     min_accuracy: Annotated[
         float | None,
         Parameter(help="Exit with code 1 if the accuracy on all held-out labels is lower than this fraction."),

@@ -48,7 +48,6 @@ Accept = Annotated[
 Rename = Annotated[
     tuple[str, ...],
     Parameter(
-        negative=(),
         show_default=False,
         allow_leading_hyphen=True,
         help="Rename an answer, as OLD=NEW; may be repeated.",
@@ -211,13 +210,11 @@ def convert(
     mealy: Annotated[
         bool,
         Parameter(
-            negative=(),
-            help="Write DOT as a Mealy machine: with outputs on edges, and without an answer to the empty string.",
+            help="Write DOT as a Mealy machine: with outputs on edges, and without an answer to the empty string."
         ),
     ] = False,
     with_sinks: Annotated[
-        bool,
-        Parameter(negative=(), help="Draw the sinks (rejecting or without an answer) that a drawing otherwise omits."),
+        bool, Parameter(help="Draw the sinks (rejecting or without an answer) that a drawing otherwise omits.")
     ] = False,
 ) -> int:
     """Write a machine in another format."""

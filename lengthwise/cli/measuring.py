@@ -4,7 +4,7 @@ import io
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
@@ -28,12 +28,21 @@ from lengthwise.printing import write_row
 if TYPE_CHECKING:
     from lengthwise.evaluation.length_curve import LengthCurve
     from lengthwise.runs.stored import StoredModel
-    from lengthwise.text.language import Split
 
 MAX_QUOTED = 60
 """The largest length of a string that a terminal shows whole, in characters.
 
 A terminal shows 40 characters of a longer string, and a file contains all of them."""
+
+
+class _Draws(NamedTuple):
+    """The options about the strings, or the chunks of a text, that `evaluate` draws, and their defaults."""
+
+    lengths: str | None = None
+    strings: int = 256
+    protocol: str = "independent"
+    seed: int = 1
+    split: str = "test"
 
 
 def evaluate(
@@ -65,14 +74,13 @@ def evaluate(
     chunks.
     """
     from lengthwise.runs.stored import load_stored
-    from lengthwise.text.language import LanguageTask, parse_split
+    from lengthwise.text.language import LanguageTask
 
     if labeled is None and (given := [name for name, value in vars(columns).items() if value]):
         raise ValueError(f"{given[0]}: not allowed without --labeled, got {vars(columns)[given[0]]!r}; leave it out")
-    drawing = {"lengths": lengths, "strings": strings != 256, "protocol": protocol != "independent", "seed": seed != 1}
-    if labeled is not None and (
-        given := [name for name, value in {**drawing, "split": split != "test"}.items() if value]
-    ):
+    draws = _Draws(lengths, strings, protocol, seed, split)
+    given = [name for name, default in _Draws()._asdict().items() if getattr(draws, name) != default]
+    if labeled is not None and given:
         raise ValueError(f"{given[0]}: not allowed with --labeled, because the file has the strings; leave it out")
     stored = load_stored(model, device)
     is_text = isinstance(stored.task, LanguageTask) and labeled is None
@@ -82,13 +90,12 @@ def evaluate(
     if labeled is not None:
         facts = _evaluate_labeled(stored, name, labeled, columns, out, console)
     elif is_text:
-        facts = _evaluate_text(stored, lengths, parse_split(split), strings, protocol, seed, out, console)
+        facts = _evaluate_text(stored, draws, out, console)
     elif split != "test":
         raise ValueError(f"split: expected test for {stored.task.name}, a task without text, got {split}; leave it out")
     else:
-        facts = _evaluate_drawn(stored, name, lengths, strings, protocol, seed, out, console)
-    for file in out:
-        console.print_line(f"wrote {file}")
+        facts = _evaluate_drawn(stored, name, draws, out, console)
+    console.print_lines(f"wrote {file}" for file in out)
     if as_json:
         write_object({"model": name, "task": stored.task.name, **facts})
     return 0
@@ -133,14 +140,7 @@ def _curve_facts(curve: "LengthCurve") -> dict[str, Any]:
 
 
 def _evaluate_drawn(
-    stored: "StoredModel",
-    name: str,
-    lengths: str | None,
-    strings: int,
-    protocol: str,
-    seed: int,
-    out: tuple[Path, ...],
-    console: Output,
+    stored: "StoredModel", name: str, draws: _Draws, out: tuple[Path, ...], console: Output
 ) -> dict[str, Any]:
     """Measure the accuracy on strings that the task draws."""
     from lengthwise.evaluation.length_curve import length_curve, parse_protocol
@@ -148,7 +148,7 @@ def _evaluate_drawn(
     from lengthwise.report.pages.terminal import MAX_ROWS, measuring_display, print_curve
 
     task = stored.task
-    requested = parse_lengths("41-500" if lengths is None else lengths)
+    requested = parse_lengths("41-500" if draws.lengths is None else draws.lengths)
     run = stored.run
     # A range such as 41-500 may contain lengths at which the task has no strings. These lengths are counted below.
     legal = [length for length in requested if length >= 1 and task.is_legal_length(length)]
@@ -157,21 +157,21 @@ def _evaluate_drawn(
             stored.model,
             task,
             legal or requested,
-            num_strings=strings,
-            seed=seed,
-            protocol=parse_protocol(protocol),
+            num_strings=draws.strings,
+            seed=draws.seed,
+            protocol=parse_protocol(draws.protocol),
             set_progress=set_progress,
         )
     for path in out:
         _write_curve(path, name, stored.settings, curve)
     print_curve(console, curve, trained_to=stored.trained_to)
     steps = "" if run is None else f", weights {run.steps_text}"
-    console.print_line(f"{name}{steps}, strings of seed {seed}")
+    console.print_line(f"{name}{steps}, strings of seed {draws.seed}")
     if num_left_out := len(requested) - len(legal):
         console.print_line(f"{counted(num_left_out, 'length')} left out: {task.name} has no strings of these lengths")
     if not out and len(curve.points) > MAX_ROWS:
         console.print_line("--out FILE.csv writes all points")
-    return {**_curve_facts(curve), "seed": seed, "lengths_left_out": num_left_out}
+    return {**_curve_facts(curve), "seed": draws.seed, "lengths_left_out": num_left_out}
 
 
 def _evaluate_labeled(
@@ -205,34 +205,25 @@ def _evaluate_labeled(
     return {**_curve_facts(curve), "num_correct": right, "num_labels": count}
 
 
-def _evaluate_text(
-    stored: "StoredModel",
-    lengths: str | None,
-    split: "Split",
-    num_chunks: int,
-    protocol: str,
-    seed: int,
-    out: tuple[Path, ...],
-    console: Output,
-) -> dict[str, Any]:
+def _evaluate_text(stored: "StoredModel", draws: _Draws, out: tuple[Path, ...], console: Output) -> dict[str, Any]:
     """Measure the perplexity of chunks of a text."""
-    if protocol != "independent":
-        raise ValueError(f"protocol: not allowed with a text, got {protocol}; leave it out")
+    if draws.protocol != "independent":
+        raise ValueError(f"protocol: not allowed with a text, got {draws.protocol}; leave it out")
     from lengthwise.evaluation.perplexity import perplexity_curve
     from lengthwise.evaluation.plan import EvaluationPlan, parse_lengths
     from lengthwise.files import write_by_rename
     from lengthwise.report.pages.terminal import measuring_display, print_table
     from lengthwise.report.tables.files import write_tables
     from lengthwise.report.tables.perplexities import curve_table, perplexity_csv
-    from lengthwise.text.language import LanguageTask
+    from lengthwise.text.language import LanguageTask, parse_split
 
-    task = stored.task
+    task, split, seed = stored.task, parse_split(draws.split), draws.seed
     assert isinstance(task, LanguageTask)
     usual = EvaluationPlan().usable_chunk_lengths(len(task.tokens(split)))
-    chunks = usual if lengths is None else parse_lengths(lengths)
+    chunks = usual if draws.lengths is None else parse_lengths(draws.lengths)
     with measuring_display(Output(is_error=True)) as set_progress:
         curve = perplexity_curve(
-            stored.model, task, chunks, num_chunks=num_chunks, split=split, seed=seed, set_progress=set_progress
+            stored.model, task, chunks, num_chunks=draws.strings, split=split, seed=seed, set_progress=set_progress
         )
     trained = "" if stored.trained_to is None else f", trained at lengths up to {stored.trained_to}"
     title, table = f"Perplexity by length of the chunk{trained}", curve_table(curve)

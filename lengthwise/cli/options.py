@@ -53,7 +53,7 @@ def _named(tokens: Sequence[Any]) -> tuple[str, str]:
 
 def repeated(text: str, name: str | None = None) -> Parameter:
     """Return the description of an option that may be repeated. Its default, no values, is not shown."""
-    return Parameter(name=name, negative=(), show_default=False, help=f"{text}; may be repeated.")
+    return Parameter(name=name, show_default=False, help=f"{text}; may be repeated.")
 
 
 Root = Annotated[Path, Parameter(converter=folder, help="Folder of the runs.")]
@@ -66,9 +66,7 @@ Workers = Annotated[int, Parameter(converter=count, help="Number of runs at a ti
 Device = Annotated[
     str,
     Parameter(
-        help="Device of nets: cpu, cuda, mps, or auto (CUDA if available, else MPS, else the CPU).",
-        negative=(),
-        env_var=VARIABLE,
+        help="Device of nets: cpu, cuda, mps, or auto (CUDA if available, else MPS, else the CPU).", env_var=VARIABLE
     ),
 ]
 TrainedRun = Annotated[Path, Parameter(help="Folder of a trained run.")]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 AsJSON = Annotated[
-    bool, Parameter(name="--json", negative=(), help="Print a JSON object for other programs; messages go to stderr.")
+    bool, Parameter(name="--json", help="Print a JSON object for other programs; messages go to stderr.")
 ]
 
 

@@ -19,8 +19,7 @@ def report(
     from lengthwise.report.pages.run import read_measured, write_report
 
     console = Output()
-    for path in write_report([read_measured(folder) for folder in runs], out):
-        console.print_line(f"wrote {path}")
+    console.print_lines(f"wrote {path}" for path in write_report([read_measured(folder) for folder in runs], out))
     return 0
 
 

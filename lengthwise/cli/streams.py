@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 
 from rich.console import Console
@@ -33,6 +34,11 @@ class Output(Console):
     def print_line(self, text: str) -> None:
         """Print a sentence without colors, wrapped for a terminal, and with control characters escaped."""
         printing.print_line(self, text)
+
+    def print_lines(self, lines: Iterable[str]) -> None:
+        """Print each sentence as `print_line` does."""
+        for line in lines:
+            self.print_line(line)
 
 
 def open_streams() -> bool:

@@ -190,17 +190,11 @@ def resume(
         lengths = EvaluationPlan().limit_lengths(longest, spec.task)
         names = ("dense", "long", "structured", "chunk_lengths")
         plan = plan.model_copy(update={name: getattr(lengths, name) for name in names})
-    return _train(spec, run.resolve().parent, plan, processes, as_json=as_json)
+    return _train(spec, run.resolve().parent, plan, processes, None, as_json=as_json)
 
 
 def _train(
-    spec: "RunSpec",
-    root: Path,
-    plan: "EvaluationPlan",
-    processes: Processes,
-    also: "Listener | None" = None,
-    *,
-    as_json: bool,
+    spec: "RunSpec", root: Path, plan: "EvaluationPlan", processes: Processes, also: "Listener | None", *, as_json: bool
 ) -> int:
     """Execute one run, alone or with other processes. The first process shows the result."""
     from lengthwise.cli.progress import watched
@@ -221,8 +215,7 @@ def _train(
         with watched([spec], also) as (listener, stop_requested):
             result = execute(spec, root, plan, listener, stop_requested, device=own, ranks=ranks)
     print_results(console, [result], f"{spec.task.name}, {spec.model_name}, seed {spec.seed}")
-    for sentence in attempts_text(result.training.attempts):
-        console.print_line(sentence)
+    console.print_lines(attempts_text(result.training.attempts))
     console.print_line(f"run folder: {root / spec.id}")
     if as_json:
         _write_runs([result], [], root)
@@ -254,8 +247,7 @@ def _train_all(
     outcomes = run_all(specs, [plan] * len(specs), root, PoolOptions(workers), also=also)
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     print_results(console, results, f"{specs[0].task.name}, {specs[0].model_name}, {counted(len(results), 'seed')}")
-    for sentence in comparison(results):
-        console.print_line(sentence)
+    console.print_lines(comparison(results))
     failed = print_failures(console, outcomes)
     console.print_line(f"run folders: {', '.join(outcome.spec.id for outcome in outcomes)} in {root}")
     if as_json:
