@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from lengthwise.certification.certificate import Certificate
 
 
+Proof = Annotated[
+    bool,
+    Parameter(
+        negative="--no-proof", help="Also write the proof, next to the certificate; with --check, also check the proof."
+    ),
+]
+
+
 def certify(
     run: Annotated[
         Path | None, Parameter(help="Folder of a run, or of a compiled or learned model, or a TOML file about a net.")
@@ -37,13 +45,7 @@ def certify(
         Path | None,
         Parameter(help="Verify the certificate in this file or folder and, if a run is given, that it fits the run."),
     ] = None,
-    proof: Annotated[
-        bool,
-        Parameter(
-            negative="--no-proof",
-            help="Also write the proof, next to the certificate; with --check, also check the proof.",
-        ),
-    ] = False,
+    proof: Proof = False,
     draw: Annotated[
         Path | None,
         Parameter(help="File (.svg, .png, .pdf) for a drawing of the net's machine, or else of the task's machine."),

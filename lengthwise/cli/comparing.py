@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from lengthwise.runs.spec import RunSpec
 
 
+Certificates = Annotated[
+    bool, Parameter(negative="--no-certificates", help="With a task: certify each net, if possible.")
+]
+
+
 def compare(
     compared: Annotated[tuple[str, ...], Parameter(help="Folders of runs; or a task, then models.")],
     /,
@@ -31,9 +36,7 @@ def compare(
         Parameter(help="With a task: preset of all models; by default each model's own preset, which `show` prints."),
     ] = None,
     given: Given = NOTHING_GIVEN,
-    certificates: Annotated[
-        bool, Parameter(negative="--no-certificates", help="With a task: certify each net, if possible.")
-    ] = True,
+    certificates: Certificates = True,
     workers: Workers = 1,
     runs: Root = Path("runs"),
     longest: Longest = 100_000,

@@ -217,7 +217,8 @@ def _evaluate_text(stored: "StoredModel", draws: _Draws, out: tuple[Path, ...], 
     from lengthwise.report.tables.perplexities import curve_table, perplexity_csv
     from lengthwise.text.language import LanguageTask, parse_split
 
-    task, split, seed = stored.task, parse_split(draws.split), draws.seed
+    task, split = stored.task, parse_split(draws.split)
+    seed = draws.seed
     assert isinstance(task, LanguageTask)
     usual = EvaluationPlan().usable_chunk_lengths(len(task.tokens(split)))
     chunks = usual if draws.lengths is None else parse_lengths(draws.lengths)
