@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 import torch.nn.functional as F
@@ -42,9 +42,9 @@ class SelectiveLayer(RecurrentLayer):
         d_state: int,
         state_shape: tuple[int, ...],
         num_convolved: int,
-        conv: int,
-        eigenvalues: Eigenvalues,
-        learned_start: bool,
+        conv: int = 0,
+        eigenvalues: Eigenvalues = "positive",
+        learned_start: bool = False,
     ) -> None:
         super().__init__()
         check_sizes(d_model=d_model, d_state=d_state)
@@ -108,25 +108,11 @@ class MambaLayer(SelectiveLayer, TabledLayer):
     Differs from the source: as in `SelectiveLayer`.
     """
 
-    def __init__(
-        self,
-        *,
-        d_model: int,
-        d_state: int,
-        conv: int = 0,
-        eigenvalues: Eigenvalues = "positive",
-        learned_start: bool = False,
-    ) -> None:
+    def __init__(self, *, d_model: int, d_state: int, **shared: Any) -> None:
+        """Make the layer; `shared` are the settings `conv`, `eigenvalues` and `learned_start` of `SelectiveLayer`."""
         check_sizes(d_model=d_model, d_state=d_state)
-        super().__init__(
-            d_model=d_model,
-            d_state=d_state,
-            state_shape=(d_state, 2 * d_model),
-            num_convolved=2 * d_model,
-            conv=conv,
-            eigenvalues=eigenvalues,
-            learned_start=learned_start,
-        )
+        inner = 2 * d_model
+        super().__init__(d_model=d_model, d_state=d_state, state_shape=(d_state, inner), num_convolved=inner, **shared)
         self.rank = math.ceil(d_model / 16)
         self.input_map = nn.Linear(d_model, 2 * self.width, bias=False)
         self.selection = nn.Linear(self.width, self.rank + 2 * d_state, bias=False)
@@ -205,16 +191,8 @@ class Mamba2Layer(SelectiveLayer):
         channels of a head instead.
     """
 
-    def __init__(
-        self,
-        *,
-        d_model: int,
-        d_state: int,
-        num_heads: int,
-        conv: int = 0,
-        eigenvalues: Eigenvalues = "positive",
-        learned_start: bool = False,
-    ) -> None:
+    def __init__(self, *, d_model: int, d_state: int, num_heads: int, **shared: Any) -> None:
+        """Make the layer; `shared` are the settings `conv`, `eigenvalues` and `learned_start` of `SelectiveLayer`."""
         check_sizes(d_model=d_model, d_state=d_state)
         check_divisor("num_heads", num_heads, 2 * d_model, "2 d_model")
         super().__init__(
@@ -222,9 +200,7 @@ class Mamba2Layer(SelectiveLayer):
             d_state=d_state,
             state_shape=(num_heads, d_state, 2 * d_model // num_heads),
             num_convolved=2 * d_model + 2 * d_state,
-            conv=conv,
-            eigenvalues=eigenvalues,
-            learned_start=learned_start,
+            **shared,
         )
         self.num_heads = num_heads
         self.input_map = nn.Linear(d_model, 2 * self.width + 2 * d_state + num_heads, bias=False)

@@ -24,7 +24,7 @@ from lengthwise.models.capabilities import (
     HasHiddenMatrices,
 )
 from lengthwise.registry import NameIn, nearest
-from lengthwise.validation import check_divisor, truncate
+from lengthwise.validation import check_divisor, check_one_given, truncate
 
 DEFAULT_RANGE = 2048
 
@@ -136,10 +136,7 @@ class CausalTransformer(
     ) -> None:
         super().__init__()
         self.config = config
-        if (vocab_size is None) == (input_dim is None):
-            raise ValueError(
-                "vocab_size: expected the number of symbols or, for vectors, input_dim; give one of the two"
-            )
+        check_one_given("vocab_size", "the number of symbols or, for vectors, input_dim", vocab_size, input_dim)
         # No encoding has both a table and a range, so one number describes either.
         width, max_positions = config.d_model, config.learned_positions or config.position_range
         sizes = PositionSizes(width, config.num_heads, num_layers, max_positions)
@@ -217,12 +214,10 @@ class CausalTransformer(
         return [parameter for parameter in self.layers.parameters() if parameter.ndim == 2]
 
     def forward(self, inputs: Inputs) -> Float[Tensor, "B T Y"]:
-        logits: Tensor = self.readout(self.states(self._read(inputs)))
-        return logits
+        return self.logits_of(self.states(self._read(inputs)))
 
     def logits_at(self, inputs: Inputs, indices: Int64[Tensor, " B"]) -> Float[Tensor, "B Y"]:
-        logits: Tensor = self.readout(self.states_at(self._read(inputs), indices))
-        return logits
+        return self.logits_of(self.states_at(self._read(inputs), indices))
 
     def last_state(self, inputs: Inputs) -> Float[Tensor, "B D"]:
         return self.states_at(self._read(inputs), torch.full((len(inputs),), inputs.shape[1] - 1))

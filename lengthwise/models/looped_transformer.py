@@ -94,6 +94,9 @@ class LoopedTransformerConfig(CausalTransformerConfig):
         return self
 
 
+AllScales = Sequence[Scales | None]
+"""The gains and gates of consecutive loops, or None for each loop of a model without them."""
+
 _LAYERS: dict[Variant, tuple[LayerKind, Activation]] = {
     "timestep": ("scaled", "silu"),
     "timestep-in-context": ("scaled", "gelu-tanh"),
@@ -291,12 +294,7 @@ class LoopedTransformer(CausalTransformer):
         return torch.cat(parts, 1)
 
     def _record_states(
-        self,
-        state: States | None,
-        read: States,
-        scales: Sequence[Scales | None],
-        attention: CausalAttention,
-        positions: range,
+        self, state: States | None, read: States, scales: AllScales, attention: CausalAttention, positions: range
     ) -> tuple[States | None, Float[Tensor, "B _ D"]]:
         """Return the states after the last position's loops, and each position's state after its own loops."""
         each, columns = self.config.num_loops, []
@@ -323,7 +321,7 @@ class LoopedTransformer(CausalTransformer):
                 break
         return taken
 
-    def _scales_of_loops(self, num_loops: int) -> Sequence[Scales | None]:
+    def _scales_of_loops(self, num_loops: int) -> AllScales:
         """Return the gains and gates of every loop, computed once for all positions and strings.
 
         A model without gains and gates has None for every loop.
@@ -336,7 +334,7 @@ class LoopedTransformer(CausalTransformer):
     def _is_recomputed(self) -> bool:
         return self.config.activations == "recomputed" and torch.is_grad_enabled()
 
-    def _looped(self, read: States, scales: Sequence[Scales | None], attention: CausalAttention) -> States | None:
+    def _looped(self, read: States, scales: AllScales, attention: CausalAttention) -> States | None:
         """Return the state after loops with these scales, or None without loops."""
         if not self._is_recomputed():
             return self._segment(None, read, scales, attention)
@@ -348,7 +346,7 @@ class LoopedTransformer(CausalTransformer):
         return state
 
     def _segment(
-        self, state: States | None, read: States, scales: Sequence[Scales | None], attention: CausalAttention
+        self, state: States | None, read: States, scales: AllScales, attention: CausalAttention
     ) -> States | None:
         for loop in scales:
             state = self.layers[0](self._loop_input(state, read), loop, attention)

@@ -131,11 +131,7 @@ class WrappedModule(HoldsParts, SequenceModel):
     config: WrappedModuleConfig
 
     def __init__(
-        self,
-        module: Callable[[Tensor], Tensor],
-        ids: TokenIds,
-        answers: int | SetAnswers | None,
-        max_length: int | None,
+        self, module: Callable[[Tensor], Tensor], ids: TokenIds, answers: int | SetAnswers, max_length: int | None
     ) -> None:
         super().__init__()
         self.module = module
@@ -171,8 +167,7 @@ class WrappedModule(HoldsParts, SequenceModel):
             )
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        logits: Tensor = self.readout(self._outputs(inputs))
-        return logits
+        return self.logits_of(self._outputs(inputs))
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B O"]:
         return self._outputs(inputs)[:, -1]

@@ -173,8 +173,7 @@ def _in_chunks(tensor: Tensor, size: int) -> Tensor:
     missing = -tensor.shape[1] % size
     if missing:
         tensor = torch.cat([tensor, tensor.new_zeros(len(tensor), missing, *tensor.shape[2:])], 1)
-    chunks: Tensor = tensor.unflatten(1, (-1, size)).movedim(3, 1)
-    return chunks
+    return torch.unflatten(tensor, 1, (-1, size)).movedim(3, 1)
 
 
 def _states(

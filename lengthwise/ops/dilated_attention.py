@@ -100,16 +100,14 @@ def dilated_attention(query: Heads, key: Heads, value: Heads, bias: Float[Tensor
     strings = [_by_residue(tensor, stride, missing) for tensor in (query, key, value)]
     band = _band(bias[:, :window], size).to(query.dtype)
     attended: Tensor = _BandedAttention.apply(*strings, band)  # type: ignore[no-untyped-call]
-    positions = attended.unflatten(0, (batch_size, stride, num_heads)).permute(0, 2, 3, 1, 4).flatten(2, 3)
-    kept: Tensor = positions[:, :, :length]
-    return kept
+    by_residue = torch.unflatten(attended, 0, (batch_size, stride, num_heads))
+    return by_residue.permute(0, 2, 3, 1, 4).flatten(2, 3)[:, :, :length]
 
 
 def _by_residue(states: Heads, stride: int, missing: int) -> Float[Tensor, "M N E"]:
     """Return the positions of each residue modulo the stride as a separate string; zeros fill the end."""
     padded = F.pad(states, (0, 0, 0, missing)) if missing else states
-    residues: Tensor = padded.unflatten(2, (-1, stride)).permute(0, 3, 1, 2, 4).flatten(0, 2).contiguous()
-    return residues
+    return torch.unflatten(padded, 2, (-1, stride)).permute(0, 3, 1, 2, 4).flatten(0, 2).contiguous()
 
 
 def _band(bias: Float[Tensor, "H W"], size: int) -> Float[Tensor, "H Q _"]:

@@ -31,6 +31,12 @@ EPSILON = 1e-5
 
 States = Float[Tensor, "R D"] | Float[Tensor, "C M D"]
 Windows = Int64[Tensor, "C M"] | None
+Queries = Float[Tensor, "D M"]
+KeysValues = Float[Tensor, "_ N"]
+Shares = Float[Tensor, "H C M"]
+Biases = Float[Tensor, "H C"]
+Square = Float[Tensor, "D D"]
+Maps = Float[Tensor, "_ D"]
 
 
 def merge_by_definition(weights: Sequence[Tensor], states: States, windows: Windows = None) -> Float[Tensor, "M D"]:
@@ -135,9 +141,7 @@ def _sixes(tensors: Sequence[Tensor]) -> list[Sequence[Tensor]]:
     return [tensors[i : i + 6] for i in range(0, len(tensors), 6)]
 
 
-def _projected(
-    parts: States, windows: Windows, query: Float[Tensor, "D D"], key_value: Float[Tensor, "_ D"]
-) -> tuple[Float[Tensor, "D M"], Float[Tensor, "_ N"]]:
+def _projected(parts: States, windows: Windows, query: Square, key_value: Maps) -> tuple[Queries, KeysValues]:
     """Return the query of each window's newest part, and the keys and values of all parts."""
     if windows is None:
         return query @ parts[-1].t(), key_value @ parts.flatten(0, 1).t()
@@ -147,13 +151,8 @@ def _projected(
 
 
 def _projected_backward(
-    by_queries: Float[Tensor, "D M"],
-    by_keys_values: Float[Tensor, "_ N"],
-    parts: Tensor,
-    windows: Windows,
-    query: Float[Tensor, "D D"],
-    key_value: Float[Tensor, "_ D"],
-) -> tuple[Tensor, Float[Tensor, "D D"], Float[Tensor, "_ D"]]:
+    by_queries: Queries, by_keys_values: KeysValues, parts: Tensor, windows: Windows, query: Square, key_value: Maps
+) -> tuple[Tensor, Square, Maps]:
     """Return the gradients with respect to the parts of windows, W_q and W_kv."""
     if windows is not None:
         by_queries = parts.new_zeros(len(query), len(parts)).index_add_(1, windows[-1], by_queries)
@@ -167,9 +166,7 @@ def _projected_backward(
     return by_columns.view_as(parts), by_queries @ columns[first:], by_keys_values @ columns
 
 
-def _attended(
-    queries: Float[Tensor, "D M"], keys_values: Float[Tensor, "_ N"], bias: Float[Tensor, "H C"]
-) -> tuple[Float[Tensor, "H C M"], Float[Tensor, "D M"]]:
+def _attended(queries: Queries, keys_values: KeysValues, bias: Biases) -> tuple[Shares, Queries]:
     """Return the attention weights of all parts of windows, and each window's weighted sum of values."""
     heads, chunk = bias.shape
     keys, values = keys_values.view(2, heads, -1, chunk, queries.shape[1])
@@ -180,11 +177,8 @@ def _attended(
 
 
 def _attended_backward(
-    by_mixed: Float[Tensor, "D M"],
-    queries: Float[Tensor, "D M"],
-    keys_values: Float[Tensor, "_ N"],
-    shares: Float[Tensor, "H C M"],
-) -> tuple[Float[Tensor, "D M"], Float[Tensor, "_ N"], Float[Tensor, "H C"]]:
+    by_mixed: Queries, queries: Queries, keys_values: KeysValues, shares: Shares
+) -> tuple[Queries, KeysValues, Biases]:
     """Return the gradients with respect to queries, to keys and values, and to the biases r of attention."""
     heads, chunk, count = shares.shape
     by_keys_values = torch.empty_like(keys_values)

@@ -94,12 +94,15 @@ def check_shape(name: str, tensor: Tensor, shape: Sequence[int], way_out: str) -
         raise ValueError(f"{name}: expected shape {list(shape)}, got {list(tensor.shape)}; {way_out}")
 
 
-def check_whole(name: str, tensor: Tensor) -> None:
-    """Raise a ValueError that names the argument unless the tensor's dtype can serve as an index."""
+def check_strings(name: str, tensor: Tensor) -> None:
+    """Raise a ValueError that names the argument unless it has indices [B, T] with at least one step of each string."""
+    check_axes(name, tensor, "B, T")
     if tensor.dtype not in (torch.int64, torch.int32):
         raise ValueError(
             f"{name}: expected whole numbers (torch.int64), got {tensor.dtype}; give the index of each symbol"
         )
+    if not tensor.shape[1]:
+        raise ValueError(f"{name}: expected at least 1 step, got 0; a string must not be empty")
 
 
 def check_tensor_list(name: str, value: object) -> None:

@@ -36,7 +36,7 @@ from lengthwise.ops.block_recurrence import MAX_STEP_PRODUCTS, MIN_CHUNKED_STEPS
 from lengthwise.ops.column_norm import hard_columns
 from lengthwise.ops.complex_pairs import times_pairs
 from lengthwise.ops.scan import Elements, scan
-from lengthwise.ops.shapes import check_axes, check_optional_tensors, check_shape, check_tensors, check_whole
+from lengthwise.ops.shapes import check_axes, check_optional_tensors, check_shape, check_strings, check_tensors
 from lengthwise.validation import check_choice
 
 Form = Literal["scatter", "gather"]
@@ -294,8 +294,7 @@ def _chosen(mixtures: Mixtures, dictionary: Dictionary, form: Form) -> Int64[Ten
 
 
 def _mixed(mixtures: Mixtures, dictionary: Dictionary) -> Float[Tensor, "R N N"]:
-    mixed: Tensor = (mixtures @ dictionary.flatten(1)).unflatten(1, dictionary.shape[1:])
-    return mixed
+    return torch.unflatten(mixtures @ dictionary.flatten(1), 1, dictionary.shape[1:])
 
 
 def _chunks(mixtures: Mixtures, dictionary: Dictionary) -> list[tuple[int, Mixtures]]:
@@ -331,11 +330,8 @@ def _check(
     check_optional_tensors(factors=factors, values=values)
     check_axes("mixtures", mixtures, "R, K")
     check_axes("dictionary", dictionary, "K, N, N")
-    check_axes("rows", rows, "B, T")
     check_axes("initial", initial, "B, N, F")
-    check_whole("rows", rows)
-    if not rows.shape[1]:
-        raise ValueError("rows: expected at least 1 step, got 0; a string must not be empty")
+    check_strings("rows", rows)
     width, parts = dictionary.shape[-1], initial.shape[-1]
     a_row = "give one for each row of mixtures, or None"
     a_matrix = "give one square matrix for each mixture weight"

@@ -32,7 +32,7 @@ from lengthwise.ops.block_recurrence import (
     chunk_starts,
     recurrence_by_definition,
 )
-from lengthwise.ops.shapes import check_axes, check_shape, check_tensors, check_whole
+from lengthwise.ops.shapes import check_axes, check_shape, check_strings, check_tensors
 
 Table = Float[Tensor, "V N S S"]
 Values = Float[Tensor, "V N S"]
@@ -283,10 +283,7 @@ def check_symbols(tokens: Tokens, num_symbols: int) -> None:
     On a GPU, a token that is not a symbol stops the program later instead (`on_device_assert`).
     """
     check_tensors(tokens=tokens)
-    check_axes("tokens", tokens, "B, T")
-    check_whole("tokens", tokens)
-    if not tokens.shape[1]:
-        raise ValueError("tokens: expected at least 1 step, got 0; a string must not be empty")
+    check_strings("tokens", tokens)
     if tokens.device.type not in SYNCHRONOUS_DEVICES:
         on_device_assert(
             (tokens >= 0) & (tokens < num_symbols), f"tokens: expected symbols 0..{num_symbols - 1}; check these ids"

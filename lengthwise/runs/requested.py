@@ -7,6 +7,7 @@ from lengthwise.runs.machine_sources import Expression, machine_or_expression
 from lengthwise.runs.spec import parse_assignments
 from lengthwise.tasks.base import make_task
 from lengthwise.tasks.regular.machine import machine_task
+from lengthwise.validation import check_one_given
 
 
 def requested_machine(
@@ -26,11 +27,7 @@ def requested_machine(
             "pattern: expected a regular expression or a machine's file, got an empty text; give an expression or a "
             "file"
         )
-    if (pattern is None) == (task is None):
-        raise ValueError(
-            f"pattern: expected a regular expression or a task, got {'neither' if task is None else 'both'}; give "
-            "exactly one of them"
-        )
+    check_one_given("pattern", "a regular expression or a task", pattern, task)
     if task is not None:
         if alphabet is not None:
             raise ValueError(

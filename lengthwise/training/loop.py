@@ -34,7 +34,7 @@ from lengthwise.training.requirements import (
     check_trainable,
 )
 from lengthwise.training.state_supervision import make_state_head
-from lengthwise.validation import check_function, type_in_words
+from lengthwise.validation import check_function, check_kind
 
 GROWTH_LOSS = 0.3
 """`length_sampling="growing"` adds the next length if the running loss at the longest length is below this number."""
@@ -191,10 +191,7 @@ def train(
     """
     check_is_model(model)
     check_is_task(task)
-    if not isinstance(recipe, Recipe):
-        raise ValueError(
-            f"recipe: expected a Recipe, got {type_in_words(recipe)}; write for example Recipe(steps=1_000)"
-        )
+    check_kind("recipe", recipe, Recipe, "a Recipe, such as Recipe(steps=1_000)")
     check_function("on_step", on_step)
     seed = whole_seed(seed)
     check_memory(model, recipe)
@@ -230,7 +227,7 @@ def training_steps(state: TrainingState, task: Task, recipe: Recipe, *, seed: in
         if isinstance(state.model, FollowsTraining):
             state.model.set_progress(scheduled / recipe.steps)
         generator = generator_for(seed, "step", state.step)
-        length = _draw_length(state, recipe, scheduled, lengths, others, generator)
+        length = _draw_length(state.growth, recipe, scheduled, lengths, others, generator)
         batch = batches.draw(scheduled, length, generator)
         # Every rank has to draw the same batch from `generator`, but its own noise for its rows of the batch.
         rank_key = ("step", state.step, "rank", state.ranks.rank)
@@ -273,12 +270,7 @@ def _find_codes(state: TrainingState, task: Task, length: int, seed: int) -> Non
 
 
 def _draw_length(
-    state: TrainingState,
-    recipe: Recipe,
-    scheduled: int,
-    lengths: list[int],
-    others: list[int],
-    generator: torch.Generator,
+    growth: Growth, recipe: Recipe, scheduled: int, lengths: list[int], others: list[int], generator: torch.Generator
 ) -> int:
     """Draw one of `lengths` by the recipe's odds, or occasionally one of `others`, which are equally likely."""
     if not recipe.is_late(scheduled):
@@ -286,11 +278,11 @@ def _draw_length(
     if recipe.rise is not None:
         others = [n for n in others if n <= recipe.risen_at(scheduled)]
     if recipe.length_sampling == "growing":
-        others = [n for n in others if n < lengths[state.growth.num_reached - 1]]
+        others = [n for n in others if n < lengths[growth.num_reached - 1]]
     share = SHARE_OF_OTHERS * len(others) / (len(lengths) + SHARE_OF_OTHERS * len(others))
     if others and float(torch.rand((), generator=generator)) < share:
         return others[int(torch.randint(len(others), (), generator=generator))]
-    odds = torch.tensor(recipe.length_odds_at(scheduled, lengths, state.growth.num_reached))
+    odds = torch.tensor(recipe.length_odds_at(scheduled, lengths, growth.num_reached))
     return lengths[int(odds.multinomial(1, generator=generator))]
 
 

@@ -267,7 +267,7 @@ def test_bad_inputs_and_sizes_are_one_sentence() -> None:
             model(wrong.double())
     with pytest.raises(ValueError, match="inputs: expected finite numbers"):
         model(torch.full((1, 4, 5), torch.nan).double())
-    with pytest.raises(ValueError, match="vocab_size: expected the number of symbols or, for vectors, input_dim"):
+    with pytest.raises(ValueError, match="vocab_size: expected either the number of symbols or"):
         LoopedTransformer(LoopedTransformerConfig(), num_classes=2)
     with pytest.raises(ValueError, match="num_heads: expected a divisor of d_model=64, got 5"):
         TransformerConfig(num_heads=5)

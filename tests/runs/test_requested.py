@@ -66,8 +66,8 @@ def test_requested_machines_are_tasks() -> None:
     ("arguments", "sentence"),
     [
         (("", None, None), "pattern: expected a regular expression or a machine's file, got an empty text"),
-        ((None, None, None), "expected a regular expression or a task, got neither"),
-        (("a*", None, "parity"), "expected a regular expression or a task, got both"),
+        ((None, None, None), "expected either a regular expression or a task, got neither"),
+        (("a*", None, "parity"), "expected either a regular expression or a task, got both"),
         ((None, ("a",), "parity"), "alphabet: expected no alphabet together with a task"),
         ((None, None, "parity", ["train.steps=3"]), "expected settings of the task, as task.key=value, got train"),
         (("a*", None, None, ["task.p=1"]), "expected no settings together with an expression, got task.p=1"),

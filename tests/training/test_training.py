@@ -282,7 +282,7 @@ def test_what_is_no_model_task_or_recipe_is_named() -> None:
     for arguments, sentence in [
         ((nn.Linear(2, 2), task, recipe), "model: expected a model of this package, got Linear; .*wrap"),
         ((model, "parity", recipe), "task: expected a task"),
-        ((model, task, {"steps": 1}), "recipe: expected a Recipe, got a dict; write for"),
+        ((model, task, {"steps": 1}), r"recipe: expected a Recipe, such as Recipe\(steps=1_000\), got "),
     ]:
         with pytest.raises(ValueError, match=sentence):
             train(*arguments)
