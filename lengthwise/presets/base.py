@@ -52,45 +52,49 @@ class Preset:
     models: ClassVar[Mapping[str, Settings]] = MappingProxyType({})
     goals: ClassVar[Mapping[str, GoalPreset]] = MappingProxyType({})
 
+    def __init_subclass__(cls) -> None:
+        # All runs of a preset share its settings, so no run may change them.
+        goals = {model: goal._replace(train=MappingProxyType(goal.train)) for model, goal in cls.goals.items()}
+        cls.goals = MappingProxyType(goals)
+        cls.models = MappingProxyType(cls.models)
+        if "train" in vars(cls):
+            cls.train = MappingProxyType(cls.train)
+
 
 PRESETS: Registry[type[Preset]] = Registry("preset", "lengthwise.presets", "lengthwise.studies.*.presets", base=Preset)
 
-
-UNAUGMENTED: Settings = MappingProxyType(
-    {
-        "late_consistency": 0.0,
-        "augmentation": {
-            "padding": 0.0,
-            "pads_per_symbol": 0.5,
-            "leading_padding": 0.0,
-            "state_noise": 0.0,
-            "late_state_noise": 0.0,
-        },
-    }
-)
+UNAUGMENTED: Settings = {
+    "late_consistency": 0.0,
+    "augmentation": {
+        "padding": 0.0,
+        "pads_per_symbol": 0.5,
+        "leading_padding": 0.0,
+        "state_noise": 0.0,
+        "late_state_noise": 0.0,
+    },
+}
 """Settings of `train` that turn off pads in strings and noise on states."""
 
-EVERY_PREFIX: Settings = MappingProxyType(
-    {
-        **UNAUGMENTED,
-        "min_length": 39,
-        "lengths": "legal",
-        "length_sampling": "uniform",
-        "supervision": "prefix",
-    }
-)
+UNIFORM: Settings = {**UNAUGMENTED, "lengths": "legal", "length_sampling": "uniform"}
+"""Settings without pads and noise, with all possible lengths equally often."""
+
+PUBLISHED: Settings = {**UNIFORM, "ema_decay": 0.0, "checkpoint_every": 5_000}
+"""Settings that most published recipes share: the final weights are not averaged over steps."""
+
+EVERY_PREFIX: Settings = {**UNIFORM, "min_length": 39, "supervision": "prefix"}
 """Settings that supervise every prefix of strings of 39 or 40 symbols, so that shorter strings are also learned."""
 
-TORCH_ADAM: Settings = MappingProxyType(
-    {
-        "name": "adam",
-        "learning_rate": 1e-4,
-        "betas": (0.9, 0.999),
-        "weight_decay": 0.0,
-        "schedule": "constant",
-        "warmup_steps": 0,
-        "clip_norm": 1e9,
-        "clip_ratio": 0.0,
-    }
-)
+TORCH_ADAM: Settings = {
+    "name": "adam",
+    "learning_rate": 1e-4,
+    "betas": (0.9, 0.999),
+    "weight_decay": 0.0,
+    "schedule": "constant",
+    "warmup_steps": 0,
+    "clip_norm": 1e9,
+    "clip_ratio": 0.0,
+}
 """Adam with torch's default betas, at a constant learning rate, without clipping."""
+
+COSINE_ADAMW: Settings = {**TORCH_ADAM, "name": "adamw", "schedule": "cosine"}
+"""AdamW with torch's default betas, on a cosine schedule, without clipping."""

@@ -1,6 +1,6 @@
 """The preset for transformers that are to be right on every string up to a length."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
 from lengthwise.presets.base import EVERY_PREFIX, PRESETS, UNAUGMENTED, GoalPreset, Preset
 
@@ -22,28 +22,22 @@ class Bounded(Preset):
     Source: ours.
     """
 
-    train = MappingProxyType(
-        {
-            **EVERY_PREFIX,
-            "steps": 1_800,
-            "batch_size": 64,
-            "min_length": 1,
-            "max_length": 40,
-            "augmentation": {**UNAUGMENTED["augmentation"], "state_noise": NOISE, "late_state_noise": NOISE},
-            "optimizer": {"learning_rate": 2e-3, "matrix_learning_rate": 2e-2, "weight_decay": 0.0},
-            "pace": {"solved_loss": 0.01, "contract_steps": 800, "patience": 400},
-        }
-    )
-    models = MappingProxyType({"transformer": {"d_model": 16, "num_heads": 1, "positions": "none"}})
-    goals = MappingProxyType(
-        {
-            "transformer": GoalPreset(
-                train=MappingProxyType({}),
-                models=tuple(
-                    MappingProxyType({"num_layers": layers, "positions": positions})
-                    for layers in (1, 2)
-                    for positions in ("none", "t5")
-                ),
-            )
-        }
-    )
+    train: ClassVar = {
+        **EVERY_PREFIX,
+        "steps": 1_800,
+        "batch_size": 64,
+        "min_length": 1,
+        "max_length": 40,
+        "augmentation": {**UNAUGMENTED["augmentation"], "state_noise": NOISE, "late_state_noise": NOISE},
+        "optimizer": {"learning_rate": 2e-3, "matrix_learning_rate": 2e-2, "weight_decay": 0.0},
+        "pace": {"solved_loss": 0.01, "contract_steps": 800, "patience": 400},
+    }
+    models: ClassVar = {"transformer": {"d_model": 16, "num_heads": 1, "positions": "none"}}
+    goals: ClassVar = {
+        "transformer": GoalPreset(
+            train={},
+            models=tuple(
+                {"num_layers": layers, "positions": positions} for layers in (1, 2) for positions in ("none", "t5")
+            ),
+        )
+    }

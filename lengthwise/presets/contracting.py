@@ -1,6 +1,6 @@
 """The preset for recurrent nets that are to be proved right at every length."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
 from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset
 
@@ -16,16 +16,12 @@ class Contracting(Preset):
     Source: ours.
     """
 
-    train = MappingProxyType(
-        {
-            **EVERY_PREFIX,
-            "steps": 4_000,
-            "min_length": 1,
-            "length_sampling": "growing",
-            "contraction": {"weight": 0.5},
-            "optimizer": {"name": "adamw", "learning_rate": 3e-3, "weight_decay": 0.0},
-        }
-    )
-    models = MappingProxyType(
-        {"rnn": {"d_model": 32, "activation": "tanh"}, "gru": {"d_model": 32}, "lstm": {"d_model": 32}}
-    )
+    train: ClassVar = {
+        **EVERY_PREFIX,
+        "steps": 4_000,
+        "min_length": 1,
+        "length_sampling": "growing",
+        "contraction": {"weight": 0.5},
+        "optimizer": {"name": "adamw", "learning_rate": 3e-3, "weight_decay": 0.0},
+    }
+    models: ClassVar = {"rnn": {"d_model": 32, "activation": "tanh"}, "gru": {"d_model": 32}, "lstm": {"d_model": 32}}

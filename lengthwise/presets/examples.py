@@ -1,6 +1,6 @@
 """The preset for labeled strings of a user."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
 from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 
@@ -14,14 +14,12 @@ class ExamplesPreset(Preset):
     Source: ours.
     """
 
-    train = MappingProxyType(
-        {
-            **UNAUGMENTED,
-            "steps": 1_000,
-            "batch_size": 256,
-            "lengths": "legal",
-            "length_sampling": "short-first",
-            "optimizer": {"name": "adamw", "learning_rate": 0.1, "weight_decay": 0.1},
-        }
-    )
-    models = MappingProxyType({"block-linear-rnn": {"d_model": 32, "block_dim": 32, "hidden": 0, "read": "mixture"}})
+    train: ClassVar = {
+        **UNAUGMENTED,
+        "steps": 1_000,
+        "batch_size": 256,
+        "lengths": "legal",
+        "length_sampling": "short-first",
+        "optimizer": {"name": "adamw", "learning_rate": 0.1, "weight_decay": 0.1},
+    }
+    models: ClassVar = {"block-linear-rnn": {"d_model": 32, "block_dim": 32, "hidden": 0, "read": "mixture"}}

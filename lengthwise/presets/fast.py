@@ -1,22 +1,20 @@
 """Our preset for models that accept pads inside strings and noise on their states."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
 from lengthwise.presets.base import PRESETS, GoalPreset, Preset
 
 _LOW_LOSS = GoalPreset(
-    train=MappingProxyType(
-        {
-            "steps": 7_000,
-            "pace": {
-                "solved_loss": 0.05,
-                "final_loss": 1e-4,
-                "contract_steps": 3_000,
-                "contract_after": 0.5,
-                "patience": 1_500,
-            },
-        }
-    )
+    train={
+        "steps": 7_000,
+        "pace": {
+            "solved_loss": 0.05,
+            "final_loss": 1e-4,
+            "contract_steps": 3_000,
+            "contract_after": 0.5,
+            "patience": 1_500,
+        },
+    }
 )
 
 
@@ -31,5 +29,5 @@ class Fast(Preset):
     Source: ours; `studies/chi2023/NOTES.md` describes what was tried.
     """
 
-    train = MappingProxyType({})
-    goals = MappingProxyType({"regular-gpt": _LOW_LOSS, "codebook-gpt": _LOW_LOSS})
+    train: ClassVar = {}
+    goals: ClassVar = {"regular-gpt": _LOW_LOSS, "codebook-gpt": _LOW_LOSS}

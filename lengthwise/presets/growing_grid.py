@@ -1,6 +1,6 @@
 """The preset for grid recurrences, with lengths that grow, each after the previous length is learned."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
 from lengthwise.presets.base import PRESETS, UNAUGMENTED, GoalPreset, Preset
 
@@ -16,34 +16,28 @@ class GrowingGrid(Preset):
     Source: ours.
     """
 
-    train = MappingProxyType(
-        {
-            **UNAUGMENTED,
-            "steps": 2_000,
-            "batch_size": 64,
-            "max_length": 12,
-            "lengths": "legal",
-            "length_sampling": "growing",
-            "optimizer": {"name": "adamw", "learning_rate": 0.1, "weight_decay": 0.0, "clip_ratio": 0.0},
-            "ema_decay": 0.0,
-        }
-    )
-    models = MappingProxyType({"grid-recurrence": {"num_messages": 8}})
-    goals = MappingProxyType(
-        {
-            "grid-recurrence": GoalPreset(
-                train=MappingProxyType(
-                    {
-                        "steps": 3_000,
-                        "pace": {
-                            "solved_loss": 0.1,
-                            "final_loss": 1e-4,
-                            "contract_steps": 1_000,
-                            "contract_after": 0.6,
-                            "patience": 800,
-                        },
-                    }
-                )
-            )
-        }
-    )
+    train: ClassVar = {
+        **UNAUGMENTED,
+        "steps": 2_000,
+        "batch_size": 64,
+        "max_length": 12,
+        "lengths": "legal",
+        "length_sampling": "growing",
+        "optimizer": {"name": "adamw", "learning_rate": 0.1, "weight_decay": 0.0, "clip_ratio": 0.0},
+        "ema_decay": 0.0,
+    }
+    models: ClassVar = {"grid-recurrence": {"num_messages": 8}}
+    goals: ClassVar = {
+        "grid-recurrence": GoalPreset(
+            train={
+                "steps": 3_000,
+                "pace": {
+                    "solved_loss": 0.1,
+                    "final_loss": 1e-4,
+                    "contract_steps": 1_000,
+                    "contract_after": 0.6,
+                    "patience": 800,
+                },
+            }
+        )
+    }

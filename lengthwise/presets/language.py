@@ -1,9 +1,11 @@
 """The preset of small language models."""
 
-from types import MappingProxyType
 from typing import Any
 
-from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset, Settings
+from lengthwise.presets.base import COSINE_ADAMW, PRESETS, UNIFORM, Preset, Settings
+
+AS_GPT2: Settings = {"initialization": "gpt2", "read_in": "plain", "readout": "tied"}
+"""Settings that give a transformer the initialization, embedding and read-out of GPT-2."""
 
 
 def nanogpt_training(
@@ -14,30 +16,24 @@ def nanogpt_training(
     `others` are further settings of the section.
     """
     optimizer = {
-        "name": "adamw",
+        **COSINE_ADAMW,
         "learning_rate": learning_rate,
         "betas": (0.9, 0.95),
         "weight_decay": 0.1,
-        "schedule": "cosine",
         "warmup_steps": warmup_steps,
         "clip_norm": 1.0,
-        "clip_ratio": 0.0,
     }
-    return MappingProxyType(
-        {
-            **UNAUGMENTED,
-            "steps": steps,
-            "batch_size": batch_size,
-            "min_length": window,
-            "max_length": window,
-            "lengths": "legal",
-            "length_sampling": "uniform",
-            "supervision": "prefix",
-            "optimizer": optimizer,
-            "ema_decay": 0.0,
-            **others,
-        }
-    )
+    return {
+        **UNIFORM,
+        "steps": steps,
+        "batch_size": batch_size,
+        "min_length": window,
+        "max_length": window,
+        "supervision": "prefix",
+        "optimizer": optimizer,
+        "ema_decay": 0.0,
+        **others,
+    }
 
 
 @PRESETS.register("language")

@@ -1,10 +1,10 @@
 """The preset for hidden Markov models, which learn by the likelihood of their answers."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
 from lengthwise.presets.base import EVERY_PREFIX, PRESETS, GoalPreset, Preset
 
-MACHINE = MappingProxyType({"d_model": 64, "block_dim": 64, "hidden": 0, "read": "mixture", "alignment": 6.0})
+MACHINE = {"d_model": 64, "block_dim": 64, "hidden": 0, "read": "mixture", "alignment": 6.0}
 """One block of 64 states, each of which initially prefers one answer, and a read-out that mixes their answers."""
 
 SIZES = frozenset({"d_model", "block_dim"})
@@ -23,24 +23,24 @@ class Likelihood(Preset):
     Source: ours; Baum et al. (1970), and Bengio and Frasconi (1995) for models with inputs.
     """
 
-    train = MappingProxyType(
-        {**EVERY_PREFIX, "steps": 400, "batch_size": 64, "optimizer": {"name": "baum-welch"}, "ema_decay": 0.0}
-    )
-    models = MappingProxyType({"block-linear-rnn": MACHINE})
-    goals = MappingProxyType(
-        {
-            "block-linear-rnn": GoalPreset(
-                train=MappingProxyType(
-                    {
-                        "steps": 2_010,
-                        "optimizer": {"name": "baum-welch", "prior_by_size": True},
-                        # Most tasks are learned within 35 steps. The running loss can fall by a factor of 1,000 in that
-                        # time.
-                        "pace": {"solved_loss": 0.0002, "contract_steps": 10, "patience": 150, "latest": 0.2},
-                    }
-                ),
-                models=tuple(MappingProxyType({"d_model": size, "block_dim": size}) for size in (64, 128, 256, 512)),
-                sized_by_answers=SIZES,
-            )
-        }
-    )
+    train: ClassVar = {
+        **EVERY_PREFIX,
+        "steps": 400,
+        "batch_size": 64,
+        "optimizer": {"name": "baum-welch"},
+        "ema_decay": 0.0,
+    }
+    models: ClassVar = {"block-linear-rnn": MACHINE}
+    goals: ClassVar = {
+        "block-linear-rnn": GoalPreset(
+            train={
+                "steps": 2_010,
+                "optimizer": {"name": "baum-welch", "prior_by_size": True},
+                # Most tasks are learned within 35 steps. The running loss can fall by a factor of 1,000 in that
+                # time.
+                "pace": {"solved_loss": 0.0002, "contract_steps": 10, "patience": 150, "latest": 0.2},
+            },
+            models=tuple({"d_model": size, "block_dim": size} for size in (64, 128, 256, 512)),
+            sized_by_answers=SIZES,
+        )
+    }

@@ -1,6 +1,6 @@
 """The preset for hidden Markov models that see only the last answer of each string."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
 from lengthwise.presets.base import PRESETS, UNAUGMENTED, GoalPreset, Preset
 from lengthwise.presets.likelihood import MACHINE, SIZES
@@ -21,29 +21,23 @@ class LikelihoodLast(Preset):
     Source: ours; Baum et al. (1970), and Bengio and Frasconi (1995) for models with inputs.
     """
 
-    train = MappingProxyType(
-        {
-            **UNAUGMENTED,
-            "steps": 1_000,
-            "batch_size": 256,
-            "min_length": 1,
-            "max_length": 20,
-            "lengths": "legal",
-            "length_sampling": "growing",
-            "supervision": "last",
-            "optimizer": {"name": "baum-welch", "relaxation": 1.0, "prior": 0.2},
-            "ema_decay": 0.0,
-        }
-    )
-    models = MappingProxyType({"block-linear-rnn": MappingProxyType({**MACHINE, "d_model": 128, "block_dim": 128})})
-    goals = MappingProxyType(
-        {
-            "block-linear-rnn": GoalPreset(
-                train=MappingProxyType(
-                    {"steps": 3_010, "pace": {"solved_loss": 0.0005, "contract_steps": 10, "patience": 1_000}}
-                ),
-                models=tuple(MappingProxyType({"d_model": size, "block_dim": size}) for size in (128, 256)),
-                sized_by_answers=SIZES,
-            )
-        }
-    )
+    train: ClassVar = {
+        **UNAUGMENTED,
+        "steps": 1_000,
+        "batch_size": 256,
+        "min_length": 1,
+        "max_length": 20,
+        "lengths": "legal",
+        "length_sampling": "growing",
+        "supervision": "last",
+        "optimizer": {"name": "baum-welch", "relaxation": 1.0, "prior": 0.2},
+        "ema_decay": 0.0,
+    }
+    models: ClassVar = {"block-linear-rnn": {**MACHINE, "d_model": 128, "block_dim": 128}}
+    goals: ClassVar = {
+        "block-linear-rnn": GoalPreset(
+            train={"steps": 3_010, "pace": {"solved_loss": 0.0005, "contract_steps": 10, "patience": 1_000}},
+            models=tuple({"d_model": size, "block_dim": size} for size in (128, 256)),
+            sized_by_answers=SIZES,
+        )
+    }

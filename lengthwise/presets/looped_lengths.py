@@ -1,6 +1,6 @@
 """The preset of looped transformers with one loop for each symbol."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
 from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 
@@ -17,27 +17,23 @@ class LoopedLengths(Preset):
         growing lengths. Sizes, rates, steps and the supervision of prefixes are ours.
     """
 
-    train = MappingProxyType(
-        {
-            **UNAUGMENTED,
-            "steps": 900,
-            "batch_size": 64,
-            "max_length": 12,
-            "lengths": "legal",
-            "length_sampling": "growing",
-            "supervision": "prefix",
-            "optimizer": {"learning_rate": 0.003, "matrix_learning_rate": 0.02},
+    train: ClassVar = {
+        **UNAUGMENTED,
+        "steps": 900,
+        "batch_size": 64,
+        "max_length": 12,
+        "lengths": "legal",
+        "length_sampling": "growing",
+        "supervision": "prefix",
+        "optimizer": {"learning_rate": 0.003, "matrix_learning_rate": 0.02},
+    }
+    models: ClassVar = {
+        "looped-transformer": {
+            "d_model": 32,
+            "positions": "none",
+            "num_loops": 1,
+            "loops": "length",
+            "gates": "open",
+            "injection": "input",
         }
-    )
-    models = MappingProxyType(
-        {
-            "looped-transformer": {
-                "d_model": 32,
-                "positions": "none",
-                "num_loops": 1,
-                "loops": "length",
-                "gates": "open",
-                "injection": "input",
-            }
-        }
-    )
+    }

@@ -1,6 +1,6 @@
 """The preset for recurrent nets that become finite machines."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
 from lengthwise.presets.base import EVERY_PREFIX, PRESETS, GoalPreset, Preset
 
@@ -17,25 +17,19 @@ class Machine(Preset):
     Source: ours.
     """
 
-    train = MappingProxyType(
-        {
-            **EVERY_PREFIX,
-            "steps": 2_000,
-            "optimizer": {"name": "adamw", "learning_rate": 0.1, "weight_decay": 0.1},
-        }
-    )
-    models = MappingProxyType({"block-linear-rnn": {"d_model": 128, "block_dim": 128, "hidden": 0, "read": "mixture"}})
-    goals = MappingProxyType(
-        {
-            "block-linear-rnn": GoalPreset(
-                train=MappingProxyType(
-                    {
-                        "steps": 2_800,
-                        "min_length": 1,
-                        "pace": {"solved_loss": 0.002, "contract_steps": 800, "patience": 400},
-                    }
-                ),
-                models=tuple(MappingProxyType({"d_model": size, "block_dim": size}) for size in (16, 64, 64, 128)),
-            )
-        }
-    )
+    train: ClassVar = {
+        **EVERY_PREFIX,
+        "steps": 2_000,
+        "optimizer": {"name": "adamw", "learning_rate": 0.1, "weight_decay": 0.1},
+    }
+    models: ClassVar = {"block-linear-rnn": {"d_model": 128, "block_dim": 128, "hidden": 0, "read": "mixture"}}
+    goals: ClassVar = {
+        "block-linear-rnn": GoalPreset(
+            train={
+                "steps": 2_800,
+                "min_length": 1,
+                "pace": {"solved_loss": 0.002, "contract_steps": 800, "patience": 400},
+            },
+            models=tuple({"d_model": size, "block_dim": size} for size in (16, 64, 64, 128)),
+        )
+    }

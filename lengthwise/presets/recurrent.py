@@ -1,6 +1,6 @@
 """Our preset for recurrent models."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
 from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset
 
@@ -14,5 +14,5 @@ class Recurrent(Preset):
     Source: ours; prefixes are supervised as in the code of Fan et al. (2024).
     """
 
-    train = MappingProxyType({**EVERY_PREFIX, "steps": 2_000, "optimizer": {"name": "adamw", "weight_decay": 0.0}})
-    models = MappingProxyType({"mamba": {"eigenvalues": "signed"}})
+    train: ClassVar = {**EVERY_PREFIX, "steps": 2_000, "optimizer": {"name": "adamw", "weight_decay": 0.0}}
+    models: ClassVar = {"mamba": {"eigenvalues": "signed"}}

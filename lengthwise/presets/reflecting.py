@@ -1,6 +1,6 @@
 """The preset for nets whose steps end as reflections."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
 from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset
 
@@ -14,11 +14,9 @@ class Reflecting(Preset):
     Source: ours.
     """
 
-    train = MappingProxyType(
-        {
-            **EVERY_PREFIX,
-            "steps": 2_000,
-            "optimizer": {"name": "adamw", "learning_rate": 0.03, "weight_decay": 0.1},
-        }
-    )
-    models = MappingProxyType({"block-linear-rnn": {"d_model": 4, "block_dim": 4, "hidden": 0, "columns": "reflected"}})
+    train: ClassVar = {
+        **EVERY_PREFIX,
+        "steps": 2_000,
+        "optimizer": {"name": "adamw", "learning_rate": 0.03, "weight_decay": 0.1},
+    }
+    models: ClassVar = {"block-linear-rnn": {"d_model": 4, "block_dim": 4, "hidden": 0, "columns": "reflected"}}

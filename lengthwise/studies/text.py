@@ -33,9 +33,6 @@ _BOOKS = (
     "collapsed."
 )
 
-AS_GPT2: Settings = {"initialization": "gpt2", "read_in": "plain", "readout": "tied"}
-"""Settings that give a transformer the initialization, embedding and read-out of GPT-2."""
-
 _SMOKE: dict[str, Settings] = {
     "transformer": {"num_heads": 2, "num_layers": 1},
     "looped-transformer": {"num_heads": 2, "num_loops": 2},

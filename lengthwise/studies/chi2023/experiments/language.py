@@ -1,9 +1,9 @@
 """Perplexity of RegularGPT and transformers beyond their training length: Table 3 of Chi et al. (2023)."""
 
 from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale, Scoring
+from lengthwise.presets.language import AS_GPT2
 from lengthwise.runs.spec import Settings
 from lengthwise.studies.text import (
-    AS_GPT2,
     TRAINED_AT,
     VOCAB_SIZE,
     TextColumn,

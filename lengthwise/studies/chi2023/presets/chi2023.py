@@ -1,8 +1,8 @@
 """The recipe of Chi et al. (2023)."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
-from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
+from lengthwise.presets.base import PRESETS, PUBLISHED, TORCH_ADAM, Preset
 
 
 @PRESETS.register("chi2023")
@@ -17,24 +17,16 @@ class Chi2023(Preset):
         learns its first state. Strings have up to 40 symbols; in Table 4 they have 40 or 50.
     """
 
-    train = MappingProxyType(
-        {
-            **UNAUGMENTED,
-            "steps": 100_000,
-            "batch_size": 128,
-            "lengths": "legal",
-            "length_sampling": "uniform",
-            "optimizer": {**TORCH_ADAM, "learning_rate": 3e-4, "clip_norm": 1.0},
-            "ema_decay": 0.0,
-            "checkpoint_every": 5000,
-        }
-    )
-    models = MappingProxyType(
-        {
-            "regular-gpt": {"d_model": 256, "num_heads": 8, "variant": "code"},
-            "transformer": {"d_model": 256, "num_heads": 8, "num_layers": 5, "positions": "xl"},
-            "rnn": {"d_model": 256},
-            "lstm": {"d_model": 256},
-            "gru": {"d_model": 256},
-        }
-    )
+    train: ClassVar = {
+        **PUBLISHED,
+        "steps": 100_000,
+        "batch_size": 128,
+        "optimizer": {**TORCH_ADAM, "learning_rate": 3e-4, "clip_norm": 1.0},
+    }
+    models: ClassVar = {
+        "regular-gpt": {"d_model": 256, "num_heads": 8, "variant": "code"},
+        "transformer": {"d_model": 256, "num_heads": 8, "num_layers": 5, "positions": "xl"},
+        "rnn": {"d_model": 256},
+        "lstm": {"d_model": 256},
+        "gru": {"d_model": 256},
+    }

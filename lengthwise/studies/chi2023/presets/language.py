@@ -1,12 +1,11 @@
 """The recipe of Chi et al. (2023) for natural language."""
 
-from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from lengthwise.presets.base import PRESETS, Preset
-from lengthwise.presets.language import nanogpt_training
+from lengthwise.presets.language import AS_GPT2, nanogpt_training
 
-_GPT2: dict[str, Any] = {"d_model": 768, "num_heads": 12}
+_SIZES: dict[str, Any] = {"d_model": 768, "num_heads": 12}
 
 
 @PRESETS.register("chi2023-language")
@@ -31,16 +30,7 @@ class Chi2023Language(Preset):
         precision="bfloat16",
         checkpoint_every=1_000,
     )
-    models = MappingProxyType(
-        {
-            "regular-gpt-lm": {**_GPT2, "chunk_size": 128, "thickness": 12, "depth": "input"},
-            "transformer": {
-                **_GPT2,
-                "num_layers": 12,
-                "positions": "kerple-log",
-                "initialization": "gpt2",
-                "read_in": "plain",
-                "readout": "tied",
-            },
-        }
-    )
+    models: ClassVar = {
+        "regular-gpt-lm": {**_SIZES, "chunk_size": 128, "thickness": 12, "depth": "input"},
+        "transformer": {**_SIZES, **AS_GPT2, "num_layers": 12, "positions": "kerple-log"},
+    }

@@ -1,9 +1,9 @@
 """Language models with block-diagonal recurrences: limitation (b) of Fan et al. (2024)."""
 
 from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale, Scoring
+from lengthwise.presets.language import AS_GPT2
 from lengthwise.runs.spec import Settings
 from lengthwise.studies.text import (
-    AS_GPT2,
     TRAINED_AT,
     VOCAB_SIZE,
     TextColumn,

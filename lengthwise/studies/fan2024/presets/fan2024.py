@@ -1,8 +1,8 @@
 """The recipe of Fan et al. (2024)."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
-from lengthwise.presets.base import EVERY_PREFIX, PRESETS, TORCH_ADAM, Preset
+from lengthwise.presets.base import EVERY_PREFIX, PRESETS, PUBLISHED, TORCH_ADAM, Preset
 
 
 @PRESETS.register("fan2024")
@@ -18,7 +18,5 @@ class Fan2024(Preset):
         of one layer does not have.
     """
 
-    train = MappingProxyType(
-        {**EVERY_PREFIX, "steps": 40_000, "optimizer": TORCH_ADAM, "ema_decay": 0.0, "checkpoint_every": 5000}
-    )
-    models = MappingProxyType({"block-linear-rnn": {"columns": "rescaled", "read": "last"}})
+    train: ClassVar = {**PUBLISHED, **EVERY_PREFIX, "steps": 40_000, "optimizer": TORCH_ADAM}
+    models: ClassVar = {"block-linear-rnn": {"columns": "rescaled", "read": "last"}}

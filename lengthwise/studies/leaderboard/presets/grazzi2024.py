@@ -1,8 +1,8 @@
 """The recipe of the paper on negative eigenvalues."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
-from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
+from lengthwise.presets.base import COSINE_ADAMW, PRESETS, PUBLISHED, Preset
 
 
 @PRESETS.register("grazzi2024")
@@ -22,31 +22,20 @@ class Grazzi2024(Preset):
         stream.
     """
 
-    train = MappingProxyType(
-        {
-            **UNAUGMENTED,
-            "steps": 100_000,
-            "batch_size": 1_024,
-            "min_length": 3,
-            "lengths": "legal",
-            "length_sampling": "uniform",
-            "optimizer": {
-                "name": "adamw",
-                "learning_rate": 1e-3,
-                "betas": (0.9, 0.999),
-                "weight_decay": 0.1,
-                "schedule": "cosine",
-                "warmup_steps": 10_000,
-                "clip_norm": 1.0,
-                "clip_ratio": 0.0,
-            },
-            "ema_decay": 0.0,
-            "checkpoint_every": 5_000,
-        }
-    )
-    models = MappingProxyType(
-        {
-            "delta-net": {"d_model": 128, "num_layers": 2, "conv": 4, "mlp": 512},
-            "mamba": {"d_model": 128, "num_layers": 2, "conv": 4, "eigenvalues": "signed"},
-        }
-    )
+    train: ClassVar = {
+        **PUBLISHED,
+        "steps": 100_000,
+        "batch_size": 1_024,
+        "min_length": 3,
+        "optimizer": {
+            **COSINE_ADAMW,
+            "learning_rate": 1e-3,
+            "weight_decay": 0.1,
+            "warmup_steps": 10_000,
+            "clip_norm": 1.0,
+        },
+    }
+    models: ClassVar = {
+        "delta-net": {"d_model": 128, "num_layers": 2, "conv": 4, "mlp": 512},
+        "mamba": {"d_model": 128, "num_layers": 2, "conv": 4, "eigenvalues": "signed"},
+    }

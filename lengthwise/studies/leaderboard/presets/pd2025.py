@@ -1,8 +1,8 @@
 """The recipe of the papers on PD-SSM and on structured linear CDEs."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
-from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
+from lengthwise.presets.base import COSINE_ADAMW, PRESETS, PUBLISHED, Preset
 
 
 @PRESETS.register("pd2025")
@@ -19,31 +19,14 @@ class PD2025(Preset):
         this preset runs all steps.
     """
 
-    train = MappingProxyType(
-        {
-            **UNAUGMENTED,
-            "steps": 100_000,
-            "batch_size": 256,
-            "min_length": 3,
-            "lengths": "legal",
-            "length_sampling": "uniform",
-            "optimizer": {
-                "name": "adamw",
-                "learning_rate": 2e-3,
-                "betas": (0.9, 0.999),
-                "weight_decay": 0.01,
-                "schedule": "cosine",
-                "warmup_steps": 10_000,
-                "clip_norm": 1e9,
-                "clip_ratio": 0.0,
-            },
-            "ema_decay": 0.0,
-            "checkpoint_every": 5_000,
-        }
-    )
-    models = MappingProxyType(
-        {
-            "pd-ssm": {"d_model": 128, "d_state": 128, "num_layers": 2, "form": "gather"},
-            "linear-cde": {"d_model": 128, "num_layers": 2},
-        }
-    )
+    train: ClassVar = {
+        **PUBLISHED,
+        "steps": 100_000,
+        "batch_size": 256,
+        "min_length": 3,
+        "optimizer": {**COSINE_ADAMW, "learning_rate": 2e-3, "weight_decay": 0.01, "warmup_steps": 10_000},
+    }
+    models: ClassVar = {
+        "pd-ssm": {"d_model": 128, "d_state": 128, "num_layers": 2, "form": "gather"},
+        "linear-cde": {"d_model": 128, "num_layers": 2},
+    }

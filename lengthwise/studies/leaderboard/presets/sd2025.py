@@ -1,8 +1,8 @@
 """The recipe of SD-SSM."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
-from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
+from lengthwise.presets.base import PRESETS, PUBLISHED, TORCH_ADAM, Preset
 
 
 @PRESETS.register("sd2025")
@@ -19,26 +19,18 @@ class SD2025(Preset):
         string. Matrices and inputs are drawn from N(0, 1 / S), not uniformly up to sqrt(3 / S) and 1 / sqrt(symbols).
     """
 
-    train = MappingProxyType(
-        {
-            **UNAUGMENTED,
-            "steps": 1_000_000,
-            "lengths": "legal",
-            "length_sampling": "uniform",
-            "optimizer": {**TORCH_ADAM, "clip_norm": 1.0},
-            "ema_decay": 0.0,
-            "checkpoint_every": 5_000,
+    train: ClassVar = {
+        **PUBLISHED,
+        "steps": 1_000_000,
+        "optimizer": {**TORCH_ADAM, "clip_norm": 1.0},
+    }
+    models: ClassVar = {
+        "block-linear-rnn": {
+            "block_dim": 64,
+            "columns": "unit",
+            "hidden": 0,
+            "input_map": "linear",
+            "first_state": "zero",
+            "read": "last",
         }
-    )
-    models = MappingProxyType(
-        {
-            "block-linear-rnn": {
-                "block_dim": 64,
-                "columns": "unit",
-                "hidden": 0,
-                "input_map": "linear",
-                "first_state": "zero",
-                "read": "last",
-            }
-        }
-    )
+    }

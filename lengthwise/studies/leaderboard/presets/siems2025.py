@@ -1,8 +1,8 @@
 """The recipe of DeltaProduct for word problems of groups."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
-from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
+from lengthwise.presets.base import COSINE_ADAMW, PRESETS, PUBLISHED, Preset
 
 
 @PRESETS.register("siems2025")
@@ -20,28 +20,14 @@ class Siems2025(Preset):
         0.02, also in maps back to the residual stream.
     """
 
-    train = MappingProxyType(
-        {
-            **UNAUGMENTED,
-            "steps": 4_834,
-            "batch_size": 2_048,
-            "min_length": 128,
-            "max_length": 128,
-            "lengths": "legal",
-            "length_sampling": "uniform",
-            "supervision": "prefix",
-            "optimizer": {
-                "name": "adamw",
-                "learning_rate": 1e-3,
-                "betas": (0.9, 0.999),
-                "weight_decay": 1e-6,
-                "schedule": "cosine",
-                "warmup_steps": 0,
-                "clip_norm": 1e9,
-                "clip_ratio": 0.0,
-            },
-            "ema_decay": 0.0,
-            "checkpoint_every": 500,
-        }
-    )
-    models = MappingProxyType({"delta-net": {"d_model": 128, "num_layers": 1, "householders": 4, "mlp": 512}})
+    train: ClassVar = {
+        **PUBLISHED,
+        "steps": 4_834,
+        "batch_size": 2_048,
+        "min_length": 128,
+        "max_length": 128,
+        "supervision": "prefix",
+        "optimizer": {**COSINE_ADAMW, "learning_rate": 1e-3, "weight_decay": 1e-6},
+        "checkpoint_every": 500,
+    }
+    models: ClassVar = {"delta-net": {"d_model": 128, "num_layers": 1, "householders": 4, "mlp": 512}}

@@ -5,9 +5,9 @@ from types import MappingProxyType
 
 from lengthwise.display import counted
 from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale, Scoring
+from lengthwise.presets.language import AS_GPT2
 from lengthwise.runs.spec import Settings
 from lengthwise.studies.text import (
-    AS_GPT2,
     TRAINED_AT,
     VOCAB_SIZE,
     TextColumn,

@@ -1,6 +1,6 @@
 """The recipe of Xu and Sato (2024) for decision trees in context."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
 from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
 
@@ -16,29 +16,25 @@ class Xu2024InContext(Preset):
         `task_rise`, with the name of a field of the task).
     """
 
-    train = MappingProxyType(
-        {
-            **UNAUGMENTED,
-            "steps": 200_000,
-            "batch_size": 64,
-            "min_length": 26,
-            "max_length": 101,
-            "lengths": "legal",
-            "rise": {},
-            "supervision": "prefix",
-            "optimizer": {**TORCH_ADAM, "clip_norm": 5.0},
-            "ema_decay": 0.0,
-            "checkpoint_every": 5000,
-        }
-    )
-    models = MappingProxyType(
-        {
-            "looped-transformer": {
-                **_SIZES,
-                "num_loops": 12,
-                "variant": "timestep-in-context",
-                "injection": "input",
-            },
-            "transformer": {**_SIZES, "num_layers": 12},
-        }
-    )
+    train: ClassVar = {
+        **UNAUGMENTED,
+        "steps": 200_000,
+        "batch_size": 64,
+        "min_length": 26,
+        "max_length": 101,
+        "lengths": "legal",
+        "rise": {},
+        "supervision": "prefix",
+        "optimizer": {**TORCH_ADAM, "clip_norm": 5.0},
+        "ema_decay": 0.0,
+        "checkpoint_every": 5000,
+    }
+    models: ClassVar = {
+        "looped-transformer": {
+            **_SIZES,
+            "num_loops": 12,
+            "variant": "timestep-in-context",
+            "injection": "input",
+        },
+        "transformer": {**_SIZES, "num_layers": 12},
+    }

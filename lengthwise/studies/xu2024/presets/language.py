@@ -1,11 +1,11 @@
 """The recipe of Xu and Sato (2024) for natural language."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
 from lengthwise.presets.base import PRESETS, Preset
-from lengthwise.presets.language import nanogpt_training
+from lengthwise.presets.language import AS_GPT2, nanogpt_training
 
-_AS_GPT2 = {"learned_positions": 1024, "initialization": "gpt2", "read_in": "plain", "readout": "tied"}
+_LEARNED = {**AS_GPT2, "learned_positions": 1024}
 
 
 @PRESETS.register("xu2024-language")
@@ -31,15 +31,13 @@ class Xu2024Language(Preset):
         precision="bfloat16",
         checkpoint_every=1_000,
     )
-    models = MappingProxyType(
-        {
-            "looped-transformer": {
-                **_AS_GPT2,
-                "d_model": 2048,
-                "num_heads": 16,
-                "num_loops": 3,
-                "variant": "timestep-language",
-            },
-            "transformer": {**_AS_GPT2, "d_model": 768, "num_heads": 12, "num_layers": 12},
-        }
-    )
+    models: ClassVar = {
+        "looped-transformer": {
+            **_LEARNED,
+            "d_model": 2048,
+            "num_heads": 16,
+            "num_loops": 3,
+            "variant": "timestep-language",
+        },
+        "transformer": {**_LEARNED, "d_model": 768, "num_heads": 12, "num_layers": 12},
+    }

@@ -1,8 +1,8 @@
 """The recipe of Xu and Sato (2024) for dynamic programming."""
 
-from types import MappingProxyType
+from typing import ClassVar
 
-from lengthwise.presets.base import PRESETS, TORCH_ADAM, UNAUGMENTED, Preset
+from lengthwise.presets.base import PRESETS, PUBLISHED, TORCH_ADAM, Preset
 
 
 @PRESETS.register("xu2024")
@@ -19,26 +19,18 @@ class Xu2024(Preset):
         paper specifies neither.
     """
 
-    train = MappingProxyType(
-        {
-            **UNAUGMENTED,
-            "steps": 781_250,
-            "lengths": "legal",
-            "length_sampling": "uniform",
-            "optimizer": {
-                **TORCH_ADAM,
-                "name": "adamw",
-                "weight_decay": 0.01,
-                "schedule": "linear",
-                "warmup_steps": 39_063,
-            },
-            "ema_decay": 0.0,
-            "checkpoint_every": 5000,
-        }
-    )
-    models = MappingProxyType(
-        {
-            "looped-transformer": {"d_model": 256, "num_heads": 4},
-            "transformer": {"d_model": 256, "num_heads": 4, "num_layers": 12},
-        }
-    )
+    train: ClassVar = {
+        **PUBLISHED,
+        "steps": 781_250,
+        "optimizer": {
+            **TORCH_ADAM,
+            "name": "adamw",
+            "weight_decay": 0.01,
+            "schedule": "linear",
+            "warmup_steps": 39_063,
+        },
+    }
+    models: ClassVar = {
+        "looped-transformer": {"d_model": 256, "num_heads": 4},
+        "transformer": {"d_model": 256, "num_heads": 4, "num_layers": 12},
+    }
