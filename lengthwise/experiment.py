@@ -274,8 +274,8 @@ _SMOKE = (
 class ScaledSpecs(NamedTuple):
     """A function that makes the runs of a cell at a scale.
 
-    At `smoke`, there is only one seed, and sizes are tiny. `paper` raises a ValueError. `goal` and `budget` are as in
-    `make_spec`.
+    At `smoke`, there is only one seed, and sizes are tiny. `paper` raises a ValueError, unless the settings of a paper
+    are given (`has_paper`). `goal`, `budget` and `other_tasks` are as in `make_spec`.
     """
 
     scale: Scale
@@ -283,16 +283,22 @@ class ScaledSpecs(NamedTuple):
     model: str = "regular-gpt"
     goal: str | None = None
     budget: float = BUDGET
+    other_tasks: Sequence[Settings] = ()
+    has_paper: bool = False
 
     def __call__(self, task: str, settings: Settings, *, preset: str | None = None) -> tuple[RunSpec, ...]:
-        check_is_not_paper(self.scale)
+        if not self.has_paper:
+            check_is_not_paper(self.scale)
         smoke = self.scale == "smoke"
         seeds, budget = (self.seeds[:1], 0.0) if smoke else (self.seeds, self.budget)
         if smoke:
             has_pace = self.goal is not None or (preset is not None and "pace" in PRESETS[preset].train)
             contracting: Settings = {"train": {"pace": {"contract_steps": 5}}} if has_pace else {}
             settings = at_smoke_scale(merge(contracting, settings), self.model)
-        return with_seeds(make_spec(task, self.model, settings, preset=preset, goal=self.goal, budget=budget), seeds)
+        spec = make_spec(
+            task, self.model, settings, preset=preset, goal=self.goal, budget=budget, other_tasks=self.other_tasks
+        )
+        return with_seeds(spec, seeds)
 
 
 def with_seeds(spec: RunSpec, seeds: Iterable[int]) -> tuple[RunSpec, ...]:

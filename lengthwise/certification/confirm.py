@@ -114,7 +114,9 @@ def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extra
 
 def _edited(problem: str) -> ValueError:
     """Return the error that refuses a certificate whose claim does not hold for its model."""
-    return ValueError(f"certificate: {problem}; the certificate was edited, or comes from another kind of CPU, so certify again")
+    return ValueError(
+        f"certificate: {problem}; the certificate was edited, or comes from another kind of CPU, so certify again"
+    )
 
 
 def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: Extraction) -> tuple[Prover, Evidence]:

@@ -255,8 +255,8 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
         ]
         if sum(traced) < min_strings or any(agreement.num_disagreements for agreement in certificate.trace_agreement):
             raise refusal(
-                f"level {certificate.level} requires {min_strings:,} strings of {length:,} symbols on which every state "
-                "is in the machine's class, got fewer strings or a state in another class"
+                f"level {certificate.level} requires {min_strings:,} strings of {length:,} symbols on which every "
+                "state is in the machine's class, got fewer strings or a state in another class"
             )
         if not sum(answers):
             raise refusal(f"level {certificate.level} requires answers to strings of {length:,} symbols, got none")

@@ -6,12 +6,11 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, PositiveInt
 
-from lengthwise.experiment import Experiment, Printed, Scale, ScaledSpecs
+from lengthwise.experiment import Experiment, Printed, Scale
 from lengthwise.registry import Registry, check_known
 from lengthwise.report.tables.benchmark import MEAN, Published
-from lengthwise.runs.spec import RunSpec, Settings, merge, read_settings
-from lengthwise.studies.languages import Language
-from lengthwise.studies.leaderboard.experiments.leaderboard import ENTRANTS, LIKELIHOOD, Entrant
+from lengthwise.runs.spec import read_settings
+from lengthwise.studies.leaderboard.experiments.leaderboard import ENTRANTS, Entrant
 from lengthwise.validation import Description, validated
 
 TABLES = Path(__file__).with_name("published")
@@ -135,30 +134,3 @@ def references(*keys: str) -> str:
     entries = (TABLES / "references.bib").read_text(encoding="utf-8").strip().split("\n\n")
     by_key = {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in entries}
     return "\n\n".join(by_key[key] for key in keys) + "\n"
-
-
-def protocol_specs(
-    entrant: Entrant,
-    language: Language,
-    train: Settings,
-    seeds: Sequence[int],
-    scale: Scale,
-    likelihood: Settings | None = None,
-) -> tuple[RunSpec, ...]:
-    """Return the runs that train a model on a task.
-
-    The runs use AdamW with the model's learning rate and the protocol's settings `train`. These settings contain
-    `supervision` and the number of steps for the scale. Unless `train` sets other lengths, all legal lengths are
-    equally frequent. A model without a learning rate is trained by maximum likelihood. It uses the leaderboard's number
-    of steps and string lengths, and the settings `likelihood` override these.
-    """
-    model: Settings = {"task": language.fields, "model": entrant.settings}
-    # `ScaledSpecs` rejects scale `paper`. Then `train` already contains the number of steps, so scale `small` serves.
-    specs = ScaledSpecs("smoke" if scale == "smoke" else "small", seeds, entrant.model)
-    if entrant.rate is None:
-        preset, changes = LIKELIHOOD[train["supervision"]]
-        return specs(language.task, {**model, "train": merge(changes, likelihood or {})}, preset=preset)
-    optimizer: Settings = {"name": "adamw", "learning_rate": entrant.rate, "weight_decay": 0.0}
-    usual: Settings = {"optimizer": optimizer, "lengths": "legal", "length_sampling": "uniform"}
-    given = {**model, "train": merge(usual, train)}
-    return specs(language.task, given, preset="recurrent")

@@ -9,32 +9,30 @@ from lengthwise.registry import Registry
 
 Verdict = Literal["reproduced", "contradicted", "not decided", "not run"]
 
-RULES: Mapping[Verdict, str] = MappingProxyType(
-    {
-        "reproduced": (
-            "A *score* is reproduced if our mean is at least the paper's mean, to the digits that the paper prints. "
-            "This rule also applies if our nets are smaller. If the paper reports that a net fails (*no more than "
-            "printed*), our score must be at most the paper's highest score. In this case, our net must have the "
-            "paper's size, or answer 99 % correctly at the training length. A *difference* is reproduced if it has the "
-            "paper's sign and one of three tests decides it. The first test is Student's test with Holm's correction "
-            "over a table. The second test needs at least four runs in each of two columns: every run of one column is "
-            "above chance and better than all runs of the other. The third test takes the mean difference over all "
-            "rows of a table; its 95 % interval must exclude 0. In the second and third test, the worse net must have "
-            "trained for at least as many steps as the better net. A *theorem, definition or construction* is "
-            "reproduced if it is implemented as stated, and tested against its statement."
-        ),
-        "contradicted": (
-            "At the paper's own size and protocol, a score is lower than the printed score, or a difference has the "
-            "other sign. If the paper reports that a net fails, a higher score contradicts it. A "
-            "mathematical statement about all sizes is contradicted by a counterexample."
-        ),
-        "not decided": (
-            "The claim is neither reproduced nor contradicted. Our nets are smaller, trained for fewer steps, or run "
-            "on another device, and this could explain the result."
-        ),
-        "not run": "No results are recorded. The column *ours* gives the reason, or the cost of a run.",
-    }
-)
+RULES: Mapping[Verdict, str] = {
+    "reproduced": (
+        "A *score* is reproduced if our mean is at least the paper's mean, to the digits that the paper prints. "
+        "This rule also applies if our nets are smaller. If the paper reports that a net fails (*no more than "
+        "printed*), our score must be at most the paper's highest score. In this case, our net must have the "
+        "paper's size, or answer 99 % correctly at the training length. A *difference* is reproduced if it has the "
+        "paper's sign and one of three tests decides it. The first test is Student's test with Holm's correction "
+        "over a table. The second test needs at least four runs in each of two columns: every run of one column is "
+        "above chance and better than all runs of the other. The third test takes the mean difference over all "
+        "rows of a table; its 95 % interval must exclude 0. In the second and third test, the worse net must have "
+        "trained for at least as many steps as the better net. A *theorem, definition or construction* is "
+        "reproduced if it is implemented as stated, and tested against its statement."
+    ),
+    "contradicted": (
+        "At the paper's own size and protocol, a score is lower than the printed score, or a difference has the "
+        "other sign. If the paper reports that a net fails, a higher score contradicts it. A "
+        "mathematical statement about all sizes is contradicted by a counterexample."
+    ),
+    "not decided": (
+        "The claim is neither reproduced nor contradicted. Our nets are smaller, trained for fewer steps, or run "
+        "on another device, and this could explain the result."
+    ),
+    "not run": "No results are recorded. The column *ours* gives the reason, or the cost of a run.",
+}
 """The condition of each verdict on a claim."""
 
 

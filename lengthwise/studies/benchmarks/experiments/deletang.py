@@ -6,15 +6,9 @@ from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Printed, Scale, with_certificates
 from lengthwise.report.tables.benchmark import Published
 from lengthwise.runs.spec import RunSpec, Settings
-from lengthwise.studies.benchmarks.benchmark import (
-    BENCHMARKS,
-    Benchmark,
-    entrants_of,
-    protocol_specs,
-    references,
-)
+from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, Benchmark, entrants_of, references
 from lengthwise.studies.languages import Language
-from lengthwise.studies.leaderboard.experiments.leaderboard import EVERY, Entrant
+from lengthwise.studies.leaderboard.experiments.leaderboard import EVERY, Entrant, protocol_specs
 from lengthwise.studies.leaderboard.experiments.strings import ROWS as STRINGS
 
 ROWS = {

@@ -6,9 +6,9 @@ from lengthwise.automata.flare import PROBLEMS
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, Scoring, check_is_not_paper, with_certificates
 from lengthwise.runs.spec import Settings
-from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, Benchmark, entrants_of, protocol_specs, references
+from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, Benchmark, entrants_of, references
 from lengthwise.studies.languages import Language
-from lengthwise.studies.leaderboard.experiments.leaderboard import SEEDS, Entrant, rates_of
+from lengthwise.studies.leaderboard.experiments.leaderboard import SEEDS, Entrant, protocol_specs, rates_of
 
 ROWS = tuple(Language(problem, "flare", {"problem": problem}) for problem in PROBLEMS)
 

@@ -18,10 +18,10 @@ from lengthwise.experiment import (
     with_certificates,
 )
 from lengthwise.runs.spec import RunSpec, Settings
-from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, Benchmark, entrants_of, protocol_specs, references
+from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, Benchmark, entrants_of, references
 from lengthwise.studies.benchmarks.experiments.mlregtest import FOLDER, LANGUAGES, OWN, missing_folder
 from lengthwise.studies.languages import Language
-from lengthwise.studies.leaderboard.experiments.leaderboard import Entrant, rates_of
+from lengthwise.studies.leaderboard.experiments.leaderboard import Entrant, protocol_specs, rates_of
 from lengthwise.tasks.given.mlregtest_library import draw_languages, language_names, read_language
 from lengthwise.tasks.given.mlregtest_sampler import LONG, SHORT
 from lengthwise.tasks.regular.mlregtest import MLRegTestLanguage

@@ -10,12 +10,11 @@ from lengthwise.studies.benchmarks.benchmark import (
     TABLES,
     Benchmark,
     entrants_of,
-    protocol_specs,
     read_published,
     references,
 )
 from lengthwise.studies.languages import Language
-from lengthwise.studies.leaderboard.experiments.leaderboard import Entrant, rates_of
+from lengthwise.studies.leaderboard.experiments.leaderboard import Entrant, protocol_specs, rates_of
 
 ROWS = (
     Language("Cycle Navigation", "cycle-navigation", {}),

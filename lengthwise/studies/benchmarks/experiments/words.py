@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, Scoring
 from lengthwise.runs.spec import RunSpec, Settings
-from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, Benchmark, entrants_of, protocol_specs, references
+from lengthwise.studies.benchmarks.benchmark import BENCHMARKS, Benchmark, entrants_of, references
 from lengthwise.studies.languages import Language
-from lengthwise.studies.leaderboard.experiments.leaderboard import SEEDS, Entrant, rates_of
+from lengthwise.studies.leaderboard.experiments.leaderboard import SEEDS, Entrant, protocol_specs, rates_of
 
 GROUPS = ("A5", "A4xZ5", "Z60")
 """The groups of the paper, each with 60 elements. A5 is not solvable, A4xZ5 is solvable, and Z60 is commutative."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
@@ -15,14 +14,12 @@ from lengthwise.studies.languages import LANGUAGES, Language
 
 ROWS = ("Even Pairs", "Parity", "Cycle Navigation", "Tomita 5")
 
-COLUMNS: Mapping[str, Settings] = MappingProxyType(
-    {
-        "C=2": {"chunk_size": 2},
-        "C=3": {"chunk_size": 3},
-        "C=4": {"chunk_size": 4},
-        "C=4, then 2": {"chunk_size": 2, "lower_chunk_sizes": [4]},
-    }
-)
+COLUMNS: Mapping[str, Settings] = {
+    "C=2": {"chunk_size": 2},
+    "C=3": {"chunk_size": 3},
+    "C=4": {"chunk_size": 4},
+    "C=4, then 2": {"chunk_size": 2, "lower_chunk_sizes": [4]},
+}
 """Model settings by column. In the last column, the lowest level merges four symbols, and higher levels two states."""
 
 SIZES = (2, 3, 4)

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -24,12 +23,10 @@ from lengthwise.runs.spec import RunSpec, Settings, merge
 from lengthwise.tasks.base import RegularTask, make_task
 from lengthwise.tasks.regular.scratchpad import Scratchpad
 
-ROWS: Mapping[str, Settings] = MappingProxyType(
-    {
-        "Parity": {"name": "parity"},
-        "Cycle Navigation": {"name": "cycle-navigation"},
-    }
-)
+ROWS: Mapping[str, Settings] = {
+    "Parity": {"name": "parity"},
+    "Cycle Navigation": {"name": "cycle-navigation"},
+}
 """The name and fields of the task of each row.
 
 In these tasks, a prefix of a random string has the distribution of a random string.
@@ -37,14 +34,12 @@ In these tasks, a prefix of a random string has the distribution of a random str
 
 WINDOW = 2
 
-ENCODINGS: Mapping[str, Settings] = MappingProxyType(
-    {
-        "sinusoids": {},
-        "none": {"positions": "none"},
-        "ALiBi": {"positions": "alibi"},
-        "window": {"positions": "local", "position_range": WINDOW},
-    }
-)
+ENCODINGS: Mapping[str, Settings] = {
+    "sinusoids": {},
+    "none": {"positions": "none"},
+    "ALiBi": {"positions": "alibi"},
+    "window": {"positions": "local", "position_range": WINDOW},
+}
 
 TRAINED_TO = 40
 LENGTHS = (20, 40, 60, 100, 200, 500)

@@ -5,17 +5,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import (
-    EXPERIMENTS,
-    Cell,
-    Experiment,
-    Requirements,
-    Scale,
-    Scoring,
-    at_smoke_scale,
-    with_seeds,
-)
-from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Requirements, Scale, ScaledSpecs, Scoring
+from lengthwise.runs.spec import RunSpec, Settings, merge
 from lengthwise.studies.languages import LANGUAGES, Language
 from lengthwise.tasks.regular.parity import Parity
 
@@ -34,16 +25,14 @@ class _Column(NamedTuple):
     published: str = ""
 
 
-COLUMNS: Mapping[str, _Column] = MappingProxyType(
-    {
-        "RNN": _Column("rnn", published="rnn"),
-        "LSTM": _Column("lstm"),
-        "GRU": _Column("gru"),
-        "Transformer": _Column("transformer", published="transformer"),
-        "C=2": _Column("regular-gpt", {"model": {"chunk_size": 2}}, "chunks_of_2"),
-        "C=3": _Column("regular-gpt", {"model": {"chunk_size": 3}}, "chunks_of_3"),
-    }
-)
+COLUMNS: Mapping[str, _Column] = {
+    "RNN": _Column("rnn", published="rnn"),
+    "LSTM": _Column("lstm"),
+    "GRU": _Column("gru"),
+    "Transformer": _Column("transformer", published="transformer"),
+    "C=2": _Column("regular-gpt", {"model": {"chunk_size": 2}}, "chunks_of_2"),
+    "C=3": _Column("regular-gpt", {"model": {"chunk_size": 3}}, "chunks_of_3"),
+}
 """The columns of the paper, and two more recurrent models."""
 
 
@@ -53,17 +42,16 @@ def specs_at_rates(
     """Return specs of preset `chi2023` with the paper's three learning rates; at `smoke`, with the first one.
 
     Scale `small` has one seed, width 64 and fewer steps; scale `paper` has three seeds, width 256 and 100,000 steps.
-    `other_tasks` is passed to `make_spec`.
+    `other_tasks` is as in `make_spec`.
     """
     if scale == "small":
         steps = SMALL_TRANSFORMER_STEPS if model == "transformer" else SMALL_STEPS
         changes = merge({"train": {"steps": steps}, "model": {"d_model": 64}}, changes)
-    if scale == "smoke":
-        changes = at_smoke_scale(dict(changes), model)
     rates = RATES[:1] if scale == "smoke" else RATES
     settings = [merge(changes, {"train": {"optimizer": {"learning_rate": rate}}}) for rate in rates]
-    first = [make_spec(task, model, each, preset="chi2023", other_tasks=other_tasks) for each in settings]
-    return tuple(spec for each in first for spec in with_seeds(each, range(3 if scale == "paper" else 1)))
+    seeds = range(3 if scale == "paper" else 1)
+    specs = ScaledSpecs(scale, seeds, model, other_tasks=other_tasks, has_paper=True)
+    return tuple(spec for each in settings for spec in specs(task, each, preset="chi2023"))
 
 
 def plan_of_lengths(scale: Scale, dense: tuple[int, int]) -> EvaluationPlan:
@@ -169,15 +157,13 @@ def table_1(scale: Scale = "small") -> Experiment:
 PROBABILITIES = (0.1, 0.3, 0.5, 0.7, 0.9)
 """The probabilities of a one in the strings of Table 2."""
 
-WINDOWS = MappingProxyType({"same length": (1, 40), "extrapolation": (41, 500)})
+WINDOWS: Mapping[str, tuple[int, int]] = {"same length": (1, 40), "extrapolation": (41, 500)}
 """The two parts of Table 2, with the first and last length of each, in symbols."""
 
-_PUBLISHED_TABLE_2 = MappingProxyType(
-    {
-        "Transformer, same length": ("98.4", "99.8", "99.6", "97.8", "77.2"),
-        "Transformer, extrapolation": ("50.1", "49.7", "50.3", "49.9", "50.0"),
-    }
-)
+_PUBLISHED_TABLE_2: Mapping[str, tuple[str, ...]] = {
+    "Transformer, same length": ("98.4", "99.8", "99.6", "97.8", "77.2"),
+    "Transformer, extrapolation": ("50.1", "49.7", "50.3", "49.9", "50.0"),
+}
 """The entries of the paper's Table 2 that are not 100, by column; each column's entries are in the order of
 `PROBABILITIES`.
 """

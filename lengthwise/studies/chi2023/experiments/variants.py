@@ -1,7 +1,6 @@
 """Three variants of RegularGPT's layer, with one or two layers for each level (K), by the protocol of Table 1."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Scale, Scoring
 from lengthwise.runs.spec import Settings
@@ -10,7 +9,7 @@ from lengthwise.studies.languages import LANGUAGES
 
 ROWS = ("Even Pairs", "Parity", "Cycle Navigation")
 
-LAYERS: Mapping[str, str] = MappingProxyType({"code": "the code's", "paper": "GPT-2's", "merge": "ours"})
+LAYERS: Mapping[str, str] = {"code": "the code's", "paper": "GPT-2's", "merge": "ours"}
 """Variants of `regular-gpt`, with the origin of their layers."""
 
 

@@ -11,11 +11,9 @@ from lengthwise.experiment import (
     Scale,
     ScaledSpecs,
     Scoring,
-    at_smoke_scale,
     with_certificates,
-    with_seeds,
 )
-from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
+from lengthwise.runs.spec import RunSpec, Settings, merge
 
 
 class Fan2024Task(NamedTuple):
@@ -99,10 +97,8 @@ def _specs(scale: Scale, task: Fan2024Task, model: str, settings: Settings) -> t
         train = merge(train, _small(task))
         settings = merge(settings, {"d_state": 8} if model == "liquid-s4" else {})
     given: Settings = {"model": merge({"num_layers": task.layers}, settings), "train": train}
-    if scale == "smoke":
-        given = at_smoke_scale(given, model)
-    seeds = {"smoke": 1, "small": 2, "paper": 5 if task.layers == 1 else 1}[scale]
-    return with_seeds(make_spec(task.name, model, given, preset="fan2024"), range(seeds))
+    seeds = 2 if scale != "paper" else 5 if task.layers == 1 else 1
+    return ScaledSpecs(scale, range(seeds), model, has_paper=True)(task.name, given, preset="fan2024")
 
 
 def _plan(scale: Scale) -> EvaluationPlan:

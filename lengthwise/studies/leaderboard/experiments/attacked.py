@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from lengthwise.certification.attacks.attack import DEFAULT_LENGTH, DEFAULT_SECONDS, Attack, attack
@@ -10,38 +9,36 @@ from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale
 from lengthwise.runs.folder import load_run
 from lengthwise.studies.leaderboard.experiments.positions import positions
 
-SEEDS: Mapping[str, Mapping[str, tuple[int, ...]]] = MappingProxyType(
-    {
-        "Even Pairs": {
-            "alibi": (1, 2),
-            "fire": (0, 1, 2),
-            "kerple-log": (0, 1),
-            "kerple-power": (0, 1),
-            "learned": (1, 2),
-            "none": (0, 1, 2),
-            "randomized": (0, 2),
-            "rotary": (0,),
-            "sinusoidal": (2,),
-            "t5": (0, 1, 2),
-            "xl": (0, 1, 2),
-        },
-        "Tomita 1": {
-            "alibi": (0, 1),
-            "fire": (0, 1, 2),
-            "kerple-log": (0, 1),
-            "kerple-power": (0, 1),
-            "learned": (0, 1, 2),
-            "none": (0, 1, 2),
-            "randomized": (0, 1),
-            "rotary": (0, 1),
-            "sinusoidal": (2,),
-            "t5": (0, 1, 2),
-            "xl": (0, 1, 2),
-        },
-        "Tomita 2": {"kerple-power": (1,)},
-        "Tomita 4": {"xl": (0, 1, 2)},
-    }
-)
+SEEDS: Mapping[str, Mapping[str, tuple[int, ...]]] = {
+    "Even Pairs": {
+        "alibi": (1, 2),
+        "fire": (0, 1, 2),
+        "kerple-log": (0, 1),
+        "kerple-power": (0, 1),
+        "learned": (1, 2),
+        "none": (0, 1, 2),
+        "randomized": (0, 2),
+        "rotary": (0,),
+        "sinusoidal": (2,),
+        "t5": (0, 1, 2),
+        "xl": (0, 1, 2),
+    },
+    "Tomita 1": {
+        "alibi": (0, 1),
+        "fire": (0, 1, 2),
+        "kerple-log": (0, 1),
+        "kerple-power": (0, 1),
+        "learned": (0, 1, 2),
+        "none": (0, 1, 2),
+        "randomized": (0, 1),
+        "rotary": (0, 1),
+        "sinusoidal": (2,),
+        "t5": (0, 1, 2),
+        "xl": (0, 1, 2),
+    },
+    "Tomita 2": {"kerple-power": (1,)},
+    "Tomita 4": {"xl": (0, 1, 2)},
+}
 """The seeds of the nets that made no error at lengths 41-500 in the records of `transformers/positions`.
 
 The keys are the task and the position encoding.

@@ -12,11 +12,12 @@ from lengthwise.experiment import (
     Scale,
     ScaledSpecs,
     Scoring,
+    check_is_not_paper,
     with_certificates,
 )
 from lengthwise.models.base import MODELS
 from lengthwise.registry import is_of_package
-from lengthwise.runs.spec import RunSpec, Settings
+from lengthwise.runs.spec import RunSpec, Settings, merge
 from lengthwise.studies.languages import LANGUAGES, Language
 from lengthwise.studies.leaderboard.experiments.published import ARITHMETIC, EQUALS, LEADING_PLUS, NOTES, PUBLISHED
 from lengthwise.studies.leaderboard.experiments.random_languages import NUM_STATES, NUM_SYMBOLS, about_monoids
@@ -261,14 +262,40 @@ def specs_of(
     lengths: str = "mostly-balanced",
 ) -> tuple[RunSpec, ...]:
     """Return the specs of a cell, with the budget of training that all cells share."""
+    check_is_not_paper(scale)
+    train: Settings = {
+        "min_length": 1,
+        # The strings of smoke runs are too short for all elements of S_5.
+        "lengths": "legal" if scale == "smoke" else lengths,
+        "length_sampling": "short-first",
+        "steps": STEPS,
+        "batch_size": BATCH_SIZE,
+        "supervision": supervision,
+    }
+    return protocol_specs(entrant, language, train, seeds, scale)
+
+
+def protocol_specs(
+    entrant: Entrant,
+    language: Language,
+    train: Settings,
+    seeds: Sequence[int],
+    scale: Scale,
+    likelihood: Settings | None = None,
+) -> tuple[RunSpec, ...]:
+    """Return the runs that train a model on a task.
+
+    The runs use AdamW with the model's learning rate and the protocol's settings `train`. These settings contain
+    `supervision` and the number of steps for the scale. Unless `train` sets other lengths, all legal lengths are
+    equally frequent. A model without a learning rate is trained by maximum likelihood. It uses the leaderboard's number
+    of steps and string lengths, and the settings `likelihood` override these.
+    """
+    model: Settings = {"task": language.fields, "model": entrant.settings}
+    specs = ScaledSpecs(scale, seeds, entrant.model, has_paper=True)
     if entrant.rate is None:
-        preset, changes = LIKELIHOOD[supervision]
-        settings: Settings = {"task": language.fields, "model": entrant.settings, "train": changes}
-        return ScaledSpecs(scale, seeds, entrant.model)(language.task, settings, preset=preset)
+        preset, changes = LIKELIHOOD[train["supervision"]]
+        return specs(language.task, {**model, "train": merge(changes, likelihood or {})}, preset=preset)
     optimizer: Settings = {"name": "adamw", "learning_rate": entrant.rate, "weight_decay": 0.0}
-    # The strings of smoke runs are too short for all elements of S_5.
-    kind = "legal" if scale == "smoke" else lengths
-    strings: Settings = {"min_length": 1, "lengths": kind, "length_sampling": "short-first"}
-    train: Settings = {"steps": STEPS, "batch_size": BATCH_SIZE, "supervision": supervision, "optimizer": optimizer}
-    given: Settings = {"task": language.fields, "model": entrant.settings, "train": {**strings, **train}}
-    return ScaledSpecs(scale, seeds, entrant.model)(language.task, given, preset="recurrent")
+    usual: Settings = {"optimizer": optimizer, "lengths": "legal", "length_sampling": "uniform"}
+    given = {**model, "train": merge(usual, train)}
+    return specs(language.task, given, preset="recurrent")

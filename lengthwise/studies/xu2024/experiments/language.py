@@ -1,7 +1,6 @@
 """Language models that loop one wide layer, with or without timestep encoding: Table 3 of Xu and Sato (2024)."""
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 
 from lengthwise.display import counted
 from lengthwise.experiment import EXPERIMENTS, Experiment, Requirements, Scale, Scoring
@@ -30,12 +29,10 @@ WIDE: Settings = {"d_model": 448, "num_heads": 7, "gates": "closed"}
 
 _LEARNED: Settings = {**AS_GPT2, "positions": "learned", "learned_positions": TRAINED_AT}
 
-_SMALL: Mapping[str, Settings] = MappingProxyType(
-    {
-        "transformer": {**_LEARNED, "d_model": 192, "num_heads": 6, "num_layers": 6},
-        "looped-transformer": {**_LEARNED, **WIDE},
-    }
-)
+_SMALL: Mapping[str, Settings] = {
+    "transformer": {**_LEARNED, "d_model": 192, "num_heads": 6, "num_layers": 6},
+    "looped-transformer": {**_LEARNED, **WIDE},
+}
 """The settings of both models at scale `small`."""
 
 PUBLISHED = {

@@ -5,17 +5,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from lengthwise.evaluation.plan import EvaluationPlan
-from lengthwise.experiment import (
-    EXPERIMENTS,
-    Cell,
-    Experiment,
-    Requirements,
-    Scale,
-    Scoring,
-    at_smoke_scale,
-    with_seeds,
-)
-from lengthwise.runs.spec import RunSpec, Settings, make_spec, merge
+from lengthwise.experiment import EXPERIMENTS, Cell, Experiment, Requirements, Scale, ScaledSpecs, Scoring
+from lengthwise.runs.spec import RunSpec, Settings, merge
 
 
 class _Problem(NamedTuple):
@@ -102,11 +93,8 @@ def _dynamic_programming(scale: Scale, problem: _Problem, model: str, sizes: Set
     if scale == "small":
         small = {**_SMALL_TRAIN, "steps": problem.steps}
         settings = merge({"train": small, "model": {"learned_positions": _SMALL_POSITIONS}}, settings)
-    if scale == "smoke":
-        settings = at_smoke_scale(settings, model)
     preset = "xu2024" if scale == "paper" else "plain"
-    seeds = 1 if scale == "smoke" else 3
-    return with_seeds(make_spec(problem.task, model, settings, preset=preset), range(seeds))
+    return ScaledSpecs(scale, range(3), model, has_paper=True)(problem.task, settings, preset=preset)
 
 
 def _row(scale: Scale, problem: _Problem) -> Iterator[Cell]:
@@ -295,11 +283,8 @@ def _in_context(scale: Scale, model: str, sizes: Settings) -> tuple[RunSpec, ...
     if scale != "paper":
         positions = {"learned_positions": 2 * _TREES[scale]["max_points"] - 1}
         settings = merge(merge(_SMALL_TREES, {"model": positions}), settings)
-    if scale == "smoke":
-        settings = at_smoke_scale(settings, model)
     preset = "xu2024-in-context" if scale == "paper" else "plain"
-    seeds = 1 if scale == "smoke" else 3
-    return with_seeds(make_spec("decision-tree", model, settings, preset=preset), range(seeds))
+    return ScaledSpecs(scale, range(3), model, has_paper=True)("decision-tree", settings, preset=preset)
 
 
 PRINTED_ERRORS = {"transformer": "8.64e-03", "plain loop": "1.43e-02", "timestep": "1.70e-03"}
