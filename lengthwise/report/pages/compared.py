@@ -7,12 +7,7 @@ from rich.console import Console
 
 from lengthwise.printing import print_line
 from lengthwise.report.pages.terminal import BAR_LENGTH, print_table
-from lengthwise.report.tables.compared import (
-    Comparison,
-    accuracies_by_length,
-    comparison_tables,
-    model_differences,
-)
+from lengthwise.report.tables.compared import Comparison, accuracies_by_length, comparison_tables, model_differences
 from lengthwise.report.tables.differences import multiplicity
 from lengthwise.report.tables.levels import level_sentences
 from lengthwise.report.tables.numbers import percent

@@ -123,6 +123,7 @@ def _html(comparison: Comparison, neighbors: Sequence[str]) -> str:
 def _markdown(comparison: Comparison, neighbors: Sequence[str]) -> str:
     compared = model_differences(comparison)
     title, summary = map(literal, _title(comparison))
+    measured = ((literal(name), literal(text)) for name, text in _measured(comparison))
     picture = next((name for name in neighbors if name.endswith(".svg")), None)
     parts = [
         f"# {title}",
@@ -134,10 +135,6 @@ def _markdown(comparison: Comparison, neighbors: Sequence[str]) -> str:
         " ".join([_DIFFERENCES, *multiplicity(compared)]),
         *table_paragraphs(model_difference_table(compared)),
         folded("Settings in which they differ", table_paragraphs(differing_settings(comparison))),
-        folded("How it was measured", [definitions(_literal(_measured(comparison)))]),
+        folded("How it was measured", [definitions(measured)]),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _literal(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [(literal(name), literal(text)) for name, text in pairs]

@@ -60,10 +60,4 @@ def _machine(learned: Learned) -> str:
     why_not = drawing_obstacle(learned.machine)
     picture = html_note(f"Not drawn: {why_not}.") if why_not else html_machine(learned.machine, learned.classes)
     table = transition_table(learned)
-    return "".join(
-        [
-            picture,
-            html_definitions(expressions(learned)),
-            html_table(table) if table is not None else "",
-        ]
-    )
+    return "".join([picture, html_definitions(expressions(learned)), html_table(table) if table is not None else ""])

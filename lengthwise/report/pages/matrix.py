@@ -47,42 +47,31 @@ def _checked(outcomes: Sequence[Outcome]) -> str:
     return f" {checked}" if checked else ""
 
 
-def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    """Return pairs of column and meaning for the tables with a line for each model."""
+def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, str]:
+    """Return the meaning of each column of the tables with a line for each model."""
     lengths = span(experiment.plan.dense)
-    return [
-        (
-            "cells",
+    levels = level_sentences(levels_of(entries))
+    return {
+        "cells": (
             "cells with a finished run; a cell is a model on a task. Compare only models with a finished run in every "
-            "cell",
+            "cell"
         ),
-        ("mean", f"accuracy at lengths {lengths}, averaged over cells"),
-        (
-            ", ".join(map(at_length, long_lengths(experiment))),
-            "accuracy at that length, averaged over cells",
-        ),
-        (
-            "structured",
+        "mean": f"accuracy at lengths {lengths}, averaged over cells",
+        ", ".join(map(at_length, long_lengths(experiment))): "accuracy at that length, averaged over cells",
+        "structured": (
             "the lowest accuracy on any family of structured strings, averaged over runs and cells. Random sampling "
-            "hardly ever draws structured strings",
+            "hardly ever draws structured strings"
         ),
-        ("fits", f"runs whose final loss, at the lengths of training, is below {LOW_LOSS}"),
-        (
-            "solved",
-            f"runs without an error on the random strings of {lengths} symbols; other strings may refute them",
-        ),
-        *([("overflow", _OVERFLOW.format(lengths=lengths))] if any(entry.overflowed for entry in entries) else []),
-        *(
-            (level, f"runs with this level of certificate: {what}")
-            for level, what in level_sentences(levels_of(entries))
-        ),
-        (
-            "error",
+        "fits": f"runs whose final loss, at the lengths of training, is below {LOW_LOSS}",
+        "solved": f"runs without an error on the random strings of {lengths} symbols; other strings may refute them",
+        **({"overflow": _OVERFLOW.format(lengths=lengths)} if any(entry.overflowed for entry in entries) else {}),
+        **{level: f"runs with this level of certificate: {what}" for level, what in levels},
+        "error": (
             "the number of symbols of the shortest string that a net is known to answer wrongly. The entry is the "
             "median over nets (for an even number of nets, the smaller of the two middle values), with the range in "
-            "brackets",
+            "brackets"
         ),
-    ]
+    }
 
 
 def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) -> StudyPage:
@@ -104,7 +93,7 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
             for part, table in column_tables(experiment, entries).items()
             for paragraph in (*([f"### {capitalized(part)}"] if part else []), *table_paragraphs(table.without_empty()))
         ),
-        definitions(_about_scores(experiment, entries)),
+        definitions(_about_scores(experiment, entries).items()),
         (
             "A number in the picture is the mean accuracy of final answers, in percent and rounded down. The mean is "
             f"over finished seeds and over the lengths {lengths}{every}. The colors begin at the accuracy of the best "

@@ -20,7 +20,7 @@ from lengthwise.report.tables.protocol import protocol_sentences
 from lengthwise.report.tables.runs import RunRow, as_csv, run_rows, summary_table, unbalanced_table
 from lengthwise.report.tables.settings import as_toml, preset_below, versions_of
 from lengthwise.report.tables.shallow_baselines import shallow_baseline_sentences
-from lengthwise.report.tables.table import Table
+from lengthwise.report.tables.table import table_of
 from lengthwise.report.tables.training import Change, late_change
 from lengthwise.runs.folder import RunFolder
 from lengthwise.runs.result import RunResult
@@ -135,20 +135,12 @@ def _title(row: RunRow) -> str:
 
 
 def _panels(results: Sequence[RunResult], metrics: Sequence[Sequence[StepRecord]]) -> list[_Panel]:
-    groups: dict[str, list[tuple[RunRow, RunResult, Sequence[StepRecord]]]] = {}
-    for row, result, records in zip(run_rows(results), results, metrics, strict=True):
-        groups.setdefault(_title(row), []).append((row, result, records))
+    members = list(zip(run_rows(results), results, metrics, strict=True))
     panels = []
-    for title, group in groups.items():
-        group.sort(key=lambda member: member[0].seed)
-        panels.append(
-            _Panel(
-                title=title,
-                results=tuple(result for _, result, _ in group),
-                rows=tuple(row for row, _, _ in group),
-                metrics={row.seed: records for row, _, records in group},
-            )
-        )
+    for title in dict.fromkeys(_title(row) for row, _, _ in members):
+        group = sorted((each for each in members if _title(each[0]) == title), key=lambda each: each[0].seed)
+        rows, own, records = zip(*group, strict=True)
+        panels.append(_Panel(title, own, rows, {row.seed: each for row, each in zip(rows, records, strict=True)}))
     return panels
 
 
@@ -164,13 +156,11 @@ def _html(panels: Sequence[_Panel], neighbors: Sequence[str]) -> str:
             if result.certificate is not None
         }
     )
+    files = links(neighbors, "-accuracy.png", "-accuracy.svg", ".csv")
     sections = {
         "Results": _results(rows),
         **({"Certificates": certified} if certified else {}),
-        "Accuracy against length": html_note(
-            _ACCURACY_NOTE + links(neighbors, "-accuracy.png", "-accuracy.svg", ".csv")
-        )
-        + _figures(panels, "accuracy"),
+        "Accuracy against length": html_note(_ACCURACY_NOTE + files) + _figures(panels, "accuracy"),
         "Training loss": html_note(_loss_note(panels) + links(neighbors, "-loss.png")) + _figures(panels, "loss"),
         "How it was measured": html_definitions(
             protocol_sentences(results, rows)
@@ -230,28 +220,19 @@ def _results(rows: Sequence[RunRow]) -> str:
 
 
 def _runs(results: Sequence[RunResult]) -> str:
-    header = (
-        "run",
-        "parameters",
-        "CPU s, training",
-        "wall s, training",
-        "wall s, measuring",
-        "peak MB of its process",
-    )
-    lines = tuple(
-        (
-            result.run_id,
-            f"{result.num_parameters:,}",
-            f"{result.training.cpu_seconds:,.1f}",
-            f"{result.training.wall_seconds:,.1f}",
-            f"{result.evaluation_seconds:,.1f}",
-            f"{result.process_peak_memory_mb:,.0f}",
-        )
+    rows = [
+        {
+            "run": result.run_id,
+            "parameters": f"{result.num_parameters:,}",
+            "CPU s, training": f"{result.training.cpu_seconds:,.1f}",
+            "wall s, training": f"{result.training.wall_seconds:,.1f}",
+            "wall s, measuring": f"{result.evaluation_seconds:,.1f}",
+            "peak MB of its process": f"{result.process_peak_memory_mb:,.0f}",
+        }
         for result in results
-    )
-    return html_table(Table(header, lines)) + html_definitions(
-        ((name, " and ".join(values)) for name, values in versions_of(results)), "pairs"
-    )
+    ]
+    versions = ((name, " and ".join(values)) for name, values in versions_of(results))
+    return html_table(table_of(rows)) + html_definitions(versions, "pairs")
 
 
 def _configuration(panel: _Panel) -> str:

@@ -70,7 +70,7 @@ def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table
         *long,
         *("structured", "chance", "interval", "proved", "steps", "CPU s", "attempts", *fits, *best, "paper"),
     )
-    lines = [_cell_line(cell, results_of(cell, outcomes), experiment) for cell in experiment.cells]
+    lines = [_cell_line(cell, results_of(cell, outcomes), experiment, len(header)) for cell in experiment.cells]
     return Table(header, tuple(lines))
 
 
@@ -95,14 +95,11 @@ def about_accuracies(table: Table) -> list[tuple[str, str]]:
     ]
 
 
-def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment) -> tuple[str, ...]:
+def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment, num_columns: int) -> tuple[str, ...]:
     low, high = cell.window or experiment.plan.dense
     start = (cell.row, cell.column, runs_text(cell, results), span([low, high]))
     if not results:
-        blanks = (
-            13 + len(experiment.plan.long) + 2 * experiment.scoring.best_test + (experiment.scoring.fit is not None)
-        )
-        return (*start, *[NOTHING] * blanks, cell.published)
+        return (*start, *[NOTHING] * (num_columns - len(start) - 1), cell.published)
     rows = run_rows(results)
     curves = [accuracies_scored(result, cell, experiment) for result in results]
     means = [curve.mean() for curve in curves]

@@ -7,12 +7,7 @@ import numpy as np
 
 from lengthwise.constructions.memorization.farkas import FarkasCertificate
 from lengthwise.constructions.memorization.generator import Array, LinearGenerator
-from lengthwise.constructions.memorization.lifetime import (
-    PRECISIONS,
-    Lifetime,
-    fastest_formula,
-    predicted_lifetime,
-)
+from lengthwise.constructions.memorization.lifetime import PRECISIONS, Lifetime, fastest_formula, predicted_lifetime
 from lengthwise.constructions.memorization.memorize import Memorization
 from lengthwise.constructions.memorization.rational import RationalMemorization
 from lengthwise.constructions.memorization.words import Word

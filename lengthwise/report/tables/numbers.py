@@ -20,6 +20,16 @@ def span(numbers: Sequence[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,}-{high:,}"
 
 
+def whole_percent(share: float) -> str:
+    """Return a share as a percentage without decimals.
+
+    Example:
+        >>> whole_percent(0.15)
+        '15 %'
+    """
+    return f"{share:.0%}".replace("%", " %")
+
+
 def percent_span(low: float, high: float) -> str:
     """Return an interval of shares as text; "-" if a limit is unknown.
 

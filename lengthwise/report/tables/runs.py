@@ -62,6 +62,15 @@ class _Column(NamedTuple):
     foldable: bool = False
 
 
+_RUN = (
+    _Column("task", lambda row: row.task),
+    _Column("model", lambda row: row.model, foldable=True),
+    _Column("settings", lambda row: row.variation, foldable=True),
+    _Column("seed", lambda row: str(row.seed)),
+)
+"""The columns that name a run."""
+
+
 def run_rows(results: Sequence[RunResult]) -> list[RunRow]:
     """Return one row for each result, in the given order."""
     differing = variations(results)
@@ -93,10 +102,7 @@ def summary_table(rows: Sequence[RunRow]) -> Table:
     """Return one line for each run. Columns with equal text in all lines are moved to `shared`."""
     long = [_long_column(length) for length in sorted({length for row in rows for length in row.long})]
     columns = [
-        _Column("task", lambda row: row.task),
-        _Column("model", lambda row: row.model, foldable=True),
-        _Column("settings", lambda row: row.variation, foldable=True),
-        _Column("seed", lambda row: str(row.seed)),
+        *_RUN,
         _Column("lengths", lambda row: span([point.length for point in row.dense.points]), foldable=True),
         _Column("strings", lambda row: _strings(row.dense), foldable=True),
         _Column("mean", lambda row: percent(row.dense.mean())),
@@ -114,10 +120,7 @@ def unbalanced_table(rows: Sequence[RunRow]) -> Table | None:
     """Return a table of the lengths at which some class cannot occur; None if there are no such lengths."""
     with_any = [row for row in rows if row.unbalanced.points]
     columns = [
-        _Column("task", lambda row: row.task),
-        _Column("model", lambda row: row.model, foldable=True),
-        _Column("settings", lambda row: row.variation, foldable=True),
-        _Column("seed", lambda row: str(row.seed)),
+        *_RUN,
         _Column("lengths", lambda row: span([point.length for point in row.unbalanced.points])),
         _Column("how many", lambda row: f"{len(row.unbalanced.points):,}"),
         _Column("mean", lambda row: percent(row.unbalanced.mean())),
@@ -212,8 +215,7 @@ def curves_as_csv(curves: Iterable[tuple[str, Mapping[str, Any], LengthCurve]]) 
     return csv_text(rows)
 
 
-def _table(columns: Iterable[_Column], rows: Sequence[RunRow]) -> Table:
-    columns = list(columns)
+def _table(columns: Sequence[_Column], rows: Sequence[RunRow]) -> Table:
     lines = tuple(tuple(column.text(row) for column in columns) for row in rows)
     table = Table(tuple(column.name for column in columns), lines)
     return table.folded([column.name for column in columns if column.foldable])

@@ -1,6 +1,6 @@
 """Text in rows and columns."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
@@ -88,6 +88,17 @@ class Table(NamedTuple):
         }
         rest = self.columns([name for name in self.header if name not in same])
         return rest._replace(shared=self.shared + tuple((name, text) for name, text in same.items() if text))
+
+
+def table_of(rows: Sequence[Mapping[str, str]]) -> Table:
+    """Return a table with a line for each row; the first row has the names of all columns.
+
+    Example:
+        >>> table_of([{"a": "1", "b": "2"}, {"b": "4", "a": "3"}])
+        Table(header=('a', 'b'), lines=(('1', '2'), ('3', '4')), shared=())
+    """
+    header = tuple(rows[0])
+    return Table(header, tuple(tuple(row[name] for name in header) for row in rows))
 
 
 def is_length(name: str) -> bool:

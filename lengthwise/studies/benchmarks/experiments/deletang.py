@@ -85,12 +85,7 @@ def deletang_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment
 def _specs(entrant: Entrant, row: str, scale: Scale) -> tuple[RunSpec, ...]:
     task, supervision = ROWS[row]
     steps, batch_size = STEPS[scale]
-    train: Settings = {
-        "steps": steps,
-        "batch_size": batch_size,
-        "min_length": 1,
-        "supervision": supervision,
-    }
+    train: Settings = {"steps": steps, "batch_size": batch_size, "min_length": 1, "supervision": supervision}
     rates = RATES[scale] if entrant.rate is not None else (None,)
     return tuple(
         spec

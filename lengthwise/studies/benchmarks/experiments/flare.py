@@ -36,11 +36,7 @@ def flare_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
         ValueError: the scale is `paper`.
     """
     check_is_not_paper(scale, "the paper's nets train on one fixed set until a validation set stops them")
-    train: Settings = {
-        "steps": STEPS,
-        "batch_size": BATCH_SIZE,
-        "supervision": "last",
-    }
+    train: Settings = {"steps": STEPS, "batch_size": BATCH_SIZE, "supervision": "last"}
     plan = EvaluationPlan(dense=(1, 500), dense_strings=10, long=((10_000, 16),), certificate=True)
     return Experiment(
         title="Benchmark: the regular languages of FLaRe",

@@ -23,10 +23,7 @@ from lengthwise.runs.spec import RunSpec, Settings, merge
 from lengthwise.tasks.base import RegularTask, make_task
 from lengthwise.tasks.regular.scratchpad import Scratchpad
 
-ROWS: Mapping[str, Settings] = {
-    "Parity": {"name": "parity"},
-    "Cycle Navigation": {"name": "cycle-navigation"},
-}
+ROWS: Mapping[str, Settings] = {"Parity": {"name": "parity"}, "Cycle Navigation": {"name": "cycle-navigation"}}
 """The name and fields of the task of each row.
 
 In these tasks, a prefix of a random string has the distribution of a random string.

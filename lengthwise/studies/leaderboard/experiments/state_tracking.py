@@ -56,10 +56,7 @@ SOLVABLE: Mapping[str, Settings] = {
     "SL(2, 3)": linear_group(3, (TURN, SHEAR)),
     "GL(2, 3)": linear_group(3, (TURN, SHEAR, ((-1, 0), (0, 1)))),
 }
-UNSOLVABLE: Mapping[str, Settings] = {
-    **{name: {"group": name} for name in _NAMED_UNSOLVABLE},
-    **UNSOLVABLE_LINEAR,
-}
+UNSOLVABLE: Mapping[str, Settings] = {**{name: {"group": name} for name in _NAMED_UNSOLVABLE}, **UNSOLVABLE_LINEAR}
 """The settings of the word problem of each group that is not solvable, by the name of the group."""
 
 PUBLISHED: Mapping[tuple[str, str], str] = {("A5", "PD-SSM"): "100"}

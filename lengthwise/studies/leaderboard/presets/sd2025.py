@@ -19,11 +19,7 @@ class SD2025(Preset):
         string. Matrices and inputs are drawn from N(0, 1 / S), not uniformly up to sqrt(3 / S) and 1 / sqrt(symbols).
     """
 
-    train: ClassVar = {
-        **PUBLISHED,
-        "steps": 1_000_000,
-        "optimizer": {**TORCH_ADAM, "clip_norm": 1.0},
-    }
+    train: ClassVar = {**PUBLISHED, "steps": 1_000_000, "optimizer": {**TORCH_ADAM, "clip_norm": 1.0}}
     models: ClassVar = {
         "block-linear-rnn": {
             "block_dim": 64,

@@ -10,14 +10,7 @@ from lengthwise.report.charts.colors import GRAY, PALETTE
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.report.tables.numbers import NOTHING, percent
-from lengthwise.studies.memorization.experiments.memorization import (
-    LOW,
-    Lasting,
-    Learned,
-    Memorized,
-    Size,
-    Trained,
-)
+from lengthwise.studies.memorization.experiments.memorization import LOW, Lasting, Learned, Memorized, Size, Trained
 
 MODES = {False: "W_x = 0", True: "W_x learned"}
 
@@ -253,11 +246,7 @@ def _formula_text(right: Sequence[Trained], size: Size) -> str:
     """Compare the lifetimes of nets of the smallest dimension with the formula."""
     nets = [net for net in right if not net.learns_inputs and net.dimension == net.word.upper]
     lines = [
-        [
-            net.word.word.text,
-            str(net.dimension),
-            *(_steps(number) for low in LOW for number in net.when_rounded[low]),
-        ]
+        [net.word.word.text, str(net.dimension), *(_steps(number) for low in LOW for number in net.when_rounded[low])]
         for net in nets
     ]
     header = ["word", "d", *(f"{low}: {name}" for low in LOW for name in ("formula", "measured"))]

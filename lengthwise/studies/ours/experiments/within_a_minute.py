@@ -35,13 +35,7 @@ _TASKS: dict[str, tuple[str, Settings]] = {
 @EXPERIMENTS.register("within-a-minute/tasks")
 def tasks(scale: Scale = "small") -> Experiment:
     """Train nets on 27 regular tasks until they are proved to be finite machines that are right; five seeds."""
-    specs = ScaledSpecs(
-        scale,
-        seeds=(0, 1, 2, 3, 4),
-        model="block-linear-rnn",
-        goal="proved",
-        budget=BUDGET,
-    )
+    specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4), model="block-linear-rnn", goal="proved", budget=BUDGET)
     plan = EvaluationPlan(dense=(41, 100), dense_strings=32, long=((1_000, 64),), structured=((500, 32),))
     return Experiment(
         title="Proved within a minute",

@@ -9,10 +9,25 @@ from lengthwise.learning.held_out import SHARE_AT_RANDOM, SHARE_OF_LONGEST
 from lengthwise.report.charts.colors import PALETTE
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import definitions, folded, markdown_table
-from lengthwise.report.tables.numbers import NOTHING, span
+from lengthwise.report.tables.numbers import NOTHING, span, whole_percent
 from lengthwise.studies.ours.experiments.learning import Recoveries, Recovery, Size
 
 LEARNERS = ("lengthwise learn", "RPNI")
+
+COLUMNS = {
+    "recovered": (
+        "the number of languages for which the learned machine gives every nonempty string the same answer as the "
+        "machine that labeled the strings"
+    ),
+    "proved": (
+        "the number of recovered languages whose net is proved to answer like the learned machine at every length"
+    ),
+    "CPU s": "CPU seconds for a language on one core, including the certificate: median / maximum",
+    "models": "the number of nets that were trained for a language: median",
+    "RPNI": "the number of languages whose machine RPNI (AALpy) recovered from all examples",
+    "RPNI's states": "the smallest and the largest number of states of the machines that RPNI found",
+}
+"""The meaning of columns of the first table."""
 
 
 @STUDY_PAGES.register("learning/wrong-labels")
@@ -23,24 +38,7 @@ def learning_page(study: Recoveries, stem: str) -> StudyPage:
     sections = [
         f"![Recovered machines against wrong labels]({stem}.svg)",
         markdown_table(header, [_line(group) for group in _groups(recoveries)]),
-        definitions(
-            [
-                (
-                    "recovered",
-                    "the number of languages for which the learned machine gives every nonempty string the same "
-                    "answer as the machine that labeled the strings",
-                ),
-                (
-                    "proved",
-                    "the number of recovered languages whose net is proved to answer like the learned machine at every "
-                    "length",
-                ),
-                ("CPU s", "CPU seconds for a language on one core, including the certificate: median / maximum"),
-                ("models", "the number of nets that were trained for a language: median"),
-                ("RPNI", "the number of languages whose machine RPNI (AALpy) recovered from all examples"),
-                ("RPNI's states", "the smallest and the largest number of states of the machines that RPNI found"),
-            ]
-        ),
+        definitions(COLUMNS.items()),
         "## Protocol",
         _protocol(size),
         folded("Every language", [markdown_table(_DETAILS, [_detail(one) for one in recoveries])]),
@@ -56,10 +54,11 @@ def _groups(recoveries: Sequence[Recovery]) -> list[list[Recovery]]:
 
 def _line(group: Sequence[Recovery]) -> list[str]:
     merged = [one for one in group if one.merged_states is not None]
-    kind = "Tomita 1-7" if group[0].name.startswith("Tomita") else f"machines of {_states(group)} states"
+    states = span([one.num_states for one in group])
+    kind = "Tomita 1-7" if group[0].name.startswith("Tomita") else f"machines of {states} states"
     return [
         kind,
-        f"{_whole(group[0].share_wrong)}",
+        whole_percent(group[0].share_wrong),
         f"{sum(one.recovered for one in group)} of {len(group)}",
         f"{sum(one.recovered and one.level == 'proved' for one in group)}",
         f"{median(one.seconds for one in group):.0f} / {max(one.seconds for one in group):.0f}",
@@ -67,14 +66,6 @@ def _line(group: Sequence[Recovery]) -> list[str]:
         f"{sum(bool(one.merged_recovered) for one in merged)} of {len(merged)}" if merged else NOTHING,
         span([one.merged_states or 0 for one in merged]),
     ]
-
-
-def _whole(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %")
-
-
-def _states(group: Sequence[Recovery]) -> str:
-    return span([one.num_states for one in group])
 
 
 def _protocol(size: Size) -> str:
@@ -86,10 +77,10 @@ def _protocol(size: Size) -> str:
         "minimal and each answer belongs to more than 30 % of its states. For random machines, strings and their "
         "lengths are drawn uniformly, and each label is wrong with the probability in the table.\n"
         "\n"
-        f"The longest {_whole(SHARE_OF_LONGEST)} of the examples and {_whole(SHARE_AT_RANDOM)} of the other examples "
-        f"are held out: training and the search never use them. The budget of the search is {size.budget:.0f} CPU "
-        "seconds. RPNI gets all examples. There is one seed, and the recipe was chosen by trials on some of these "
-        "machines."
+        f"The longest {whole_percent(SHARE_OF_LONGEST)} of the examples and {whole_percent(SHARE_AT_RANDOM)} of the "
+        "other examples are held out: training and the search never use them. The budget of the search is "
+        f"{size.budget:.0f} CPU seconds. RPNI gets all examples. There is one seed, and the recipe was chosen by "
+        "trials on some of these machines."
     )
 
 
@@ -99,7 +90,7 @@ _DETAILS = ["language", "wrong labels", "states", "examples", "learned", "level"
 def _detail(one: Recovery) -> list[str]:
     return [
         one.name,
-        _whole(one.share_wrong),
+        whole_percent(one.share_wrong),
         f"{one.num_states}",
         f"{one.num_examples:,}",
         "the right one" if one.recovered else f"another, {one.learned_states} states",
@@ -115,11 +106,13 @@ def recovery_chart(recoveries: Sequence[Recovery]) -> alt.Chart:
     values = []
     for group in _groups(recoveries):
         if not group[0].name.startswith("Tomita"):
+            merged = [one.merged_recovered for one in group if one.merged_recovered is not None]
             values += [
                 {"wrong": f"{group[0].share_wrong:.0%}", "share": sum(flags) / len(flags), "learner": learner}
-                for learner, flags in zip(LEARNERS, _flags(group), strict=True)
+                for learner, flags in zip(LEARNERS, ([one.recovered for one in group], merged), strict=True)
                 if flags
             ]
+    scale = alt.Scale(domain=[*LEARNERS], range=PALETTE[:2])
     chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=values), width=420, height=240)
         .mark_bar()
@@ -127,17 +120,7 @@ def recovery_chart(recoveries: Sequence[Recovery]) -> alt.Chart:
             x=alt.X("wrong:N", title="wrong labels", sort=None, axis=alt.Axis(labelAngle=0)),
             xOffset=alt.XOffset("learner:N", sort=[*LEARNERS]),
             y=alt.Y("share:Q", title="machines recovered", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
-            color=alt.Color(
-                "learner:N",
-                title="",
-                scale=alt.Scale(domain=[*LEARNERS], range=PALETTE[:2]),
-                legend=alt.Legend(orient="top"),
-            ),
+            color=alt.Color("learner:N", title="", scale=scale, legend=alt.Legend(orient="top")),
         )
     )
     return chart
-
-
-def _flags(group: Sequence[Recovery]) -> tuple[list[bool], list[bool]]:
-    merged = [one.merged_recovered for one in group if one.merged_recovered is not None]
-    return [one.recovered for one in group], merged

@@ -6,7 +6,7 @@ from statistics import median
 
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import definitions, folded, markdown_table
-from lengthwise.report.tables.numbers import NOTHING, span
+from lengthwise.report.tables.numbers import NOTHING, span, whole_percent
 from lengthwise.studies.ours.experiments.state_merging import (
     BASELINE_SECONDS,
     BASELINES,
@@ -19,6 +19,30 @@ from lengthwise.studies.ours.experiments.state_merging import (
     Outcomes,
     Size,
 )
+
+COLUMNS = {
+    "exact": (
+        "machines that agree with the target on all strings whose transitions in the target also occur in examples. "
+        "The product of the two machines decides this for all such strings"
+    ),
+    "indistinguishable": (
+        "other machines that answer every example like the target, and whose description is not longer. So the "
+        "examples do not favor the target"
+    ),
+    "shorter": (
+        "other machines whose description, together with the labels that they contradict, is shorter than the "
+        "target's. Wrong labels, or too few labels, favor such machines"
+    ),
+    "wrong on fresh": (
+        "wrong answers to 2,000 fresh strings with right labels: median / maximum, over the cases in which the learner "
+        "was not stopped"
+    ),
+    "CPU s": (
+        "CPU seconds on one core: median / maximum. The time of `learn` is the time of its search, without the "
+        "held-out baselines and the certificate"
+    ),
+}
+"""The meaning of columns of the first table."""
 
 _ABOUT_DETAILS = (
     "*Learned by*: the method of `learn` that found its machine. *Noise* is the share of wrong labels that merging "
@@ -37,35 +61,7 @@ def merging_page(study: Outcomes, stem: str) -> StudyPage:
     return StudyPage(
         [
             markdown_table(header, lines),
-            definitions(
-                [
-                    (
-                        "exact",
-                        "machines that agree with the target on all strings whose transitions in the target also occur "
-                        "in examples. The product of the two machines decides this for all such strings",
-                    ),
-                    (
-                        "indistinguishable",
-                        "other machines that answer every example like the target, and whose description is not "
-                        "longer. So the examples do not favor the target",
-                    ),
-                    (
-                        "shorter",
-                        "other machines whose description, together with the labels that they contradict, is shorter "
-                        "than the target's. Wrong labels, or too few labels, favor such machines",
-                    ),
-                    (
-                        "wrong on fresh",
-                        "wrong answers to 2,000 fresh strings with right labels: median / maximum, over the cases in "
-                        "which the learner was not stopped",
-                    ),
-                    (
-                        "CPU s",
-                        "CPU seconds on one core: median / maximum. The time of `learn` is the time of its search, "
-                        "without the held-out baselines and the certificate",
-                    ),
-                ]
-            ),
+            definitions(COLUMNS.items()),
             "## Protocol",
             _protocol(study.size),
             folded(
@@ -104,7 +100,7 @@ def _lines(group: Sequence[Outcome]) -> list[list[str]]:
         lines.append(
             [
                 group[0].kind,
-                _percent(group[0].share_wrong),
+                whole_percent(group[0].share_wrong),
                 f"`{learner}`" if learner == "learn" else learner,
                 f"{sum(one.verdict == 'exact' for one in learned)} of {len(learned)}{stopped}",
                 f"{sum(one.verdict == 'indistinguishable' for one in learned)}",
@@ -118,10 +114,6 @@ def _lines(group: Sequence[Outcome]) -> list[list[str]]:
     return lines
 
 
-def _percent(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %")
-
-
 def _protocol(size: Size) -> str:
     return (
         "Random machines have 5 to 30 states and 2 to 12 symbols, both drawn uniformly. The number of states times the "
@@ -132,7 +124,7 @@ def _protocol(size: Size) -> str:
         "\n"
         "Protocols have 5 to 12 states, 6 to 12 tokens, and a state for errors. Each state allows 2 to 4 tokens. The "
         f"examples are {size.examples:,} traces of {TRACE_LENGTHS[0]} to {TRACE_LENGTHS[1]} tokens with one label "
-        f"each. In {_percent(SHARE_REJECTED)} of the traces, an error occurs at a uniformly drawn position, and "
+        f"each. In {whole_percent(SHARE_REJECTED)} of the traces, an error occurs at a uniformly drawn position, and "
         "uniformly drawn tokens follow it.\n"
         "\n"
         "Each label is wrong with the probability in the table. Each learner gets all examples, and a repeated string "
@@ -146,7 +138,7 @@ def _protocol(size: Size) -> str:
 def _detail(one: Outcome) -> list[str]:
     return [
         f"{one.kind}, {one.number}",
-        _percent(one.share_wrong),
+        whole_percent(one.share_wrong),
         f"{one.num_states}",
         f"{one.num_symbols}",
         one.method,

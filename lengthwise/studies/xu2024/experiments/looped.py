@@ -41,10 +41,7 @@ _MANY_LOOPS = (2, 5, 10, 50, 100)
 _SMALL = (
     _PAPER[0]._replace(row="Subset Sum (10), hard", fields={"sampling": "hard"}, steps=500),
     _PAPER[1]._replace(
-        row="Knapsack (8)",
-        length=8,
-        fields={"max_weight": 10, "max_value": 5, "max_capacity": 20},
-        steps=1_500,
+        row="Knapsack (8)", length=8, fields={"max_weight": 10, "max_value": 5, "max_capacity": 20}, steps=1_500
     ),
     _PAPER[2]._replace(row="LCS (12)", length=12, fields={"alphabet": 4}, steps=1_500),
     _PAPER[2]._replace(row="LCS (6)", length=6, fields={"alphabet": 4}, steps=1_000, loops=_MANY_LOOPS),

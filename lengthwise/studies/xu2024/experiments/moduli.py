@@ -17,10 +17,7 @@ from lengthwise.training.loop import train
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-NETS: Mapping[str, Settings] = {
-    "plain loop": {"variant": "code"},
-    "timestep": {"variant": "timestep"},
-}
+NETS: Mapping[str, Settings] = {"plain loop": {"variant": "code"}, "timestep": {"variant": "timestep"}}
 
 
 class Size(NamedTuple):

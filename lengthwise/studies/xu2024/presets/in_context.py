@@ -30,11 +30,6 @@ class Xu2024InContext(Preset):
         "checkpoint_every": 5000,
     }
     models: ClassVar = {
-        "looped-transformer": {
-            **_SIZES,
-            "num_loops": 12,
-            "variant": "timestep-in-context",
-            "injection": "input",
-        },
+        "looped-transformer": {**_SIZES, "num_loops": 12, "variant": "timestep-in-context", "injection": "input"},
         "transformer": {**_SIZES, "num_layers": 12},
     }
