@@ -13,8 +13,8 @@ from lengthwise.studies.memorization.experiments.memorization import (
     LOW,
     SIZES,
     frequencies_of,
+    rnn_memorization,
     rounded_nets,
-    size_at,
     trained_words,
 )
 from lengthwise.studies.memorization.experiments.standard import KINDS as STANDARD_KINDS
@@ -181,4 +181,4 @@ def test_words_have_the_given_periods() -> None:
 
 def test_the_note_has_no_larger_scale() -> None:
     with pytest.raises(ValueError, match=r"^scale: .*the note trains nothing"):
-        size_at("paper")
+        rnn_memorization("paper")

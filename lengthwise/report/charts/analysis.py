@@ -11,7 +11,7 @@ from torch import Tensor
 from lengthwise.analysis.clusters import LevelClusters, PrincipalComponents, num_clusters
 from lengthwise.analysis.receptive_field import FlipPoint
 from lengthwise.analysis.states import BlockStates
-from lengthwise.report.charts.colors import GRAY, PALETTE
+from lengthwise.report.charts.colors import GRAY, PALETTE, top_legend
 from lengthwise.report.charts.curves import HEIGHT, WIDTH, log_ticks
 from lengthwise.report.tables.numbers import percent
 
@@ -179,15 +179,13 @@ def _element_color(blocks: BlockStates) -> alt.Color:
     """Return a color for each element; if there are more elements than colors, there is no legend."""
     names = [blocks.names[element] for element in blocks.elements.unique().tolist()]
     few = len(names) <= len(PALETTE)
-    legend = alt.Legend(orient="top", direction="horizontal", titleOrient="left", symbolOpacity=1, columns=8)
+    legend = top_legend(symbolOpacity=1, columns=8)
     scale = alt.Scale(domain=names, range=PALETTE) if few else alt.Scale(domain=names, scheme="turbo")
     return alt.Color("element:N", title="element", scale=scale, legend=legend if few else None)
 
 
 def _level_color(num_levels: int) -> alt.Color:
-    legend = alt.Legend(
-        orient="top", direction="horizontal", titleOrient="left", tickMinStep=1, gradientLength=160, gradientOpacity=1
-    )
+    legend = top_legend(tickMinStep=1, gradientLength=160, gradientOpacity=1)
     scale = alt.Scale(scheme="viridis", domain=[1, max(2, num_levels)])
     return alt.Color("level:Q", title="level", scale=scale, legend=legend)
 

@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from lengthwise.evaluation.length_curve import LengthPoint
-from lengthwise.report.charts.colors import GRAY, PALETTE
+from lengthwise.report.charts.colors import GRAY, PALETTE, top_legend
 from lengthwise.report.tables.numbers import percent
 from lengthwise.report.tables.runs import RunRow
 from lengthwise.report.tables.training import Change
@@ -253,14 +253,8 @@ def _seed_color(seeds: Sequence[int]) -> alt.Color:
 
 def _color(field: str, names: Sequence[Any], *, columns: int) -> alt.Color:
     colors = [PALETTE[index % len(PALETTE)] for index in range(len(names))]
-    legend = alt.Legend(
-        orient="top",
-        direction="horizontal",
-        titleOrient="left",
-        symbolType="stroke",
-        symbolOpacity=1,  # by default, symbols have the opacity of the band
-        columns=columns,
-    )
+    # By default, symbols have the opacity of the band.
+    legend = top_legend(symbolType="stroke", symbolOpacity=1, columns=columns)
     return alt.Color(f"{field}:N", title=field, scale=alt.Scale(domain=list(names), range=colors), legend=legend)
 
 

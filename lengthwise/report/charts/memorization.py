@@ -11,7 +11,7 @@ from lengthwise.constructions.memorization.frequencies import blocks, orbit
 from lengthwise.constructions.memorization.generator import Array
 from lengthwise.constructions.memorization.memorize import Memorization
 from lengthwise.constructions.memorization.rational import RationalMemorization, frequencies_of
-from lengthwise.report.charts.colors import GRAY, PALETTE
+from lengthwise.report.charts.colors import GRAY, PALETTE, top_legend
 
 Values = list[dict[str, Any]]
 
@@ -79,8 +79,9 @@ def _named(states: Array, memorization: Memorization | RationalMemorization) -> 
     word = memorization.word
     indices: dict[tuple[float, ...], list[int]] = {}
     # Equal states differ in their last digits, so they are rounded before they are compared.
-    for step, state in enumerate(np.round(states, 9).tolist()):
-        indices.setdefault(tuple(state), []).append(step)
+    places = [tuple(state) for state in np.round(states, 9).tolist()]
+    for step, place in enumerate(places):
+        indices.setdefault(place, []).append(step)
     names = {steps[0]: ",".join(str(other + 1) for other in steps[:4]) for steps in indices.values()}
     names |= {steps[0]: f"{names[steps[0]]}, ..." for steps in indices.values() if len(steps) > 4}
     out, away = (1.16, 0.0) if len(indices) == len(states) else (1.0, 0.14)
@@ -93,14 +94,10 @@ def _named(states: Array, memorization: Memorization | RationalMemorization) -> 
             "step": step,
             "name": names.get(step, "") if word.period <= MAX_NAMES else "",
             "symbol": _label(word.symbols[word.letters[step]]),
-            "several": len({int(word.letters[other]) for other in _same(indices, states[step])}) > 1,
+            "several": len({int(word.letters[other]) for other in indices[place]}) > 1,
         }
-        for step, (x, y) in enumerate(states)
+        for step, ((x, y), place) in enumerate(zip(states, places, strict=True))
     ]
-
-
-def _same(indices: dict[tuple[float, ...], list[int]], state: Array) -> list[int]:
-    return indices[tuple(np.round(state, 9).tolist())]
 
 
 def _square(symbols: Sequence[str], title: str, values: Values, regions: list[Values]) -> alt.LayerChart:
@@ -225,7 +222,5 @@ def _color(symbols: Sequence[str]) -> alt.Color:
     names = [_label(symbol) for symbol in symbols]
     few = len(names) <= len(PALETTE)
     scale = alt.Scale(domain=names, range=PALETTE[: len(names)]) if few else alt.Scale(domain=names, scheme="turbo")
-    legend = alt.Legend(
-        orient="top", direction="horizontal", titleOrient="left", symbolType="circle", symbolOpacity=1, columns=16
-    )
+    legend = top_legend(symbolType="circle", symbolOpacity=1, columns=16)
     return alt.Color("symbol:N", title="symbol", scale=scale, legend=legend)

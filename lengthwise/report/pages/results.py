@@ -243,14 +243,8 @@ def _overflows(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]
                 f"- {names[outcome.spec.id]}: on {overflowed:,} of {strings:,} strings; the shortest of "
                 f"them has {shortest:,} symbols"
             )
-    return (
-        [
-            "## States that overflow\n\nIf states overflow on a string, the answer counts as wrong.\n\n"
-            + "\n".join(lines)
-        ]
-        if lines
-        else []
-    )
+    about = "If states overflow on a string, the answer counts as wrong."
+    return ["## States that overflow", about, "\n".join(lines)] if lines else []
 
 
 def _measured(results: Sequence[RunResult]) -> list[str]:

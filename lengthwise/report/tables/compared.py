@@ -229,15 +229,12 @@ def group_accuracies(result: RunResult) -> dict[str, dict[tuple[str, int], float
 
     Random strings are included only at lengths at which every class can occur.
     """
-    groups: dict[str, dict[tuple[str, int], float]] = {}
-    dense, long = result.dense.balanced().points, result.long.balanced().points
-    for name, points in (
-        ("dense range", dense),
-        *((f"length {point.length:,}", (point,)) for point in long),
+    groups = [
+        ("dense range", result.dense.balanced().points),
+        *((f"length {point.length:,}", (point,)) for point in result.long.balanced().points),
         ("structured strings", result.structured.points),
-    ):
-        groups[name] = {(point.family, point.length): point.accuracy for point in points}
-    return groups
+    ]
+    return {name: {(point.family, point.length): point.accuracy for point in points} for name, points in groups}
 
 
 def model_difference_table(compared: Sequence[Difference]) -> Table:

@@ -163,11 +163,8 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
     larger: Settings = {"model": {"d_model": 128}, "train": {"steps": 8000, "batch_size": 256}}
     cells = []
     for language in LANGUAGES[1:3]:
-        for chunk_size, published in (
-            (2, language.published.chunks_of_2),
-            (3, language.published.chunks_of_3),
-            (4, ""),
-        ):
+        entries = {2: language.published.chunks_of_2, 3: language.published.chunks_of_3, 4: ""}
+        for chunk_size, published in entries.items():
             settings: Settings = {"task": language.fields, "model": {"chunk_size": chunk_size}}
             settings = merge(balanced, merge(settings, larger if chunk_size == 4 else {}))
             cells.append(Cell(language.row, f"C={chunk_size}", specs(language.task, settings), published))

@@ -16,6 +16,8 @@ from lengthwise.studies.chi2023.experiments.chunks import DEPTHS_AT, SIZES, Choi
 def chunks_page(study: Chunks, stem: str) -> StudyPage:
     """Return the page: the levels by length, the losses of pilots, and the accuracy and cost of the chosen sizes."""
     file = f"{stem}.svg"
+    losses = (f"loss, C={size}" for size in SIZES)
+    header = ["task", "seed", *losses, "chosen", "mean", "best of all", "CPU s", "pilots"]
     sections = [
         "## How deep the trees are",
         markdown_table(
@@ -25,19 +27,7 @@ def chunks_page(study: Chunks, stem: str) -> StudyPage:
         "Entries are numbers of levels of the tree. The head of a column has the length of the string, in symbols.",
         "## The size that pilots choose",
         f"![Training loss of pilots against chunk size]({file})\n\n*A filled marker shows the chosen size.*",
-        markdown_table(
-            [
-                "task",
-                "seed",
-                *(f"loss, C={size}" for size in SIZES),
-                "chosen",
-                "mean",
-                "best of all",
-                "CPU s",
-                "pilots",
-            ],
-            map(_line, study.choices),
-        ),
+        markdown_table(header, map(_line, study.choices)),
         (
             "*Loss*: the loss of the final weights of each pilot, at the training lengths. *Mean*: the mean accuracy "
             "at lengths 41-500 of the full net with the chosen size. *Best of all*: the accuracy of the best of the "
@@ -45,7 +35,7 @@ def chunks_page(study: Chunks, stem: str) -> StudyPage:
             "training the full net with the chosen size. *Pilots*: CPU seconds of the three pilots."
         ),
     ]
-    return StudyPage(sections, {file: _chart(study.choices).to_dict()}, headline=" ".join(_summary(study.choices)))
+    return StudyPage(sections, {file: _chart(study.choices).to_dict()}, headline=_headline(study.choices))
 
 
 def _line(choice: Choice) -> list[str]:
@@ -62,27 +52,25 @@ def _line(choice: Choice) -> list[str]:
     ]
 
 
-def _summary(choices: tuple[Choice, ...]) -> list[str]:
-    """Return a list with the summary, or an empty list if no choice has results of all full nets.
+def _headline(choices: tuple[Choice, ...]) -> str:
+    """Return the headline, or an empty text if no choice has results of all full nets.
 
-    The summary has the mean accuracies with the chosen size and with each fixed size, and the cost of pilots.
+    The headline has the mean accuracies with the chosen size and with each fixed size, and the cost of pilots.
     """
     complete = [choice for choice in choices if set(choice.accuracies) == set(SIZES)]
     if not complete:
-        return []
+        return ""
     fixed = [f"{percent(fmean(choice.accuracies[size] for choice in complete))} with C={size}" for size in SIZES]
     chosen = percent(fmean(choice.accuracies[choice.size] for choice in complete))
     pilots = sum(choice.pilot_seconds for choice in complete)
     nets = sum(choice.seconds[choice.size] for choice in complete)
-    return [
-        (
-            "With chunk sizes chosen by the training loss of short pilot runs, the mean accuracy of RegularGPT over "
-            f"{len(complete)} nets on {counted(len({choice.row for choice in complete}), 'task')} is {chosen}.\n"
-            f"With a fixed chunk size, the mean accuracy is {listed(fixed)}.\n"
-            f"Training the nets with the chosen sizes takes {nets:.0f} CPU seconds, and the pilots take another "
-            f"{pilots:.0f}."
-        )
-    ]
+    return (
+        "With chunk sizes chosen by the training loss of short pilot runs, the mean accuracy of RegularGPT over "
+        f"{len(complete)} nets on {counted(len({choice.row for choice in complete}), 'task')} is {chosen}.\n"
+        f"With a fixed chunk size, the mean accuracy is {listed(fixed)}.\n"
+        f"Training the nets with the chosen sizes takes {nets:.0f} CPU seconds, and the pilots take another "
+        f"{pilots:.0f}."
+    )
 
 
 def _chart(choices: tuple[Choice, ...]) -> alt.HConcatChart:

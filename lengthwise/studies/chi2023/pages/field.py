@@ -9,7 +9,7 @@ import torch
 from lengthwise.analysis.receptive_field import receptive_window
 from lengthwise.analysis.text_field import TextField
 from lengthwise.evaluation.interval import mean_interval
-from lengthwise.report.charts.colors import GRAY, PALETTE
+from lengthwise.report.charts.colors import GRAY, color_by
 from lengthwise.report.charts.curves import log_ticks
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table
@@ -60,13 +60,7 @@ def text_field_chart(nets: Sequence[NetField]) -> alt.ConcatChart:
     ticks = alt.Axis(values=log_ticks(1, longest), format=",d", labelOverlap=True)
     x = alt.X("newest:Q", title="newest tokens", scale=alt.Scale(type="log", domain=[1, longest]), axis=ticks)
     y = alt.Y("share:Q", title="share of the gradient", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
-    color = alt.Color(
-        "chunks:N",
-        title="",
-        sort=lengths,
-        scale=alt.Scale(domain=lengths, range=PALETTE[: len(lengths)]),
-        legend=alt.Legend(orient="top"),
-    )
+    color = color_by("chunks", lengths, sort=lengths, legend=alt.Legend(orient="top"))
     panels = []
     for net in nets:
         values = [value for field, name in zip(net.fields, lengths, strict=True) for value in _curve(field, name)]

@@ -86,10 +86,9 @@ def _about_windows(nets: Sequence[Measured]) -> str:
 
 def _windows(nets: Sequence[Measured]) -> str:
     lines = []
-    seen = [net for net in nets if net.windows is not None]
-    for row, column in dict.fromkeys((net.row, net.column) for net in seen):
-        group = [net.windows for net in seen if (net.row, net.column) == (row, column)]
-        known = [windows for windows in group if windows is not None]
+    seen = [(net.row, net.column, net.windows) for net in nets if net.windows is not None]
+    for row, column in dict.fromkeys((row, column) for row, column, _ in seen):
+        known = [windows for *names, windows in seen if names == [row, column]]
         errors = [windows.error for windows in known if windows.error is not None]
         lines.append(
             [

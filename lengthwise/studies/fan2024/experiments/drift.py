@@ -22,6 +22,11 @@ class NetDrift(NamedTuple):
     seed: int
     points: list[DriftPoint]
 
+    @property
+    def name(self) -> str:
+        """The column and the seed."""
+        return f"{self.column}, seed {self.seed}"
+
 
 @EXPERIMENTS.register("linear-rnn/drift")
 def drift(scale: Scale = "small") -> Experiment:

@@ -18,21 +18,12 @@ NUM_LENGTHS = 5
 @STUDY_PAGES.register("linear-rnn/drift")
 def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
     """Return the page: a chart, a table of the frequency of each error, and a table of harmonics."""
-    names = [f"{net.column}, seed {net.seed}" for net in nets]
-    off = [
-        [name, str(point.length), *map(percent, point.shifts)]
-        for name, net in zip(names, nets, strict=True)
-        for point in _evenly_apart(net)
-    ]
-    waves = [
-        [
-            name,
-            str(point.length),
-            *(f"{kept:.2g}, {turn:+.2f}" for kept, turn in zip(point.kept, point.turns, strict=True)),
-        ]
-        for name, net in zip(names, nets, strict=True)
-        for point in _evenly_apart(net)
-    ]
+    off, waves = [], []
+    for net in nets:
+        for point in _evenly_apart(net):
+            off.append([net.name, str(point.length), *map(percent, point.shifts)])
+            harmonics = zip(point.kept, point.turns, strict=True)
+            waves.append([net.name, str(point.length), *(f"{kept:.2g}, {turn:+.2f}" for kept, turn in harmonics)])
     first = nets[0].points[0]
     sections = [
         f"## By how much answers are off\n\n![Answers by length]({stem}.svg)",
@@ -72,14 +63,8 @@ def drift_chart(nets: Sequence[NetDrift]) -> alt.ConcatChart:
             for shift, fraction in enumerate(point.shifts)
         ]
         scale = alt.Scale(domain=[f"+{shift}" for shift in range(len(net.points[0].shifts))], range=list(PALETTE))
-        chart = alt.Chart(
-            alt.InlineData(values=values), width=190, height=150, title=f"{net.column}, seed {net.seed}"
-        ).mark_line(strokeWidth=1.5)
-        panels.append(
-            chart.encode(
-                x=alt.X("symbols:Q"),
-                y=alt.Y("fraction:Q", title="fraction of answers", scale=alt.Scale(domain=[0, 1])),
-                color=alt.Color("answer:N", title="off by", scale=scale),
-            )
-        )
+        y = alt.Y("fraction:Q", title="fraction of answers", scale=alt.Scale(domain=[0, 1]))
+        color = alt.Color("answer:N", title="off by", scale=scale)
+        chart = alt.Chart(alt.InlineData(values=values), width=190, height=150, title=net.name)
+        panels.append(chart.mark_line(strokeWidth=1.5).encode(x="symbols:Q", y=y, color=color))
     return alt.ConcatChart(concat=panels, columns=3, config=alt.Config(background="white"))

@@ -16,25 +16,17 @@ def attacked_page(study: Attacked, stem: str) -> StudyPage:
     """Return the page: the number of nets that err, by task and by family of strings, and a line for each net."""
     attacked = [net for net in study.nets if net.attack.is_refuted]
     wrong = [net for net in study.nets if net.errs]
-    by_task = [_summary(row, [net for net in study.nets if net.row == row]) for row in _rows(study.nets)]
+    rows = dict.fromkeys(net.row for net in study.nets)
+    by_task = [_summary(row, [net for net in study.nets if net.row == row]) for row in rows]
     by_family = [
         [family.name, f"{sum(net.attack.family == family.name for net in attacked)} of {len(study.nets)}"]
         for family in FAMILIES
     ]
+    names = ["task", "nets", "nets that err", "nets that err in the attack", "symbols of the attack's string", "CPU s"]
     header = ["task", "positions", "seed", "string", "symbols", "family", "logit margin", "CPU s", "in `certify`"]
     return StudyPage(
         [
-            markdown_table(
-                [
-                    "task",
-                    "nets",
-                    "nets that err",
-                    "nets that err in the attack",
-                    "symbols of the attack's string",
-                    "CPU s",
-                ],
-                by_task,
-            ),
+            markdown_table(names, by_task),
             "*Nets that err*: nets for which the attack or `certify` found a string with a wrong answer. *Symbols of "
             "the attack's string*: the smallest and the largest number of symbols, over nets that err in the attack. "
             "*CPU s*: the median time of an attack.",
@@ -74,10 +66,6 @@ def _without_error(nets: Sequence[AttackedNet]) -> list[str]:
         "higher, because*: the reason why the certificate has no higher level.",
         markdown_table(["task", "positions", "seed", "right up to", "not higher, because"], lines),
     ]
-
-
-def _rows(nets: Sequence[AttackedNet]) -> list[str]:
-    return list(dict.fromkeys(net.row for net in nets))
 
 
 def _summary(row: str, nets: Sequence[AttackedNet]) -> list[str]:

@@ -53,16 +53,6 @@ SIZES = {
 }
 
 
-def size_at(scale: Scale) -> Size:
-    """Return the size of the study at a scale.
-
-    Raises:
-        ValueError: the scale is `"paper"`, but the note trains nothing.
-    """
-    check_is_not_paper(scale, "the note trains nothing")
-    return SIZES[scale]
-
-
 def trained_words(size: Size) -> list[Memorization]:
     """Return the words of each period, without repeated words.
 
@@ -307,7 +297,8 @@ def study(size: Size) -> Memorized:
 @EXPERIMENTS.register("rnn-memorization")
 def rnn_memorization(scale: Scale = "small") -> Experiment:
     """Train linear RNNs to repeat words: success against dimension, eigenvalues, and how long the nets are right."""
-    size = size_at(scale)
+    check_is_not_paper(scale, "the note trains nothing")
+    size = SIZES[scale]
     return Experiment(
         title="Learning to repeat words",
         about=(

@@ -6,6 +6,7 @@ Like `rnn-memorization`, this study has no recorded runs.
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from lengthwise.constructions.memorization.memorize import memorize
@@ -109,7 +110,7 @@ def study(size: Size) -> Standard:
 def _first_wrong(words: list[Word], kind: str, dimension: int, size: Size) -> list[int]:
     """Return each net's first wrong step, counted from 1. If no step is wrong, return the number of steps plus 1."""
     activation, learns_inputs = KINDS[kind]
-    letters = torch.stack([_repeated(word, size.longest) for word in words])
+    letters = torch.from_numpy(np.stack([np.resize(word.letters, size.longest) for word in words]))
     generator = generator_for(0, "standard", kind, dimension)
     stack = draw(len(words), dimension, int(letters.max()) + 1, generator)
     stack, _ = descend(
@@ -119,8 +120,3 @@ def _first_wrong(words: list[Word], kind: str, dimension: int, size: Size) -> li
     wrong = generate(double, size.longest, activation) != letters
     steps = torch.where(wrong.any(1), wrong.int().argmax(1) + 1, size.longest + 1)
     return [int(step) for step in steps]
-
-
-def _repeated(word: Word, count: int) -> torch.Tensor:
-    letters = torch.from_numpy(word.letters.astype("int64"))
-    return letters.repeat(-(-count // word.period))[:count]

@@ -7,7 +7,7 @@ import altair as alt
 
 from lengthwise.constructions.memorization.contracting import FeedbackBounds
 from lengthwise.display import counted, listed
-from lengthwise.report.charts.colors import PALETTE
+from lengthwise.report.charts.colors import color_by
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.report.tables.numbers import NOTHING
@@ -72,8 +72,7 @@ def dimensions_chart(study: Sequence[Smallest]) -> alt.HConcatChart:
         counts = Counter((len(row.word), dimension) for row, dimension in zip(study, of_kind, strict=True))
         values = [{"period": p, "dimension": d, "words": count} for (p, d), count in counts.items()]
         y = alt.Y("words:Q", title=f"words, {kind}", axis=alt.Axis(format="d", tickMinStep=1))
-        scale = alt.Scale(domain=dimensions, range=PALETTE[: len(dimensions)])
-        color = alt.Color("dimension:N", title="dimension", scale=scale)
+        color = color_by("dimension", dimensions, "dimension")
         chart = alt.Chart(alt.InlineData(values=values), width=150, height=160).mark_bar()
         panels.append(chart.encode(x=alt.X("period:O", title="period"), y=y, color=color))
     return alt.HConcatChart(hconcat=panels, config=alt.Config(background="white"))

@@ -6,7 +6,7 @@ from statistics import median
 import altair as alt
 
 from lengthwise.constructions.memorization.lifetime import Precision
-from lengthwise.report.charts.colors import GRAY, PALETTE
+from lengthwise.report.charts.colors import GRAY, color_by
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.report.tables.numbers import NOTHING, percent
@@ -232,7 +232,8 @@ def _trained_lifetime_text(trained: Sequence[Trained], size: Size) -> str:
     for learns, name in MODES.items():
         own = [net for net in right if net.learns_inputs == learns]
         steps = [[net.first_wrong for net in own], *([net.when_rounded[low].first_wrong for net in own] for low in LOW)]
-        lines.append([name, str(len(own)), *(_middle([step or size.longest + 1 for step in group]) for group in steps)])
+        medians = [median(step or size.longest + 1 for step in group) if group else None for group in steps]
+        lines.append([name, str(len(own)), *(NOTHING if step is None else f"{step:,.0f}" for step in medians)])
     return (
         f"The table is about trained nets that are right at the first {size.length} symbols. Entries are medians of "
         "the first wrong step: with the learned W_h, then with W_h rounded to each precision. A net without a wrong "
@@ -271,10 +272,6 @@ def _formula_counts(nets: Sequence[Trained], low: Precision) -> str:
     )
 
 
-def _middle(steps: list[int]) -> str:
-    return f"{median(steps):,.0f}" if steps else NOTHING
-
-
 def success_chart(trained: Sequence[Trained], size: Size) -> alt.LayerChart:
     """Draw the share of right nets against dimension minus d_min, with a line for W_x = 0 and one for learned W_x."""
     values = []
@@ -285,12 +282,7 @@ def success_chart(trained: Sequence[Trained], size: Size) -> alt.LayerChart:
             share = sum(net.is_right(size.length) for net in group) / len(group)
             values.append({"gap": gap, "share": share, "inputs": name, "nets": len(group)})
     base = alt.Chart(alt.InlineData(values=values))
-    color = alt.Color(
-        "inputs:N",
-        title="",
-        scale=alt.Scale(domain=[*MODES.values()], range=PALETTE[:2]),
-        legend=alt.Legend(orient="top"),
-    )
+    color = color_by("inputs", [*MODES.values()], legend=alt.Legend(orient="top"))
     x = alt.X("gap:Q", title="dimension less d_min", axis=alt.Axis(tickMinStep=1, format="d", grid=False))
     y = alt.Y("share:Q", title="nets that are right", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
     rule = alt.Chart(alt.InlineData(values=[{"gap": 0}])).mark_rule(color=GRAY, strokeDash=[4, 3])

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
-from lengthwise.report.charts.colors import PALETTE
+from lengthwise.report.charts.colors import color_by
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.report.tables.numbers import NOTHING
@@ -100,7 +100,7 @@ def success_chart(study: Standard) -> alt.HConcatChart:
         ]
         x = alt.X("dimension:Q", title="dimension", axis=alt.Axis(values=list(study.size.dimensions), format="d"))
         y = alt.Y("share:Q", title=name, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
-        color = alt.Color("net:N", title="", scale=alt.Scale(domain=kinds, range=PALETTE[: len(kinds)]), sort=kinds)
+        color = color_by("net", kinds, sort=kinds)
         chart = alt.Chart(alt.InlineData(values=values), width=230, height=200)
         panels.append(chart.mark_line(point=True, strokeWidth=1.5).encode(x=x, y=y, color=color))
     return alt.HConcatChart(hconcat=panels, config=alt.Config(background="white"))

@@ -6,7 +6,7 @@ from statistics import median
 import altair as alt
 
 from lengthwise.learning.held_out import SHARE_AT_RANDOM, SHARE_OF_LONGEST
-from lengthwise.report.charts.colors import PALETTE
+from lengthwise.report.charts.colors import color_by
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import definitions, folded, markdown_table
 from lengthwise.report.tables.numbers import NOTHING, span, whole_percent
@@ -112,7 +112,6 @@ def recovery_chart(recoveries: Sequence[Recovery]) -> alt.Chart:
                 for learner, flags in zip(LEARNERS, ([one.recovered for one in group], merged), strict=True)
                 if flags
             ]
-    scale = alt.Scale(domain=[*LEARNERS], range=PALETTE[:2])
     chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=values), width=420, height=240)
         .mark_bar()
@@ -120,7 +119,7 @@ def recovery_chart(recoveries: Sequence[Recovery]) -> alt.Chart:
             x=alt.X("wrong:N", title="wrong labels", sort=None, axis=alt.Axis(labelAngle=0)),
             xOffset=alt.XOffset("learner:N", sort=[*LEARNERS]),
             y=alt.Y("share:Q", title="machines recovered", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
-            color=alt.Color("learner:N", title="", scale=scale, legend=alt.Legend(orient="top")),
+            color=color_by("learner", LEARNERS, legend=alt.Legend(orient="top")),
         )
     )
     return chart

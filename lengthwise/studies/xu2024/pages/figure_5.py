@@ -7,7 +7,7 @@ from statistics import StatisticsError, correlation, fmean
 import altair as alt
 
 from lengthwise.evaluation.interval import correlation_interval
-from lengthwise.report.charts.colors import PALETTE
+from lengthwise.report.charts.colors import color_by
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.report.tables.numbers import NOTHING, percent
@@ -111,18 +111,15 @@ def accuracy_chart(points: Sequence[TrainTest]) -> alt.HConcatChart:
     for kind in kinds:
         values: list[dict[str, str | float]] = []
         for group in _groups([point for point in points if point.kind == kind]):
-            train = [point.train for point in group if point.train is not None]
-            test = {"loops": group[0].num_loops, "accuracy": fmean(point.test for point in group)}
-            values.append({**test, "line": ON_TEST if train else ON_TEST_NEW})
-            if train:
-                values.append({**test, "accuracy": fmean(train), "line": ON_TRAINING})
-        loops = sorted({point.num_loops for point in points})
-        log = alt.Scale(type="log", domain=[loops[0], loops[-1]], padding=10)
-        x = alt.X("loops:Q", title="loops", scale=log, axis=alt.Axis(values=loops))
+            (train, test), loops = _means(group), group[0].num_loops
+            values.append({"loops": loops, "accuracy": test, "line": ON_TEST_NEW if train is None else ON_TEST})
+            if train is not None:
+                values.append({"loops": loops, "accuracy": train, "line": ON_TRAINING})
+        ticks = sorted({point.num_loops for point in points})
+        log = alt.Scale(type="log", domain=[ticks[0], ticks[-1]], padding=10)
+        x = alt.X("loops:Q", title="loops", scale=log, axis=alt.Axis(values=ticks))
         y = alt.Y("accuracy:Q", title="accuracy", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
-        colors = alt.Scale(domain=lines, range=PALETTE[: len(lines)])
-        legend = alt.Legend(orient="top", labelLimit=300)
-        color = alt.Color("line:N", title="", scale=colors, sort=lines, legend=legend)
+        color = color_by("line", lines, sort=lines, legend=alt.Legend(orient="top", labelLimit=300))
         chart = alt.Chart(alt.InlineData(values=values), width=240, height=220, title=kind)
         panels.append(chart.mark_line(point=True, strokeWidth=1.5).encode(x=x, y=y, color=color))
     return alt.HConcatChart(hconcat=panels, config=alt.Config(background="white"))

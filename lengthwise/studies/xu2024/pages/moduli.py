@@ -2,7 +2,7 @@
 
 import altair as alt
 
-from lengthwise.report.charts.colors import PALETTE
+from lengthwise.report.charts.colors import color_by
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table
 from lengthwise.report.tables.numbers import percent
@@ -72,7 +72,7 @@ def moduli_panels(study: Study) -> list[alt.Chart]:
         axis = alt.Axis(values=list(study.size.distances))
         x = alt.X("distance:Q", title="distance t", scale=alt.Scale(type="log"), axis=axis)
         y = alt.Y("change:Q", title="change of logits", scale=alt.Scale(zero=True))
-        color = alt.Color("modulus:N", title="", scale=alt.Scale(domain=list(KINDS), range=PALETTE[:3]))
+        color = color_by("modulus", KINDS)
         chart = alt.Chart(alt.InlineData(values=values), width=170, height=190, title=_name(one))
         panels.append(chart.mark_line(point=True, strokeWidth=1.5).encode(x=x, y=y, color=color))
     return panels

@@ -1,11 +1,9 @@
 """The page about decision trees of the paper's size: errors by number of examples, and a chart."""
 
-from collections.abc import Sequence
 from statistics import fmean
 
 import altair as alt
 
-from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.report.charts.colors import GRAY, PALETTE
 from lengthwise.report.pages.study import STUDY_PAGES, StudyPage
 from lengthwise.report.tables.markdown import markdown_table
@@ -41,12 +39,9 @@ def trees_page(study: TreeErrors, stem: str) -> StudyPage:
 
 def _curves(study: TreeErrors) -> dict[str, list[float]]:
     """Return the error curve of each simple learner, and of each column as the mean over its runs."""
-    of_runs = {column: _mean(curves) for column, curves in study.runs.items() if curves}
-    return of_runs | study.learners
-
-
-def _mean(curves: Sequence[ErrorCurve]) -> list[float]:
-    return [fmean(point.error for point in points) for points in zip(*(curve.points for curve in curves), strict=True)]
+    points = {column: zip(*(curve.points for curve in curves), strict=True) for column, curves in study.runs.items()}
+    of_runs = {column: [fmean(point.error for point in each) for each in own] for column, own in points.items()}
+    return {column: errors for column, errors in of_runs.items() if errors} | study.learners
 
 
 def error_chart(study: TreeErrors) -> alt.Chart:
