@@ -160,10 +160,8 @@ def _prototypes(extraction: Extraction) -> dict[str, Any] | None:
 def _task(task: SymbolTask) -> dict[str, Any]:
     """Return the machine of a task as a table, or the reason why the page lacks it."""
     if not isinstance(task, RegularTask):
-        return {
-            "task": None,
-            "taskSentence": f"Task {task.name} has no finite machine, so this page does not know the right answers.",
-        }
+        sentence = f"Task {task.name} has no finite machine, so this page does not know the right answers."
+        return {"task": None, "taskSentence": sentence}
     machine = task.transducer.minimize()
     if (size := machine.num_states * len(machine.symbols)) > MAX_TASK_ENTRIES:
         sentence = f"The machine of task {task.name} has {size:,} transitions, too many for a page."

@@ -30,7 +30,7 @@ def write_analysis(run: Run, page: Path, *, length: int = 500, seed: int = 0) ->
     sections = {
         "States": html_note(_states_note(result) + on_strings) + html_figures(states) + html_table(level_table(result)),
         "Receptive field": html_note(_FIELD_NOTE + on_first) + html_figures(reach) + html_table(reach_table(result)),
-        "How it was computed": html_definitions(_protocol(run, result, seed)),
+        "How it was computed": html_definitions(_protocol(run, result, seed).items()),
         "Versions": html_definitions(versions().items(), "pairs"),
     }
     title = f"Inside {run.spec.model_name} on {task_in(run.spec.to_json())}, seed {run.spec.seed}"
@@ -130,32 +130,28 @@ def reach_table(result: Analysis) -> Table:
     return Table(header, (line,))
 
 
-def _protocol(run: Run, result: Analysis, seed: int) -> list[tuple[str, str]]:
+def _protocol(run: Run, result: Analysis, seed: int) -> dict[str, str]:
     num_strings, length = result.inputs.shape
     maximum = max(level.num_states for level in result.levels)
-    return [
-        ("Strings", f"{num_strings:,} strings of {length:,} symbols as {run.spec.task.name} draws them, seed {seed}."),
-        (
-            "States",
+    return {
+        "Strings": f"{num_strings:,} strings of {length:,} symbols as {run.spec.task.name} draws them, seed {seed}.",
+        "States": (
             "States of the tree that answers the whole string, which has ceil(log_C T) levels; at most "
-            f"{maximum:,} states of each level, drawn at random. Weights: after step {run.steps_done:,}.",
+            f"{maximum:,} states of each level, drawn at random. Weights: after step {run.steps_done:,}."
         ),
-        (
-            "Clusters",
+        "Clusters": (
             "Single linkage by Euclidean distance within a level. Clusters are counted at distance "
             f"{result.distance:.3g}, an eighth of the states' root mean square norm. Two distances matter: the "
             "smallest at which every element is in one cluster, and the smallest between states of two elements. "
-            "Between these, clusters correspond one to one to elements.",
+            "Between these, clusters correspond one to one to elements."
         ),
-        (
-            "Gradient",
+        "Gradient": (
             "Norm of the gradient of the right answer's log-odds at the last position with respect to each embedding, "
             f"in float64, on the first {len(result.cumulative):,} strings. The gradient of cross-entropy differs by a "
-            "factor for each string, and the shares do not depend on this factor.",
+            "factor for each string, and the shares do not depend on this factor."
         ),
-        (
-            "Replacements",
+        "Replacements": (
             "In the same strings, one symbol at a time is replaced by another, drawn uniformly, at "
-            f"{len(result.flips):,} positions. A replacement counts only if both strings have a right answer.",
+            f"{len(result.flips):,} positions. A replacement counts only if both strings have a right answer."
         ),
-    ]
+    }

@@ -94,11 +94,9 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
             for paragraph in (*([f"### {capitalized(part)}"] if part else []), *table_paragraphs(table.without_empty()))
         ),
         definitions(_about_scores(experiment, entries).items()),
-        (
-            "A number in the picture is the mean accuracy of final answers, in percent and rounded down. The mean is "
-            f"over finished seeds and over the lengths {lengths}{every}. The colors begin at the accuracy of the best "
-            f"constant answer. {_DOTS if has_marks(entries) else _NO_DOTS}{_checked(outcomes)}"
-        ),
+        "A number in the picture is the mean accuracy of final answers, in percent and rounded down. The mean is "
+        f"over finished seeds and over the lengths {lengths}{every}. The colors begin at the accuracy of the best "
+        f"constant answer. {_DOTS if has_marks(entries) else _NO_DOTS}{_checked(outcomes)}",
         f"{runs:,} of {len(experiment.specs):,} runs are finished. All seeds are finished in "
         f"{complete:,} of {len(experiment.cells):,} cells. [{stem}.csv]({stem}.csv) contains the numbers of all "
         "finished cells in full precision.",

@@ -144,12 +144,9 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
     if not results:
         return
     rows = run_rows(results)
-    for heading, table in (
-        (title, summary_table(rows)),
-        ("Unbalanced lengths, at which some class cannot occur", unbalanced_table(rows)),
-    ):
-        if table is not None:
-            print_table(console, heading, table)
+    print_table(console, title, summary_table(rows))
+    if (unbalanced := unbalanced_table(rows)) is not None:
+        print_table(console, "Unbalanced lengths, at which some class cannot occur", unbalanced)
     measured = [result for result in results if result.long.points]
     for plan in sorted({", ".join(f"{count} at {n:,}" for n, count in result.plan.long) for result in measured}):
         print_line(console, f"  strings at single lengths: {plan}")
@@ -172,8 +169,7 @@ def print_failures(console: Console, outcomes: Iterable[Outcome]) -> bool:
     lines = failed = [outcome for outcome in outcomes if outcome.result is None]
     lacking = [outcome for outcome in failed if outcome.reason == NOT_RUN]
     if len(lacking) > MAX_ROWS:
-        first = f"{len(lacking):,} runs: {NOT_RUN}, the first {lacking[0].spec.id}"
-        print_line(console, first)
+        print_line(console, f"{len(lacking):,} runs: {NOT_RUN}, the first {lacking[0].spec.id}")
         lines = [outcome for outcome in failed if outcome.reason != NOT_RUN]
     for outcome in lines:
         begin = "" if outcome.reason == NOT_RUN else "failed: "

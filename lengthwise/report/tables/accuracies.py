@@ -7,7 +7,7 @@ from lengthwise.evaluation.interval import are_equal, mean_interval, wilson_inte
 from lengthwise.evaluation.length_curve import LengthPoint
 from lengthwise.evaluation.probe import PROBE_EVERY, PROBE_LENGTHS, TEST_EVERY, TEST_STRINGS, best_of_guesses
 from lengthwise.experiment import Cell, Experiment
-from lengthwise.report.tables.cells import accuracies_scored, fit_text, results_of, runs_text
+from lengthwise.report.tables.cells import accuracies_scored, fit_text, table_of_cells
 from lengthwise.report.tables.numbers import NOTHING, percent, percent_span, span
 from lengthwise.report.tables.runs import run_rows
 from lengthwise.report.tables.table import Table, is_length
@@ -65,13 +65,11 @@ def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table
     long = [f"{length:,}" for length, _ in experiment.plan.long]
     best = ("best test", "guesses") if experiment.scoring.best_test else ()
     fits = ("fits",) if experiment.scoring.fit else ()
-    header = (
-        *("row", "column", "runs", "lengths", "mean", "best run", "lowest", "solved", "at step", "after CPU s"),
-        *long,
-        *("structured", "chance", "interval", "proved", "steps", "CPU s", "attempts", *fits, *best, "paper"),
+    columns = (
+        *("lengths", "mean", "best run", "lowest", "solved", "at step", "after CPU s", *long, "structured", "chance"),
+        *("interval", "proved", "steps", "CPU s", "attempts", *fits, *best),
     )
-    lines = [_cell_line(cell, results_of(cell, outcomes), experiment, len(header)) for cell in experiment.cells]
-    return Table(header, tuple(lines))
+    return table_of_cells(experiment, outcomes, columns, _numbers)
 
 
 def main_columns(experiment: Experiment) -> tuple[str, ...]:
@@ -95,11 +93,10 @@ def about_accuracies(table: Table) -> list[tuple[str, str]]:
     ]
 
 
-def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment, num_columns: int) -> tuple[str, ...]:
-    low, high = cell.window or experiment.plan.dense
-    start = (cell.row, cell.column, runs_text(cell, results), span([low, high]))
+def _numbers(cell: Cell, results: Sequence[RunResult], experiment: Experiment) -> Sequence[str]:
+    lengths = span(cell.window or experiment.plan.dense)
     if not results:
-        return (*start, *[NOTHING] * (num_columns - len(start) - 1), cell.published)
+        return (lengths,)
     rows = run_rows(results)
     curves = [accuracies_scored(result, cell, experiment) for result in results]
     means = [curve.mean() for curve in curves]
@@ -107,7 +104,7 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment,
     # Probes are strings of the learned task, so other tasks have no best test.
     solved_at = [probe for result in solved if cell.task is None and (probe := result.first_flawless_probe)]
     return (
-        *start,
+        lengths,
         percent(sum(means) / len(means)),
         percent(max(means)),
         percent(min(curve.min() for curve in curves)),
@@ -123,7 +120,6 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment,
         span([len(result.training.attempts) for result in results if result.training.attempts]),
         *([fit_text(results, experiment)] if experiment.scoring.fit else []),
         *(_best_tests(results) if experiment.scoring.best_test else ()),
-        cell.published,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from lengthwise.experiment import Cell, Experiment
-from lengthwise.report.tables.cells import results_of, runs_text
+from lengthwise.report.tables.cells import table_of_cells
 from lengthwise.report.tables.numbers import NOTHING, percent, span
 from lengthwise.report.tables.table import Table
 from lengthwise.runs.pools.outcome import Outcome
@@ -33,14 +33,12 @@ COLUMNS = {
 
 def attempts_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """Return one line for each cell: how many runs reached the level, and their cost."""
-    lines = [_cell_line(cell, results_of(cell, outcomes)) for cell in experiment.cells]
-    return Table(("row", "column", "runs", *COLUMNS, "paper"), tuple(lines))
+    return table_of_cells(experiment, outcomes, [*COLUMNS], _numbers)
 
 
-def _cell_line(cell: Cell, results: Sequence[RunResult]) -> tuple[str, ...]:
-    start = (cell.row, cell.column, runs_text(cell, results))
+def _numbers(cell: Cell, results: Sequence[RunResult], experiment: Experiment) -> Sequence[str]:
     if not results:
-        return (*start, *[NOTHING] * len(COLUMNS), cell.published)
+        return ()
     seconds = [result.training.cpu_seconds for result in results]
     attempts = [result.training.attempts for result in results]
     certificates = [result.certificate for result in results if result.certificate]
@@ -53,7 +51,6 @@ def _cell_line(cell: Cell, results: Sequence[RunResult]) -> tuple[str, ...]:
     )
     points = [point for result in results for curve in result.curves for point in curve.points]
     return (
-        *start,
         f"{sum(is_reached)} of {len(results)}",
         f"{median(seconds):.1f}",
         f"{max(seconds):.1f}",
@@ -64,5 +61,4 @@ def _cell_line(cell: Cell, results: Sequence[RunResult]) -> tuple[str, ...]:
         span([certificate.num_classes[0] for certificate in certificates if certificate.machine]),
         f"{max((certificate.seconds for certificate in certificates), default=0.0):.1f}",
         percent(min(point.accuracy for point in points)) if points else NOTHING,
-        cell.published,
     )

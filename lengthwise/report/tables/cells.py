@@ -1,11 +1,12 @@
 """The runs of an experiment's cells, and their scored numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lengthwise.evaluation.error_curve import ErrorCurve
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.experiment import Cell, Experiment
 from lengthwise.report.tables.numbers import NOTHING, percent
+from lengthwise.report.tables.table import Table
 from lengthwise.runs.pools.outcome import Outcome
 from lengthwise.runs.result import RunResult
 
@@ -19,6 +20,25 @@ def results_of(cell: Cell, outcomes: Sequence[Outcome]) -> list[RunResult]:
 def runs_text(cell: Cell, results: Sequence[RunResult]) -> str:
     """Return how many of a cell's runs have a result: "3" if all have one, and otherwise, for example, "2 of 3"."""
     return str(len(results)) if len(results) == len(cell.specs) else f"{len(results)} of {len(cell.specs)}"
+
+
+def table_of_cells(
+    experiment: Experiment,
+    outcomes: Sequence[Outcome],
+    columns: Sequence[str],
+    numbers: Callable[[Cell, list[RunResult], Experiment], Sequence[str]],
+) -> Table:
+    """Return one line for each cell: its row, column and number of runs, then its numbers, and the paper's entry.
+
+    The entry of each column for which `numbers` returns no text is "-".
+    """
+    lines = []
+    for cell in experiment.cells:
+        results = results_of(cell, outcomes)
+        shown = numbers(cell, results, experiment)
+        blanks = [NOTHING] * (len(columns) - len(shown))
+        lines.append((cell.row, cell.column, runs_text(cell, results), *shown, *blanks, cell.published))
+    return Table(("row", "column", "runs", *columns, "paper"), tuple(lines))
 
 
 def accuracies_scored(result: RunResult, cell: Cell, experiment: Experiment) -> LengthCurve:

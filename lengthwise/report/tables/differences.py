@@ -91,14 +91,12 @@ def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str
     unit = "" if errors else ", in percentage points"
     return [
         "## Differences",
-        (
-            f"Entries are the {what} of net *first* minus the {noun} of net *second*{unit}. *Difference*: the mean "
-            "over seeds. With each seed, both nets are trained on the same problems. *95 % interval*: Student's "
-            "interval for other seeds on the same test problems, not corrected for the number of intervals. *Better*: "
-            f'the better net, if the interval excludes 0. The entry is "{NOTHING}" if the interval contains 0, if the '
-            "seeds are too few for an interval, or if all differences are equal. *p, Holm*: the p-value of Student's "
-            "test, corrected for the number of differences by Holm's method."
-        ),
+        f"Entries are the {what} of net *first* minus the {noun} of net *second*{unit}. *Difference*: the mean "
+        "over seeds. With each seed, both nets are trained on the same problems. *95 % interval*: Student's "
+        "interval for other seeds on the same test problems, not corrected for the number of intervals. *Better*: "
+        f'the better net, if the interval excludes 0. The entry is "{NOTHING}" if the interval contains 0, if the '
+        "seeds are too few for an interval, or if all differences are equal. *p, Holm*: the p-value of Student's "
+        "test, corrected for the number of differences by Holm's method.",
         *multiplicity(compared),
         *table_paragraphs(Table(HEADER, tuple(difference_lines(compared, errors=errors)))),
     ]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lengthwise.evaluation.interval import mean_interval
 from lengthwise.experiment import Cell, Experiment
-from lengthwise.report.tables.cells import last_error, results_of, runs_text
+from lengthwise.report.tables.cells import last_error, table_of_cells
 from lengthwise.report.tables.numbers import NOTHING, span
 from lengthwise.report.tables.settings import model_of, task_of
 from lengthwise.report.tables.table import Table
@@ -31,22 +31,17 @@ COLUMNS = {
 
 def error_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """Return one line for each cell: the squared errors of its runs."""
-    header = ("row", "column", "runs", "examples", "error", "95 % interval", "lowest run", "over all", "mean predicted")
-    lines = [_cell_line(cell, results_of(cell, outcomes)) for cell in experiment.cells]
-    return Table((*header, "steps", "CPU s", "paper"), tuple(lines))
+    columns = ("examples", "error", "95 % interval", "lowest run", "over all", "mean predicted", "steps", "CPU s")
+    return table_of_cells(experiment, outcomes, columns, _numbers)
 
 
-def _cell_line(cell: Cell, results: Sequence[RunResult]) -> tuple[str, ...]:
-    runs = runs_text(cell, results)
+def _numbers(cell: Cell, results: Sequence[RunResult], experiment: Experiment) -> Sequence[str]:
     curves = [result.errors for result in results if result.errors is not None]
     if not curves:
-        return (cell.row, cell.column, runs, *[NOTHING] * 8, cell.published)
+        return ()
     last = [last_error(curve) for curve in curves]
     low, high = mean_interval(last)
     return (
-        cell.row,
-        cell.column,
-        runs,
         span([curve.last.num_examples for curve in curves]),
         _error(sum(last) / len(last)),
         NOTHING if math.isnan(low) else f"{_error(max(low, 0.0))} to {_error(high)}",
@@ -55,7 +50,6 @@ def _cell_line(cell: Cell, results: Sequence[RunResult]) -> tuple[str, ...]:
         _error(max(curve.baseline / curve.input_dim for curve in curves)),
         span([result.training.step for result in results]),
         span([round(result.training.cpu_seconds) for result in results]),
-        cell.published,
     )
 
 

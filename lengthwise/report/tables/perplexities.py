@@ -10,7 +10,7 @@ from lengthwise.display import csv_text
 from lengthwise.evaluation.interval import mean_interval
 from lengthwise.evaluation.perplexity import PerplexityCurve, paired_ratio
 from lengthwise.experiment import Cell, Experiment
-from lengthwise.report.tables.cells import results_of, runs_text
+from lengthwise.report.tables.cells import results_of, table_of_cells
 from lengthwise.report.tables.markdown import table_paragraphs
 from lengthwise.report.tables.numbers import NOTHING, span
 from lengthwise.report.tables.settings import model_of, task_of, variations
@@ -45,10 +45,8 @@ COLUMNS = {
 def perplexity_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """Return one line for each cell and a column for each length: perplexities over all runs of the cell."""
     lengths = experiment.plan.chunk_lengths
-    header = ("row", "column", "runs", *map(_length, lengths), *COLUMNS, "steps", "paper")
-    lines = [_cell_line(cell, results_of(cell, outcomes), lengths) for cell in experiment.cells]
-    table = Table(header, tuple(lines))
-    return table if len(lengths) > 1 else table.columns([name for name in header if name != RATIO])
+    table = table_of_cells(experiment, outcomes, [*map(_length, lengths), *COLUMNS, "steps"], _numbers)
+    return table if len(lengths) > 1 else table.columns([name for name in table.header if name != RATIO])
 
 
 def main_columns(experiment: Experiment) -> tuple[str, ...]:
@@ -63,22 +61,19 @@ def about_perplexities(table: Table) -> list[tuple[str, str]]:
     return [*([(lengths, ABOUT_LENGTHS)] if lengths else []), *about]
 
 
-def _cell_line(cell: Cell, results: Sequence[RunResult], lengths: Sequence[int]) -> tuple[str, ...]:
-    start = (cell.row, cell.column, runs_text(cell, results))
+def _numbers(cell: Cell, results: Sequence[RunResult], experiment: Experiment) -> Sequence[str]:
     curves = [result.perplexity for result in results if result.perplexity is not None]
     if not curves:
-        return (*start, *[NOTHING] * (len(lengths) + len(COLUMNS) + 1), cell.published)
+        return ()
     shortest, longest = curves[0].points[0].length, curves[0].points[-1].length
     return (
-        *start,
-        *(_mean_text(curves, length) for length in lengths),
+        *(_mean_text(curves, length) for length in experiment.plan.chunk_lengths),
         f"{math.exp(fmean(curve.points[-1].whole for curve in curves)):.2f}",
         ratio_text(chunk_means(curves, longest), chunk_means(curves, shortest)),
         f"{curves[0].baseline:,.0f}",
         span([result.num_parameters for result in results]),
         span([round(result.training.cpu_seconds) for result in results]),
         span([result.training.step for result in results]),
-        cell.published,
     )
 
 
@@ -134,11 +129,9 @@ def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[
         return []
     return [
         "## Paired ratios",
-        (
-            "Entries are the perplexity of *first* divided by the perplexity of *second*, on the same last tokens. The "
-            "95 % interval is Student's interval over chunks; the log-likelihood of a chunk is averaged over runs. The "
-            "interval does not account for the choice of seeds, and is not corrected for the number of intervals."
-        ),
+        "Entries are the perplexity of *first* divided by the perplexity of *second*, on the same last tokens. The "
+        "95 % interval is Student's interval over chunks; the log-likelihood of a chunk is averaged over runs. The "
+        "interval does not account for the choice of seeds, and is not corrected for the number of intervals.",
         *table_paragraphs(Table(("row", "first", "second", *map(_length, lengths)), tuple(lines))),
     ]
 

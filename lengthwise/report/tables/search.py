@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lengthwise.experiment import Cell, Experiment
-from lengthwise.report.tables.cells import accuracies_scored, best_by_loss, fit_text, results_of, runs_text
+from lengthwise.report.tables.cells import accuracies_scored, best_by_loss, fit_text, table_of_cells
 from lengthwise.report.tables.numbers import NOTHING, percent
 from lengthwise.report.tables.settings import variations_of
 from lengthwise.report.tables.table import Table
@@ -34,21 +34,19 @@ COLUMNS = {
 
 def search_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
     """Return one line for each cell: the recipe chosen by training loss alone, and the scores of its net."""
-    header = ("row", "column", "recipes", "chosen", "final loss", "losses", "fits", "mean", "chance", "CPU s", "paper")
-    lines = [_cell_line(cell, results_of(cell, outcomes), experiment) for cell in experiment.cells]
-    return Table(header, tuple(lines))
+    columns = ("chosen", "final loss", "losses", "fits", "mean", "chance", "CPU s")
+    table = table_of_cells(experiment, outcomes, columns, _numbers)
+    return table._replace(header=("row", "column", "recipes", *columns, "paper"))
 
 
-def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment) -> tuple[str, ...]:
-    start = (cell.row, cell.column, runs_text(cell, results))
+def _numbers(cell: Cell, results: Sequence[RunResult], experiment: Experiment) -> Sequence[str]:
     chosen = best_by_loss(results)
     if chosen is None or chosen.final_loss is None:
-        return (*start, *[NOTHING] * 7, cell.published)
+        return ()
     curve = accuracies_scored(chosen, cell, experiment)
     settings = variations_of({spec.id: spec.to_json() for spec in cell.specs})
     losses = {result.run_id: result.final_loss for result in results}
     return (
-        *start,
         settings[chosen.run_id] or NOTHING,
         f"{chosen.final_loss:.4f}",
         ", ".join(NOTHING if (loss := losses.get(spec.id)) is None else f"{loss:.3f}" for spec in cell.specs),
@@ -56,5 +54,4 @@ def _cell_line(cell: Cell, results: Sequence[RunResult], experiment: Experiment)
         percent(curve.mean()),
         percent(curve.baseline()),
         f"{sum(result.training.cpu_seconds for result in results):,.0f}",
-        cell.published,
     )

@@ -108,15 +108,13 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
         )
     return [
         "## Shallow baselines",
-        (
-            "*Best shallow baseline*: the highest score among three kinds of simple predictors, averaged over the "
-            "scored lengths. The three kinds are the most frequent answer, the most frequent answer given one simple "
-            "feature of the string, and a logistic regression on the counts of symbols and pairs. *95 % interval*: a "
-            "confidence interval for the mean accuracy on new seeds and new strings. All runs of a task are measured "
-            "on the same strings, so averaging over runs does not reduce the error from the choice of strings. The "
-            "interval accounts for this. If all runs have equal accuracies, the interval accounts only for new "
-            f"strings, because equal runs do not show how much other runs would differ. {more}"
-        ),
+        "*Best shallow baseline*: the highest score among three kinds of simple predictors, averaged over the "
+        "scored lengths. The three kinds are the most frequent answer, the most frequent answer given one simple "
+        "feature of the string, and a logistic regression on the counts of symbols and pairs. *95 % interval*: a "
+        "confidence interval for the mean accuracy on new seeds and new strings. All runs of a task are measured "
+        "on the same strings, so averaging over runs does not reduce the error from the choice of strings. The "
+        "interval accounts for this. If all runs have equal accuracies, the interval accounts only for new "
+        f"strings, because equal runs do not show how much other runs would differ. {more}",
         *table_paragraphs(table),
     ]
 

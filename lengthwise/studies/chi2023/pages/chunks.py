@@ -28,12 +28,10 @@ def chunks_page(study: Chunks, stem: str) -> StudyPage:
         "## The size that pilots choose",
         f"![Training loss of pilots against chunk size]({file})\n\n*A filled marker shows the chosen size.*",
         markdown_table(header, map(_line, study.choices)),
-        (
-            "*Loss*: the loss of the final weights of each pilot, at the training lengths. *Mean*: the mean accuracy "
-            "at lengths 41-500 of the full net with the chosen size. *Best of all*: the accuracy of the best of the "
-            "three full nets with a fixed chunk size, which can only be found by testing. *CPU s*: CPU seconds of "
-            "training the full net with the chosen size. *Pilots*: CPU seconds of the three pilots."
-        ),
+        "*Loss*: the loss of the final weights of each pilot, at the training lengths. *Mean*: the mean accuracy "
+        "at lengths 41-500 of the full net with the chosen size. *Best of all*: the accuracy of the best of the "
+        "three full nets with a fixed chunk size, which can only be found by testing. *CPU s*: CPU seconds of "
+        "training the full net with the chosen size. *Pilots*: CPU seconds of the three pilots.",
     ]
     return StudyPage(sections, {file: _chart(study.choices).to_dict()}, headline=_headline(study.choices))
 

@@ -25,12 +25,10 @@ def scratchpad_page(study: Remedies, stem: str) -> StudyPage:
         "## With the net's own answers",
         f"![Accuracy against length]({file})",
         _accuracies(study, own=True),
-        (
-            "An entry has the mean accuracy over nets and, after the slash, the lowest accuracy. Each length has "
-            f"{study.size.num_strings} strings, the same for all nets. Lengths count the symbols of the task. "
-            'Intermediate answers are the net\'s own. The entry is "-" if a net would read a string of more than '
-            f"{study.size.max_read_again} symbols again for each answer, which takes too long."
-        ),
+        "An entry has the mean accuracy over nets and, after the slash, the lowest accuracy. Each length has "
+        f"{study.size.num_strings} strings, the same for all nets. Lengths count the symbols of the task. "
+        'Intermediate answers are the net\'s own. The entry is "-" if a net would read a string of more than '
+        f"{study.size.max_read_again} symbols again for each answer, which takes too long.",
         "## With the right intermediate answers",
         _accuracies(study, own=False),
         "The table has only the nets with a scratchpad. Here they read the right intermediate answers instead of "

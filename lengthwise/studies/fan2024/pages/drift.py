@@ -28,21 +28,17 @@ def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
     sections = [
         f"## By how much answers are off\n\n![Answers by length]({stem}.svg)",
         markdown_table(["net", "symbols", *(f"+{shift}" for shift in range(len(first.shifts)))], off),
-        (
-            "An entry is the fraction of strings for which the net's answer is the right remainder plus the number in "
-            "the header. Answers with *+0* are right."
-        ),
+        "An entry is the fraction of strings for which the net's answer is the right remainder plus the number in "
+        "the header. Answers with *+0* are right.",
         "## How the states shrink and turn",
         markdown_table(["net", "symbols", *(f"harmonic {k + 1}" for k in range(len(first.kept)))], waves),
-        (
-            "States are averaged over all strings with the same remainder. As a function of the remainder, these "
-            f"{len(first.shifts)} means are a sum of harmonics (a discrete Fourier series). An entry has two numbers. "
-            f"The first is the harmonic's norm, divided by its norm at {REFERENCE} symbols. The second is the angle by "
-            f"which the harmonic has turned too far since {REFERENCE} symbols, in remainders. For harmonic k, a whole "
-            f"turn is {len(first.shifts)} / k remainders. An exact net would have 1 and 0 in all entries. Once the "
-            "angle exceeds about half a remainder, the net gives the neighboring remainder as its answer. If the norm "
-            "of a harmonic is nearly 0, its angle is noise."
-        ),
+        "States are averaged over all strings with the same remainder. As a function of the remainder, these "
+        f"{len(first.shifts)} means are a sum of harmonics (a discrete Fourier series). An entry has two numbers. "
+        f"The first is the harmonic's norm, divided by its norm at {REFERENCE} symbols. The second is the angle by "
+        f"which the harmonic has turned too far since {REFERENCE} symbols, in remainders. For harmonic k, a whole "
+        f"turn is {len(first.shifts)} / k remainders. An exact net would have 1 and 0 in all entries. Once the "
+        "angle exceeds about half a remainder, the net gives the neighboring remainder as its answer. If the norm "
+        "of a harmonic is nearly 0, its angle is noise.",
     ]
     return StudyPage(sections, {f"{stem}.svg": drift_chart(nets).to_dict()})
 

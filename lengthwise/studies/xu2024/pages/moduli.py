@@ -22,22 +22,18 @@ def moduli_page(study: Study, stem: str) -> StudyPage:
     sections = [
         f"## Largest changes found\n\n![Moduli against distance]({stem}.svg)",
         markdown_table(header, lines),
-        (
-            f"Nets are trained on parity of strings of up to {size.length} symbols, and the answer to every prefix is "
-            f"supervised. They have width 32, 2 heads and {size.num_loops} loops. Preset `plain` trains them for "
-            f"{size.steps:,} steps of 64 strings with seed 0, and nothing is selected. In the paper's theorem, the "
-            "error of a net grows with the contextual and token moduli of the function that the net approximates. The "
-            "table instead has the moduli of the functions that the nets compute. A search finds these moduli, so the "
-            "entries are lower bounds."
-        ),
-        (
-            f"*Accuracy*: the accuracy of final answers to 1,000 strings of {size.length} symbols. *t*: the Euclidean "
-            "distance between two sequences of embeddings, which both lie in the box that the embeddings of symbols "
-            "span. An entry is the largest change of the logits that was found, in the 2-norm. For each distance, "
-            f"there are {size.num_starts} searches from random pairs. Up to {size.num_starts} more searches begin at "
-            "two points on the segment between the two inputs of a pair that was found for a larger distance. A "
-            f"search has {size.num_steps} steps of gradient ascent."
-        ),
+        f"Nets are trained on parity of strings of up to {size.length} symbols, and the answer to every prefix is "
+        f"supervised. They have width 32, 2 heads and {size.num_loops} loops. Preset `plain` trains them for "
+        f"{size.steps:,} steps of 64 strings with seed 0, and nothing is selected. In the paper's theorem, the "
+        "error of a net grows with the contextual and token moduli of the function that the net approximates. The "
+        "table instead has the moduli of the functions that the nets compute. A search finds these moduli, so the "
+        "entries are lower bounds.",
+        f"*Accuracy*: the accuracy of final answers to 1,000 strings of {size.length} symbols. *t*: the Euclidean "
+        "distance between two sequences of embeddings, which both lie in the box that the embeddings of symbols "
+        "span. An entry is the largest change of the logits that was found, in the 2-norm. For each distance, "
+        f"there are {size.num_starts} searches from random pairs. Up to {size.num_starts} more searches begin at "
+        "two points on the segment between the two inputs of a pair that was found for a larger distance. A "
+        f"search has {size.num_steps} steps of gradient ascent.",
     ]
     chart = alt.HConcatChart(hconcat=moduli_panels(study), config=alt.Config(background="white"))
     return StudyPage(sections, {f"{stem}.svg": chart.to_dict()}, headline=_headline(study))

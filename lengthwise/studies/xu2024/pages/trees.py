@@ -27,12 +27,10 @@ def trees_page(study: TreeErrors, stem: str) -> StudyPage:
     sections = [
         f"## Error by number of examples\n\n![Error by number of examples]({stem}.svg)",
         markdown_table(["answers by", *(f"after {count}" for count in counts)], lines),
-        (
-            "Entries are squared errors of the answer after this number of examples, averaged over prompts and runs. "
-            "Unlike in the first table, they are not divided by the number of dimensions. The best constant answer "
-            "has an error of 1. *Nearest neighbor* answers with the value of the nearest earlier point, and *mean so "
-            "far* with the mean of the earlier values."
-        ),
+        "Entries are squared errors of the answer after this number of examples, averaged over prompts and runs. "
+        "Unlike in the first table, they are not divided by the number of dimensions. The best constant answer "
+        "has an error of 1. *Nearest neighbor* answers with the value of the nearest earlier point, and *mean so "
+        "far* with the mean of the earlier values.",
     ]
     return StudyPage(sections, {f"{stem}.svg": error_chart(study).to_dict()})
 
