@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
+from importlib.resources import files
 from math import isfinite
 from pathlib import Path
+from string import Template
 from typing import Any, BinaryIO, TypeVar
 
 Content = TypeVar("Content")
@@ -64,6 +66,11 @@ def exists(path: Path) -> bool:
     except ValueError:  # a name with a zero byte
         return False
     return True
+
+
+def package_template(package: str, name: str) -> Template:
+    """Return the template, with marks such as ``$name``, in a file of a package."""
+    return Template(files(package).joinpath(name).read_text(encoding="utf-8"))
 
 
 def check_new(paths: Iterable[Path]) -> None:

@@ -16,7 +16,7 @@ from lengthwise.export.base import EXPORTS, Export, Options
 from lengthwise.export.facts import CertificateFacts, certificate_of, graph_facts
 from lengthwise.export.onnx import check_installed
 from lengthwise.export.step_graphs import Array, answer_graph, step_graph
-from lengthwise.files import json_text, write_by_rename
+from lengthwise.files import json_text, package_template, write_by_rename
 from lengthwise.models.base import RecurrentModel, eval_mode
 from lengthwise.randomness import generator_for
 from lengthwise.runs.stored import StoredModel, load_stored
@@ -35,41 +35,6 @@ MAX_DIFFERENCE = 1e-5
 """The largest allowed difference between the outputs of a graph and of the model.
 
 The bound is relative to the largest output, or to 1 if all outputs are smaller.
-"""
-
-README = """\
-The inductive step of a proof that a net is right at every length, for verifiers of neural networks.
-Written by lengthwise {version}. Certificate: {certificate}.
-
-FILES
-  step-S.onnx         from the state [1, {width}] to the state after symbol S
-  answer.onnx         from the state [1, {width}] to the logits [1, {num_answers}]
-  step-Q-S.vnnlib     from the box of class Q, symbol S leads out of the box of class table[Q][S]
-  answer-Q.vnnlib     in the box of class Q, another logit is at least as large as the logit of outputs[Q]
-  instances.csv       graph, query and timeout in seconds, one line for each query
-  proof.json          boxes (low, high), the machine (table, start, outputs), the task's machine, names, first state
-
-Symbols, classes and answers are numbers from 0 up; proof.json contains the names of symbols and answers.
-Each query is the negation of a claim: "unsat" proves the claim.
-
-WHAT THE FOLDER SHOWS
-Suppose that all {num_queries:,} queries are unsat, and that the net is computed in real numbers. Then, by induction on
-the length, each string leads the net into the box of the class Q that the machine reaches by this string. In this box,
-the logit of outputs[Q] is the largest.
-
-WHAT IS STILL TO COMPARE
-1. The first state (first_state) lies in the box of the class "start".
-2. If the task's machine (task_machine) has an answer to a string, the machine gives the same answer. Follow both
-   machines from their starts, side by side, along all symbols. If a string of one symbol or more reaches the pair
-   (Q, T), and task_machine.outputs[T] is not null, outputs[Q] must be the same answer.
-3. The queries contain the boxes and the transitions of proof.json, and the graphs compute the net with its weights.
-
-WHAT IT DOES NOT SHOW
-The queries are about real numbers. The net computes in {dtype}, and no query accounts for the rounding. The proof in
-the file that `lengthwise certify` writes does account for it. That proof has slack for rounding in each step, so a step
-in real numbers leads strictly inside the next box. In the graphs, each value that depends on a symbol alone is a
-constant, rounded once. Bounds are float64 numbers. A verifier that reads them in float32 rounds a box in the same way
-where a step begins in it and where a step ends in it.
 """
 
 
@@ -117,12 +82,12 @@ class VNNLib(Export):
         texts = {name: text for (name, _), text in queries.items()}
         texts["instances.csv"] = "".join(f"{graph},{name},{TIMEOUT}\n" for name, graph in queries)
         texts["proof.json"] = json_text(proof_facts(facts, stored, enclosures))
-        texts["README.txt"] = README.format(
+        texts["README.txt"] = package_template("lengthwise.export", "vnnlib.txt").substitute(
             version=facts["lengthwise"],
             certificate=certified,
             width=enclosures.low.shape[1],
             num_answers=len(json.loads(facts["classes"])),
-            num_queries=len(queries),
+            num_queries=f"{len(queries):,}",
             dtype=str(stored.model.initial_state(1).dtype).removeprefix("torch."),
         )
         out.mkdir(parents=True, exist_ok=True)
