@@ -23,6 +23,10 @@ FITTING_STEPS = 100
 """The number of steps of a logistic regression; further steps change hardly any guess."""
 
 
+Problems = tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]
+"""Problems of equal width, and their final answers."""
+
+
 class ShallowTask(OracleTask):
     """A task that measures, at each length, how well shallow baselines answer it."""
 
@@ -31,9 +35,7 @@ class ShallowTask(OracleTask):
     them."""
 
     @abstractmethod
-    def draw(
-        self, count: int, length: int, generator: torch.Generator
-    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
+    def draw(self, count: int, length: int, generator: torch.Generator) -> Problems:
         """Draw problems of equal width and return them with their final answers."""
 
     @abstractmethod
@@ -116,3 +118,8 @@ def logistic_guesses(
         gradient = rows.T @ ((rows @ weights).sigmoid() - answers[:, None]) + weights
         weights -= torch.cholesky_solve(gradient, bound)
     return (others @ weights > 0)[:, 0].long()
+
+
+def symbol_counts(inputs: Int64[Tensor, "N T"], num_symbols: int) -> Int64[Tensor, "N S"]:
+    """Return how often each symbol occurs in each string."""
+    return torch.zeros(len(inputs), num_symbols, dtype=torch.int64).scatter_add_(1, inputs, torch.ones_like(inputs))

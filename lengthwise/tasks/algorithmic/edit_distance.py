@@ -17,9 +17,11 @@ from lengthwise.tasks.algorithmic.two_strings import (
     aligned_letters,
     check_letters,
     common_letters,
+    distances_by_definition,
     read,
 )
 from lengthwise.tasks.base import TASKS
+from lengthwise.tasks.base_rates import Problems
 
 Border = Literal["true", "published"]
 Ids = npt.NDArray[np.int64]
@@ -80,9 +82,7 @@ class EditDistance(TwoStringsTask):
         """Return the edit distance of each pair of strings."""
         return edit_distance(first, second, self.border)
 
-    def draw(
-        self, count: int, length: int, generator: torch.Generator
-    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
+    def draw(self, count: int, length: int, generator: torch.Generator) -> Problems:
         """Draw pairs, about half of them unrelated strings, with the shorter string first."""
         shorter, longer = draw_ordered_pairs(count, length, self.alphabet, generator)
         return join_parts(shorter, longer), self.compare(shorter, longer)
@@ -155,13 +155,4 @@ def edit_distance_by_definition(
 ) -> Int64[Tensor, " N"]:
     """Return the distances of `edit_distance`, computed from the table of all pairs of prefixes."""
     gap_at_border = GAP if border == "true" else 1
-    distances = []
-    for pair in zip(first.tolist(), second.tolist(), strict=True):
-        a, b = ([letter for letter in string if letter != PAD] for string in pair)
-        row = [gap_at_border * j for j in range(len(b) + 1)]
-        for i, letter in enumerate(a, start=1):
-            above, row = row, [gap_at_border * i]
-            for j, other in enumerate(b):
-                row.append(min(above[j + 1] + GAP, row[j] + GAP, above[j] + REPLACEMENT * (letter != other)))
-        distances.append(row[-1])
-    return torch.tensor(distances)
+    return distances_by_definition(first, second, gap=GAP, replacement=REPLACEMENT, gap_at_border=gap_at_border)

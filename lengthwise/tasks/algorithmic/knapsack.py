@@ -9,12 +9,11 @@ from pydantic import Field
 from torch import Tensor
 
 from lengthwise.conventions import NUM_SPECIAL
-from lengthwise.tasks.algorithmic.single_answer import (
-    SingleAnswerTask,
-    check_positive,
-    join_parts,
-)
+from lengthwise.tasks.algorithmic.single_answer import SingleAnswerTask, check_positive, join_parts
 from lengthwise.tasks.base import TASKS
+from lengthwise.tasks.base_rates import Problems
+
+Items = Int64[Tensor, "N n"]
 
 MAX_CELLS_PER_CHUNK = 1 << 17
 """The number of table cells that are computed at a time, which is about as many as fit into a cache."""
@@ -53,16 +52,6 @@ class Knapsack(SingleAnswerTask):
         max_items = min(self.max_length, self.max_capacity)
         return max(self.max_weight, self.max_capacity, max_items * self.max_value)
 
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """Return ``<sep>``, ``|`` and the integers."""
-        return ("<sep>", "|", *self.numbers)
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the integers."""
-        return self.numbers
-
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
         """Return the largest total value of items that fit into the capacity."""
         if len(parts) != 3 or len(parts[0]) != len(parts[1]) or len(parts[2]) != 1 or any(0 in part for part in parts):
@@ -70,9 +59,7 @@ class Knapsack(SingleAnswerTask):
         weights, values, capacity = (torch.tensor([part]) for part in parts)
         return int(best_value(weights, values, capacity[0]))
 
-    def draw(
-        self, count: int, length: int, generator: torch.Generator
-    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
+    def draw(self, count: int, length: int, generator: torch.Generator) -> Problems:
         """Draw uniform weights, values and capacities, all of at least 1."""
         weights = torch.randint(1, self.max_weight + 1, (count, length), generator=generator)
         values = torch.randint(1, self.max_value + 1, (count, length), generator=generator)
@@ -105,9 +92,7 @@ class Knapsack(SingleAnswerTask):
         }
 
 
-def best_value(
-    weights: Int64[Tensor, "N n"], values: Int64[Tensor, "N n"], capacities: Int64[Tensor, " N"]
-) -> Int64[Tensor, " N"]:
+def best_value(weights: Items, values: Items, capacities: Int64[Tensor, " N"]) -> Int64[Tensor, " N"]:
     """Return, for each row, the largest value of items whose positive weights sum to at most the row's capacity.
 
     The best value for every capacity is computed item by item: an item of weight w and value v changes the value to
@@ -122,9 +107,7 @@ def best_value(
     return torch.cat([_best_value(*part) for part in parts])
 
 
-def _best_value(
-    weights: Int64[Tensor, "N n"], values: Int64[Tensor, "N n"], capacities: Int64[Tensor, " N"]
-) -> Int64[Tensor, " N"]:
+def _best_value(weights: Items, values: Items, capacities: Int64[Tensor, " N"]) -> Int64[Tensor, " N"]:
     capacity = torch.arange(int(capacities.max()) + 1)[:, None]
     best = torch.zeros(len(capacity), len(weights), dtype=torch.int32)
     for weight, value in zip(weights.T, values.T.to(torch.int32), strict=True):
@@ -134,9 +117,7 @@ def _best_value(
     return best.gather(0, capacities[None])[0].to(torch.int64)
 
 
-def best_value_by_definition(
-    weights: Int64[Tensor, "N n"], values: Int64[Tensor, "N n"], capacities: Int64[Tensor, " N"]
-) -> Int64[Tensor, " N"]:
+def best_value_by_definition(weights: Items, values: Items, capacities: Int64[Tensor, " N"]) -> Int64[Tensor, " N"]:
     """Return the values of `best_value`, computed by trying every choice of items."""
     chosen = torch.cartesian_prod(*[torch.arange(2)] * weights.shape[1]).view(-1, weights.shape[1])
     fits = chosen @ weights.T <= capacities

@@ -17,10 +17,12 @@ from lengthwise.tasks.algorithmic.two_strings import (
     aligned_letters,
     check_letters,
     common_letters,
+    distances_by_definition,
     grid_rule,
     read,
 )
 from lengthwise.tasks.base import TASKS
+from lengthwise.tasks.base_rates import Problems
 
 CELLS = {
     (-1, -1, False): (1, 1),
@@ -91,9 +93,7 @@ class LevenshteinDistance(GridTask):
         """Return the Levenshtein distance of each pair of strings."""
         return levenshtein_distance(first, second)
 
-    def draw(
-        self, count: int, length: int, generator: torch.Generator
-    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
+    def draw(self, count: int, length: int, generator: torch.Generator) -> Problems:
         """Draw problems; about half of the pairs are unrelated strings."""
         first, second = draw_pairs(count, length, self.alphabet, generator)
         return join_parts(first, second), self.compare(first, second)
@@ -134,13 +134,4 @@ def levenshtein_distance_by_definition(
     first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]
 ) -> Int64[Tensor, " N"]:
     """Return the distances of `levenshtein_distance`, computed from the table of all pairs of prefixes."""
-    distances = []
-    for pair in zip(first.tolist(), second.tolist(), strict=True):
-        a, b = ([letter for letter in string if letter != PAD] for string in pair)
-        row = list(range(len(b) + 1))
-        for i, letter in enumerate(a, start=1):
-            above, row = row, [i]
-            for j, other in enumerate(b):
-                row.append(min(above[j + 1] + 1, row[j] + 1, above[j] + (letter != other)))
-        distances.append(row[-1])
-    return torch.tensor(distances)
+    return distances_by_definition(first, second, gap=1, replacement=1, gap_at_border=1)

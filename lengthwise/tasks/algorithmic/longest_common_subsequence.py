@@ -21,6 +21,7 @@ from lengthwise.tasks.algorithmic.two_strings import (
     read,
 )
 from lengthwise.tasks.base import TASKS
+from lengthwise.tasks.base_rates import Problems
 
 WORD = 64
 """The number of bits in the words that hold rows of the table."""
@@ -84,9 +85,7 @@ class LongestCommonSubsequence(GridTask):
         """Return the length of the longest common subsequence of each pair of strings."""
         return common_length(first, second)
 
-    def draw(
-        self, count: int, length: int, generator: torch.Generator
-    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
+    def draw(self, count: int, length: int, generator: torch.Generator) -> Problems:
         """Draw problems of two strings, each over its own pool of letters."""
         pools = torch.randint(self.alphabet, (2, count, self.pool_size), generator=generator)
         first, second = pools.gather(2, torch.randint(self.pool_size, (2, count, length), generator=generator))

@@ -75,6 +75,16 @@ class SingleAnswerTask(CountedTask):
         """Return the integers that have a symbol or a class."""
         return tuple(map(str, range(self.num_range or self.largest_number + 1)))
 
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Return ``<sep>``, ``|`` and the integers."""
+        return ("<sep>", "|", *self.numbers)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Return the integers."""
+        return self.numbers
+
     def is_legal_length(self, length: int) -> bool:
         """Return whether a length is between the shortest one and `max_length`."""
         return self.shortest_length <= length <= self.max_length

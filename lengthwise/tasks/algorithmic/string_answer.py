@@ -8,7 +8,7 @@ from torch import Tensor
 
 from lengthwise.conventions import IGNORE
 from lengthwise.tasks.base import Batch
-from lengthwise.tasks.base_rates import CountedTask
+from lengthwise.tasks.base_rates import CountedTask, Problems
 
 QUERY, DONE = 0, 1
 """The ids of ``?``, which queries the next symbol of the answer, and of ``.``, which queries nothing."""
@@ -90,9 +90,7 @@ class StringAnswerTask(CountedTask):
             targets[rows, length : length + answers.shape[1]] = torch.where(is_queried, answers, IGNORE)
         return targets
 
-    def draw(
-        self, count: int, length: int, generator: torch.Generator
-    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
+    def draw(self, count: int, length: int, generator: torch.Generator) -> Problems:
         """Draw samples, and return them with the answer to each sample's last query."""
         batch = self.sample(count, length, generator)
         return batch.inputs, batch.targets.gather(1, batch.last_supervised[:, None])[:, 0]

@@ -21,6 +21,8 @@ DELETE, REPLACE, INSERT, NOTHING = range(4)
 MIN_SIZE = 2
 """The size, in letters, at which edits no longer delete a letter."""
 
+Pairs = tuple[Int64[Tensor, "N A"], Int64[Tensor, "N B"]]
+
 
 class Pools(NamedTuple):
     """Pools of letters: each row's alphabet in random order, and the number of its first letters that form the pool."""
@@ -38,9 +40,7 @@ class Pools(NamedTuple):
         return self.letters.gather(1, (uniforms * self.sizes[:, None]).to(torch.int64))
 
 
-def draw_ordered_pairs(
-    count: int, length: int, alphabet: int, generator: torch.Generator
-) -> tuple[Int64[Tensor, "N A"], Int64[Tensor, "N B"]]:
+def draw_ordered_pairs(count: int, length: int, alphabet: int, generator: torch.Generator) -> Pairs:
     """Draw pairs as `draw_pairs` does, with the shorter string first."""
     first, second = draw_pairs(count, length, alphabet, generator)
     first = torch.nn.functional.pad(first, (0, MAX_LONGER_BY), value=PAD)
@@ -61,9 +61,7 @@ class Edits(NamedTuple):
     letters: Int64[Tensor, "D N"]
 
 
-def draw_pairs(
-    count: int, length: int, alphabet: int, generator: torch.Generator
-) -> tuple[Int64[Tensor, "N A"], Int64[Tensor, "N B"]]:
+def draw_pairs(count: int, length: int, alphabet: int, generator: torch.Generator) -> Pairs:
     """Draw first strings of `length` letters (at least 2), and second strings that differ from them and end in pads."""
     sizes = torch.randint(MIN_LETTERS, alphabet + 1, (count,), generator=generator)
     pools = Pools(torch.rand(count, alphabet, generator=generator).argsort(dim=1), sizes)

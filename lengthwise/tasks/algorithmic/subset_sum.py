@@ -10,14 +10,14 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from lengthwise.conventions import NUM_SPECIAL
-from lengthwise.tasks.algorithmic.single_answer import (
-    SingleAnswerTask,
-    check_positive,
-    join_parts,
-)
+from lengthwise.tasks.algorithmic.single_answer import SingleAnswerTask, check_positive, join_parts
 from lengthwise.tasks.base import TASKS
+from lengthwise.tasks.base_rates import Problems
 
 Sampling = Literal["published", "hard"]
+
+Drawn = tuple[Int64[Tensor, "N n"], Int64[Tensor, " N"], Int64[Tensor, " N"]]
+"""Items, targets, and whether each target can be reached."""
 
 WORD = 64
 """The number of bits in the words that hold sets of sums."""
@@ -83,11 +83,6 @@ class SubsetSum(SingleAnswerTask):
         """Return the largest sum of all items in a problem."""
         return self.max_length * self.max_value
 
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """Return ``<sep>``, ``|`` and the integers."""
-        return ("<sep>", "|", *self.numbers)
-
     classes: ClassVar[tuple[str, ...]] = ("0", "1")  # no, yes
 
     @property
@@ -108,9 +103,7 @@ class SubsetSum(SingleAnswerTask):
         reached, target = reachable_sums(torch.tensor(parts[:1]))[0], parts[1][0]
         return int(target < len(reached) and bool(reached[target]))
 
-    def draw(
-        self, count: int, length: int, generator: torch.Generator
-    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
+    def draw(self, count: int, length: int, generator: torch.Generator) -> Problems:
         """Draw items and targets, and return them with their answers: whether each target can be reached."""
         at_once = max(1, MAX_SUMS_PER_CHUNK // (length * self.max_value))
         draw = _draw_hard if self.sampling == "hard" else _draw_published
@@ -135,18 +128,14 @@ class SubsetSum(SingleAnswerTask):
         }
 
 
-def _draw_published(
-    count: int, length: int, max_value: int, generator: torch.Generator
-) -> tuple[Int64[Tensor, "N n"], Int64[Tensor, " N"], Int64[Tensor, " N"]]:
+def _draw_published(count: int, length: int, max_value: int, generator: torch.Generator) -> Drawn:
     items = torch.randint(1, max_value + 1, (count, length), generator=generator)
     uniforms = torch.rand(count, generator=generator, dtype=torch.float64)
     targets = 1 + (uniforms * items.sum(1)).to(torch.int64)
     return items, targets, reachable_sums(items).gather(1, targets[:, None])[:, 0].to(torch.int64)
 
 
-def _draw_hard(
-    count: int, length: int, max_value: int, generator: torch.Generator
-) -> tuple[Int64[Tensor, "N n"], Int64[Tensor, " N"], Int64[Tensor, " N"]]:
+def _draw_hard(count: int, length: int, max_value: int, generator: torch.Generator) -> Drawn:
     kept, missing = [], count
     while missing > 0:
         # More problems than are missing are drawn, because some items have no usable pair of targets.

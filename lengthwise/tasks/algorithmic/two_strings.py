@@ -16,6 +16,7 @@ from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.conventions import BAR, NUM_SPECIAL, PAD
 from lengthwise.tasks.algorithmic.single_answer import SingleAnswerTask
 from lengthwise.tasks.base import MachineTask
+from lengthwise.tasks.base_rates import symbol_counts
 
 MAX_MOVED = 3
 """The largest shift of one string against the other in `aligned_letters`."""
@@ -34,11 +35,6 @@ class TwoStringsTask(SingleAnswerTask):
     def symbols(self) -> tuple[str, ...]:
         """Return ``<sep>``, ``|`` and the letters."""
         return ("<sep>", "|", *ascii_lowercase[: self.alphabet])
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """Return the integers."""
-        return self.numbers
 
     @abstractmethod
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
@@ -107,14 +103,28 @@ def check_letters(**strings: Int64[Tensor, "_ _"]) -> None:
             )
 
 
+def distances_by_definition(
+    first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"], *, gap: int, replacement: int, gap_at_border: int
+) -> Int64[Tensor, " N"]:
+    """Return the least costs to turn one string into another, computed from the table of all pairs of prefixes.
+
+    An inserted or deleted letter costs `gap` and, along the border of the table, `gap_at_border`.
+    """
+    distances = []
+    for pair in zip(first.tolist(), second.tolist(), strict=True):
+        a, b = ([letter for letter in string if letter != PAD] for string in pair)
+        row = [gap_at_border * j for j in range(len(b) + 1)]
+        for i, letter in enumerate(a, start=1):
+            above, row = row, [gap_at_border * i]
+            for j, other in enumerate(b):
+                row.append(min(above[j + 1] + gap, row[j] + gap, above[j] + replacement * (letter != other)))
+        distances.append(row[-1])
+    return torch.tensor(distances)
+
+
 def common_letters(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:
     """Return how many letters two strings share in any order; no common subsequence is longer."""
-    counts = [
-        torch.zeros(len(string), len(ascii_lowercase) + 1, dtype=torch.int64).scatter_add_(
-            1, string - PAD, torch.ones_like(string)
-        )
-        for string in (first, second)
-    ]
+    counts = [symbol_counts(string - PAD, len(ascii_lowercase) + 1) for string in (first, second)]
     return torch.minimum(*counts)[:, 1:].sum(1)
 
 

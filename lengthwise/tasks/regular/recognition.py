@@ -15,7 +15,7 @@ from lengthwise.automata import DFA, Transducer
 from lengthwise.automata.dfa import joint_sampler
 from lengthwise.automata.sampling import StringSampler
 from lengthwise.tasks.base import Batch, RegularTask
-from lengthwise.tasks.base_rates import ShallowTask
+from lengthwise.tasks.base_rates import Problems, ShallowTask, symbol_counts
 
 Strings = Int64[np.ndarray, "N T"]
 
@@ -120,16 +120,14 @@ class RecognitionTask(RegularTask, ShallowTask):
         inputs = self._draw_batch(batch_size, length, generator)
         return Batch(inputs, self.solve(inputs))
 
-    def draw(
-        self, count: int, length: int, generator: torch.Generator
-    ) -> tuple[Int64[Tensor, "N T"], Int64[Tensor, " N"]]:
+    def draw(self, count: int, length: int, generator: torch.Generator) -> Problems:
         """Draw the strings of a batch, and return them with their answers: whether each string is in the language."""
         batch = self.sample(count, length, generator)
         return batch.inputs, batch.targets[:, -1]
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """Return the end symbols, whether all symbols occur equally often, both combined, and the number of runs."""
-        counts = _symbol_counts(inputs, len(self.symbols))
+        counts = symbol_counts(inputs, len(self.symbols))
         equal = (counts == counts[:, :1]).all(1).long()
         ends = len(self.symbols) * inputs[:, 0] + inputs[:, -1]
         return {
@@ -142,10 +140,10 @@ class RecognitionTask(RegularTask, ShallowTask):
     def shallow_counts(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, "N F"]]:
         """Return counts of symbols, and of pairs of neighbors if there are at most `MAX_PAIRS` of them."""
         num_symbols = len(self.symbols)
-        counts = _symbol_counts(inputs, num_symbols)
+        counts = symbol_counts(inputs, num_symbols)
         if num_symbols**2 > MAX_PAIRS:
             return {"logistic regression on counts of symbols": counts}
-        pairs = _symbol_counts(num_symbols * inputs[:, :-1] + inputs[:, 1:], num_symbols**2)
+        pairs = symbol_counts(num_symbols * inputs[:, :-1] + inputs[:, 1:], num_symbols**2)
         return {"logistic regression on counts of symbols and pairs": torch.cat([counts, pairs], 1)}
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
@@ -279,8 +277,3 @@ def swap(strings: Strings, num_symbols: int, generator: torch.Generator) -> Stri
     edited = strings.copy()
     edited[rows, first], edited[rows, second] = strings[rows, second], strings[rows, first]
     return edited
-
-
-def _symbol_counts(inputs: Int64[Tensor, "N T"], num_symbols: int) -> Int64[Tensor, "N S"]:
-    """Return how often each symbol occurs in each string."""
-    return torch.zeros(len(inputs), num_symbols, dtype=torch.int64).scatter_add_(1, inputs, torch.ones_like(inputs))
