@@ -121,15 +121,6 @@ class TransitionMonoid:
         return int(self.semiautomaton.final_states(np.array([string], dtype=np.int64).reshape(1, -1))[0])
 
     @property
-    def zero(self) -> int | None:
-        """The element z with z a = a z = z for every a, or None if it does not exist."""
-        # Call z absorbing if z a = z for all a. Then (a z) b = a z, so each a z is absorbing. If z is the only
-        # absorbing element, a z = z for all a, and z is the zero. If there is a zero z, another absorbing y would have
-        # y z = y, but y z = z.
-        left_zeros = np.flatnonzero((self.graph == np.arange(self.size)[:, None]).all(1))
-        return int(left_zeros[0]) if len(left_zeros) == 1 else None
-
-    @property
     def is_group(self) -> bool:
         """True if every element has an inverse. This is the case if and only if every symbol permutes the states."""
         # A finite monoid of permutations is a group, because the inverse of a permutation is one of its powers.

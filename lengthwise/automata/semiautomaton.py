@@ -268,6 +268,17 @@ class Semiautomaton:
         self.check_state(start)
         return np.array(list(self._breadth_first(start, {start: (start, -1)})), dtype=np.int64)
 
+    def leading_to(self, targets: Bool[np.ndarray, " Q"]) -> Bool[np.ndarray, " Q"]:
+        """Return the states from which some string, possibly empty, leads to a state in `targets`.
+
+        Example:
+            >>> Semiautomaton(np.array([[1], [2], [2]]), ("x",)).leading_to(np.array([False, True, False])).tolist()
+            [True, True, False]
+        """
+        while not np.array_equal(grown := targets | targets[self.table].any(axis=1), targets):
+            targets = grown
+        return targets
+
     def _breadth_first(self, start: int, came_from: dict[int, tuple[int, int]]) -> Iterator[int]:
         """Yield states breadth first; `came_from` gets the previous state and the symbol that lead to each state."""
         order = [start]

@@ -99,11 +99,7 @@ def _edges(dfa: DFA) -> Edges:
     """Return the edges between states that reach an accepting state, with a new first state and a new last state."""
     first, last = dfa.num_states, dfa.num_states + 1
     table = dfa.semiautomaton.table
-    is_useful = dfa.accepting.copy()
-    # After k rounds, these are the states from which a string of up to k symbols is accepted. A shortest accepted
-    # string does not visit a state twice, so Q rounds suffice.
-    for _ in range(dfa.num_states):
-        is_useful |= is_useful[table].any(1)
+    is_useful = dfa.semiautomaton.leading_to(dfa.accepting)
     edges: Edges = {}
     for p in np.flatnonzero(is_useful).tolist():
         for q in set(table[p].tolist()):

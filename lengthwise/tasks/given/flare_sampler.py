@@ -131,10 +131,8 @@ class _Continuations:
     @cached_property
     def continues(self) -> Bool[np.ndarray, "Q V"]:
         """Return whether a string that reads a symbol in a state can be continued to a string of the language."""
-        table, alive = self.language.semiautomaton.table, self.language.accepting
-        while (grown := alive | alive[table].any(axis=1)).sum() > alive.sum():
-            alive = grown
-        can_continue: np.ndarray = alive[table]
+        machine = self.language.semiautomaton
+        can_continue: np.ndarray = machine.leading_to(self.language.accepting)[machine.table]
         return can_continue
 
     def sampler(self) -> StringSampler:

@@ -284,10 +284,8 @@ def _with_last_answers(machine: Transducer, num_classes: int) -> Transducer:
 @lru_cache(maxsize=64)
 def _transitions(machine: Transducer) -> Float64[np.ndarray, "Q Q"]:
     """Return the probability of each next state after a uniform symbol; 0 for a state from which no answer follows."""
-    table = machine.semiautomaton.table
-    rows = np.arange(len(table))[:, None].repeat(table.shape[1], 1)
-    odds = np.zeros((len(table), len(table)))
-    np.add.at(odds, (rows, table), 1 / table.shape[1])
+    num_symbols = len(machine.symbols)
+    odds = machine.semiautomaton.transition_matrix(np.full(num_symbols, 1 / num_symbols))
     odds *= _leads_on(machine)
     return odds
 
@@ -295,7 +293,4 @@ def _transitions(machine: Transducer) -> Float64[np.ndarray, "Q Q"]:
 @lru_cache(maxsize=64)
 def _leads_on(machine: Transducer) -> Bool[np.ndarray, " Q"]:
     """Return the states in or after which a string can get an answer."""
-    leads_on: np.ndarray = machine.outputs != IGNORE
-    while (before := leads_on | leads_on[machine.semiautomaton.table].any(1)).sum() > leads_on.sum():
-        leads_on = before
-    return leads_on
+    return machine.semiautomaton.leading_to(machine.outputs != IGNORE)

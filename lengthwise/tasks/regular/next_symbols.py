@@ -21,6 +21,9 @@ from lengthwise.tasks.regular.scratchpad import BaseTask
 WEIGHTS = (1.0, REPEAT_WEIGHT)
 """The factors by which a repeated symbol changes a string's odds: half of the strings are uniform, half persistent."""
 
+Odds = Float64[np.ndarray, "Q V"]
+"""Odds of the prefixes that lead to a state by a last symbol."""
+
 OTHER = "another set"
 """The name of the class for all sets that are never the right answer."""
 
@@ -151,7 +154,7 @@ class _NextSets:
 
     def __init__(self, language: DFA, with_end: bool) -> None:
         table = language.semiautomaton.table
-        is_live = live_states(language)
+        is_live = language.semiautomaton.leading_to(language.accepting)
         is_legal = is_live[table]
         may_end = language.accepting & with_end
         keys = [(*legal.tolist(), bool(end)) for legal, end in zip(is_legal, may_end, strict=True)]
@@ -166,20 +169,6 @@ class _NextSets:
         )
 
 
-def live_states(language: DFA) -> Bool[np.ndarray, " Q"]:
-    """Return the states from which an accepting state can be reached, which include accepting states.
-
-    Example:
-        >>> from lengthwise.automata import library
-        >>> live_states(library.tomita(1)).tolist()
-        [True, False]
-    """
-    table, live = language.semiautomaton.table, language.accepting.copy()
-    while not np.array_equal(wider := live | live[table].any(axis=1), live):
-        live = wider
-    return live
-
-
 def _name(symbols: Sequence[str], key: tuple[bool, ...]) -> str:
     *are_legal, end = key
     legal = ", ".join(symbol for symbol, is_legal in zip(symbols, are_legal, strict=True) if is_legal)
@@ -191,8 +180,8 @@ class _Prefixes:
 
     def __init__(self, language: DFA) -> None:
         self.language = language
-        self.live = live_states(language)
-        self._odds: list[list[Float64[np.ndarray, "Q V"]]] = [[] for _ in WEIGHTS]
+        self.live = language.semiautomaton.leading_to(language.accepting)
+        self._odds: list[list[Odds]] = [[] for _ in WEIGHTS]
         self._reached: list[Bool[np.ndarray, " Q"]] = []
 
     @cached_property
@@ -219,9 +208,7 @@ class _Prefixes:
         both: np.ndarray = (uniform + persistent) / 2
         return both
 
-    def _after_another_symbol(
-        self, odds: list[Float64[np.ndarray, "Q V"]], weight: float
-    ) -> Float64[np.ndarray, "Q V"]:
+    def _after_another_symbol(self, odds: list[Odds], weight: float) -> Odds:
         """Return the odds of prefixes with one more symbol, by state and last symbol.
 
         A prefix of a prefix is also a prefix, so these odds follow from the odds of the shorter prefixes.
@@ -243,11 +230,5 @@ class _Prefixes:
         return scaled
 
 
-@lru_cache(maxsize=64)
-def _next_sets(language: DFA, with_end: bool) -> _NextSets:
-    return _NextSets(language, with_end)
-
-
-@lru_cache(maxsize=64)
-def _prefixes_of(language: DFA) -> _Prefixes:
-    return _Prefixes(language)
+_next_sets = lru_cache(maxsize=64)(_NextSets)
+_prefixes_of = lru_cache(maxsize=64)(_Prefixes)

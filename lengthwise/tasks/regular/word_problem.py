@@ -113,14 +113,8 @@ class WordProblem(UniformTask):
         return float(_distribution(self.action, length).max())
 
 
-@lru_cache(maxsize=64)
-def _generated(generators: tuple[Permutation, ...]) -> PermutationGroup:
-    return PermutationGroup(generators)
-
-
-@lru_cache(maxsize=64)
-def _over_elements(group: PermutationGroup) -> PermutationGroup:
-    return group.over_elements()
+_generated = lru_cache(maxsize=64)(PermutationGroup)
+_over_elements = lru_cache(maxsize=64)(PermutationGroup.over_elements)
 
 
 @lru_cache(maxsize=2048)
