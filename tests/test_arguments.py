@@ -221,7 +221,7 @@ def test_arguments_of_another_kind_are_named(name: str, tmp_path: Path, monkeypa
         ),
         (
             lambda: lengthwise.extract(NET, ("a", ""), ("no", "yes")),
-            "symbols: expected names that are not empty and differ from one another, got ('a', ''); rename them",
+            "symbols: expected distinct single characters, got ''; give each symbol one character of its own",
         ),
         (
             lambda: PaceRecipe(3),

@@ -60,7 +60,7 @@ IDS = r"strings: expected lists of symbol ids, got .*; give the ids of each stri
         (lambda: difference(LABELED, MACHINE), "second: expected a LabeledMachine, got DFA"),
         (lambda: dfa_from_regex("a", 3), "alphabet: expected several texts, got 3; give a list"),
         (lambda: permutation_group(3), "name: expected the name of a group, such as 'S5', got 3; give one"),
-        (lambda: library.cycle("x"), "size: expected a whole number, got 'x'; give one"),
+        (lambda: library.cycle("x"), "size: expected a whole number of at least 1, got 'x'; give one"),
         (lambda: library.digit_sum("x"), "modulus: expected a whole number from 1 to 10, got 'x'; give one"),
         (lambda: library.modular_arithmetic(2.5), "modulus: expected a whole number from 1 to 10, got 2.5; give one"),
         (lambda: library.bounded_dyck(2.5), "depth: expected a whole number, got 2.5; give one"),

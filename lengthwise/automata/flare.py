@@ -11,6 +11,7 @@ from lengthwise.automata.dfa import DFA
 from lengthwise.automata.regex import dfa_from_regex
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
+from lengthwise.registry import check_known
 
 BRACKETS = {"(": "(0", ")": ")0", "[": "(1", "]": ")1"}
 """The names that FLaRe gives to two kinds of brackets."""
@@ -56,8 +57,7 @@ def flare(problem: Problem) -> DFA:
         and the code of its languages.
     Differs from the source: no difference.
     """
-    if problem not in PROBLEMS:
-        raise ValueError(f"problem: expected one of {', '.join(PROBLEMS)}, got {problem!r}; choose one of them")
+    check_known("problem", problem, PROBLEMS)
     if problem == "cycle-navigation":
         return _then_answer(library.cycle(5), {"0": "=", "1": ">", "2": "<"}, "")
     if problem == "modular-arithmetic-simple":

@@ -12,6 +12,7 @@ from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
 from lengthwise.automata.semiautomaton import Semiautomaton
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
+from lengthwise.registry import check_known
 from lengthwise.validation import check_kind, texts_of, truncate
 
 
@@ -103,7 +104,7 @@ class LabeledMachine:
             >>> LabeledMachine(Transducer(flip, 0, np.array([0, 1])), ("OK", "FAIL")).accepting("OK").answer_names()
             ['accept', 'reject']
         """
-        self._check_answer(answer)
+        check_known("answer", answer, self.classes)
         return self.renamed({name: REJECT_ACCEPT[name == answer] for name in self.classes}, REJECT_ACCEPT)
 
     def renamed(self, names: Mapping[str, str], order: Sequence[str] = ()) -> "LabeledMachine":
@@ -120,7 +121,7 @@ class LabeledMachine:
             ('OK', 'BAD')
         """
         for name in names:
-            self._check_answer(name)
+            check_known("answer", name, self.classes)
         new = [names.get(name, name) for name in self.classes]
         classes = tuple(order or dict.fromkeys(new))
         numbers = np.array([classes.index(name) for name in new])
@@ -128,10 +129,6 @@ class LabeledMachine:
         # `where` computes both sides, so `IGNORE`, which is negative, must not be an index.
         renumbered = np.where(outputs == IGNORE, IGNORE, numbers[np.maximum(outputs, 0)])
         return LabeledMachine(Transducer(self.machine.semiautomaton, self.machine.start, renumbered), classes)
-
-    def _check_answer(self, answer: str) -> None:
-        if answer not in self.classes:
-            raise ValueError(f"answer: expected one of {', '.join(self.classes)}, got {answer!r}; choose one of these")
 
     def answer_names(self) -> list[str]:
         """Return the name of each state's answer, or ``""`` if the state has no answer."""

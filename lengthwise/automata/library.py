@@ -9,7 +9,7 @@ from lengthwise.automata.dfa import DFA
 from lengthwise.automata.semiautomaton import Semiautomaton, explore
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
-from lengthwise.validation import check_kind
+from lengthwise.validation import check_kind, check_sizes, whole_number
 
 BINARY = ("0", "1")
 
@@ -44,9 +44,7 @@ def cycle(size: int) -> Transducer:
     Raises:
         ValueError: `size` is below 1.
     """
-    check_kind("size", size, Integral, "a whole number")
-    if size < 1:
-        raise ValueError(f"size: expected at least 1, got {size}; give the number of positions on the cycle")
+    check_sizes(size=size)
     index = np.arange(size)
     table = np.stack([index, (index + 1) % size, (index - 1) % size], axis=1)
     return Transducer(Semiautomaton(table, ("0", "1", "2")), 0, index)
@@ -61,7 +59,7 @@ def digit_sum(modulus: int) -> Transducer:
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (each digit is one character).
     """
-    _check_digits("modulus", modulus)
+    whole_number("modulus", modulus, 1, 10)
     digits = np.arange(modulus)
     table = (digits[:, None] + digits[None, :]) % modulus
     return Transducer(Semiautomaton(table, tuple(map(str, digits))), 0, digits)
@@ -76,7 +74,7 @@ def equal_ends(num_digits: int) -> Transducer:
     Raises:
         ValueError: `num_digits` is not in 1 ... 10 (each digit is one character).
     """
-    _check_digits("num_digits", num_digits)
+    whole_number("num_digits", num_digits, 1, 10)
 
     def step(state: tuple[str, int], symbol: str) -> tuple[str, int]:
         first = state[0] or symbol
@@ -84,14 +82,6 @@ def equal_ends(num_digits: int) -> Transducer:
 
     machine, states = explore(tuple(map(str, range(num_digits))), ("", IGNORE), step)
     return Transducer(machine, 0, np.array([answer for _, answer in states]))
-
-
-def _check_digits(name: str, count: int) -> None:
-    check_kind(name, count, Integral, "a whole number from 1 to 10")
-    if not 1 <= count <= 10:
-        raise ValueError(
-            f"{name}: expected 1 to 10, got {count}; choose a number in this range, because each digit is one character"
-        )
 
 
 @cache
@@ -110,7 +100,7 @@ def modular_arithmetic(modulus: int, leading_plus: bool = False) -> Transducer:
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (each digit is one character).
     """
-    _check_digits("modulus", modulus)
+    whole_number("modulus", modulus, 1, 10)
     digits = tuple("0123456789"[:modulus])
     malformed = ("malformed", 0, 0)
 
@@ -166,7 +156,7 @@ def left_to_right_arithmetic(modulus: int, leading_plus: bool = False) -> Transd
     Raises:
         ValueError: `modulus` is not in 1 ... 10 (each digit is one character).
     """
-    _check_digits("modulus", modulus)
+    whole_number("modulus", modulus, 1, 10)
     digits = tuple("0123456789"[:modulus])
     malformed = ("malformed", 0)
 
@@ -180,8 +170,7 @@ def left_to_right_arithmetic(modulus: int, leading_plus: bool = False) -> Transd
         return malformed
 
     machine, states = explore((*digits, "+", "-", "*"), ("leading +" if leading_plus else "+", 0), step)
-    answers = [value if due == "operator" else IGNORE for due, value in states]
-    return Transducer(machine, 0, np.array(answers))
+    return Transducer(machine, 0, np.array([value if due == "operator" else IGNORE for due, value in states]))
 
 
 @cache

@@ -15,7 +15,7 @@ from lengthwise.automata.grid_machine import GridMachine
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE, PAD
 from lengthwise.registry import Registry
-from lengthwise.validation import Description, check_kind, truncate, validated
+from lengthwise.validation import Description, check_kind, check_sizes, truncate, validated
 
 MAX_NAMED_LENGTH = 10_000
 """The largest length at which an error message looks for a legal length below an illegal one."""
@@ -57,10 +57,7 @@ def _checks_draw(sample: Sample) -> Sample:
 
     @wraps(sample)
     def checked(self: "Task", batch_size: Any, length: Any, generator: Any) -> Batch:
-        if not isinstance(batch_size, Integral) or isinstance(batch_size, bool) or int(batch_size) < 1:
-            raise ValueError(
-                f"batch_size: expected a whole number of at least 1, got {batch_size!r}; give such a number"
-            )
+        check_sizes(batch_size=batch_size)
         self.check_length(length)
         # Without a generator, torch would draw from its global one, and no seed would give the same batch again.
         check_kind("generator", generator, torch.Generator, "a torch.Generator")

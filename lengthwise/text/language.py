@@ -9,6 +9,7 @@ from jaxtyping import Int64
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lengthwise.registry import check_known
 from lengthwise.tasks.base import Batch, SymbolTask
 
 Split = Literal["train", "valid", "test"]
@@ -73,8 +74,7 @@ class LanguageTask(SymbolTask):
 
 def parse_split(name: str) -> Split:
     """Return the split of this name; raise a ValueError for an unknown name."""
-    if name not in get_args(Split):
-        raise ValueError(f"split: expected one of {', '.join(get_args(Split))}, got {name!r}; choose one of these")
+    check_known("split", name, get_args(Split))
     return cast(Split, name)
 
 

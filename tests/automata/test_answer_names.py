@@ -45,5 +45,5 @@ def test_answers_are_renamed_and_merged() -> None:
     partial = LabeledMachine(machine.machine.with_empty_answer(IGNORE), machine.classes)
     assert partial.accepting("OK").answer_to("") == "", "no answer stays none"
     for make in (lambda: machine.accepting("ok"), lambda: machine.renamed({"ok": "x"})):
-        with pytest.raises(ValueError, match="answer: expected one of OK, FAIL, WARN, got 'ok'; choose one of these"):
+        with pytest.raises(ValueError, match="answer: expected one of OK, FAIL, WARN, got 'ok'; did you mean 'OK'"):
             make()

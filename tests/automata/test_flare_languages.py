@@ -81,5 +81,7 @@ def test_long_words_and_their_edits_are_decided_alike(problem: str) -> None:
 
 @pytest.mark.unchecked
 def test_an_unknown_problem_is_rejected() -> None:
-    with pytest.raises(ValueError, match=r"^problem: expected one of even-pairs, .*, got 'pairs'; choose one of them$"):
+    with pytest.raises(
+        ValueError, match=r"^problem: expected one of even-pairs, .*, got 'pairs'; did you mean 'even-pairs'\?$"
+    ):
         flare("pairs")  # type: ignore[arg-type]

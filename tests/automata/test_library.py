@@ -136,12 +136,12 @@ def test_machines_are_made_once() -> None:
 @pytest.mark.parametrize(
     ("make", "argument", "message"),
     [
-        (library.cycle, 0, "size: expected at least 1, got 0"),
-        (library.digit_sum, 11, "modulus: expected 1 to 10, got 11"),
-        (library.equal_ends, 0, "num_digits: expected 1 to 10, got 0"),
-        (library.modular_arithmetic, 11, "modulus: expected 1 to 10, got 11"),
-        (library.modular_arithmetic_equals, 0, "modulus: expected 1 to 10, got 0"),
-        (library.left_to_right_arithmetic, 11, "modulus: expected 1 to 10, got 11"),
+        (library.cycle, 0, "size: expected a whole number of at least 1, got 0"),
+        (library.digit_sum, 11, "modulus: expected a whole number from 1 to 10, got 11"),
+        (library.equal_ends, 0, "num_digits: expected a whole number from 1 to 10, got 0"),
+        (library.modular_arithmetic, 11, "modulus: expected a whole number from 1 to 10, got 11"),
+        (library.modular_arithmetic_equals, 0, "modulus: expected a whole number from 1 to 10, got 0"),
+        (library.left_to_right_arithmetic, 11, "modulus: expected a whole number from 1 to 10, got 11"),
         (library.bounded_dyck, -1, "depth: expected a nesting depth of at least 0, got -1"),
         (library.tomita, 8, "index: expected one of Tomita's languages 1 to 7, got 8"),
     ],

@@ -9,6 +9,7 @@ import numpy as np
 from lengthwise.automata.dfa import DFA
 from lengthwise.files import check_new, write_by_rename
 from lengthwise.randomness import generator_for
+from lengthwise.registry import check_known
 
 SHORT, LONG = range(20, 30), range(31, 51)
 """The lengths of strings in Train, Dev and the short tests (TestSR, TestSA), and in the long tests (TestLR, TestLA)."""
@@ -101,8 +102,7 @@ def write_mlregtest(folder: Path, name: str, language: DFA, *, largest: str = "S
         >>> len((folder / "Small" / "no-bb_TestLA.txt").read_text().splitlines())
         1000
     """
-    if largest not in SIZES:
-        raise ValueError(f"largest: expected {', '.join(SIZES)}, got {largest!r}; choose one of them")
+    check_known("largest", largest, SIZES)
     sizes = {key: size for key, size in SIZES.items() if size <= SIZES[largest]}
     check_new(folder / key / f"{name}_{split}.txt" for key in sizes for split in SPLITS)
     splits = mlregtest_splits(language, SIZES[largest], seed=seed)

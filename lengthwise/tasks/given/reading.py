@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from lengthwise.files import exists, open_file, strict_json_loads
-from lengthwise.registry import nearest
+from lengthwise.registry import check_known
 from lengthwise.tasks.given.columns import Columns
 from lengthwise.tasks.given.competition import rows_of_competition
 from lengthwise.tasks.given.examples import Examples, Row, Supervision, examples_from
@@ -63,11 +63,7 @@ def read_examples(
         >>> read_examples([("ab", "in"), ("ba", "out")]).symbols
         ('a', 'b')
     """
-    if supervision not in get_args(Supervision):
-        kinds = " or ".join(get_args(Supervision))
-        raise ValueError(
-            f"supervision: expected {kinds}, got {supervision!r}{nearest(supervision, get_args(Supervision))}"
-        )
+    check_known("supervision", supervision, get_args(Supervision))
     check_kind("separator", separator, str, "a text")
     check_kind("min_classes", min_classes, Integral, "a whole number")
     for argument, column in (("string", string), ("label", label)):
@@ -106,31 +102,10 @@ Pairs = Iterable[tuple[int, Any]]
 def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision: Supervision) -> Iterator[Row]:
     num_rows = num_symbols = num_labels = 0
     for number, row in rows:
-        # A text of two characters is also a sequence of length 2, but is not a pair.
-        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 2:
-            raise ValueError(
-                f"examples: row {number:,}: expected a string and its label, got {str(row)[:80]!r}; give both"
-            )
-        string, label = row
-        if _is_missing(string):
-            raise ValueError(
-                f'examples: row {number:,}: expected a string, got a missing value; write "" for the empty string, or '
-                "leave the row out"
-            )
-        if supervision == "last" and _is_list(label):
-            raise ValueError(
-                f"examples: row {number:,}: expected one label, got a list of {len(label)}; if there is one for each "
-                "symbol, choose supervision 'prefix'"
-            )
         try:
-            parts = Row(split(string), split(label) if supervision == "prefix" else [_name(label)], number)
+            parts = _row_of(row, split, supervision, number)
         except ValueError as problem:
             raise ValueError(f"examples: row {number:,}: {problem}") from None
-        if len(parts.symbols) > MAX_STRING:
-            raise ValueError(
-                f"examples: row {number:,}: expected a string of at most {MAX_STRING:,} symbols, got "
-                f"{len(parts.symbols):,}; cut it into shorter strings"
-            )
         num_rows = num_rows + 1
         num_symbols = num_symbols + len(parts.symbols)
         num_labels = num_labels + len(parts.labels)
@@ -145,6 +120,27 @@ def _split_rows(rows: Pairs, split: Callable[[Any], Sequence[str]], supervision:
                     "rows"
                 )
         yield parts
+
+
+def _row_of(row: Any, split: Callable[[Any], Sequence[str]], supervision: Supervision, number: int) -> Row:
+    # A text of two characters is also a sequence of length 2, but is not a pair.
+    if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != 2:
+        raise ValueError(f"expected a string and its label, got {str(row)[:80]!r}; give both")
+    string, label = row
+    if _is_missing(string):
+        raise ValueError('expected a string, got a missing value; write "" for the empty string, or leave the row out')
+    if supervision == "last" and _is_list(label):
+        raise ValueError(
+            f"expected one label, got a list of {len(label)}; if there is one for each symbol, choose supervision "
+            "'prefix'"
+        )
+    parts = Row(split(string), split(label) if supervision == "prefix" else [_name(label)], number)
+    if len(parts.symbols) > MAX_STRING:
+        raise ValueError(
+            f"expected a string of at most {MAX_STRING:,} symbols, got {len(parts.symbols):,}; cut it into shorter "
+            "strings"
+        )
+    return parts
 
 
 def has_columns(path: Path) -> bool:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.sampling import StringSampler
-from lengthwise.automata.semiautomaton import Semiautomaton
+from lengthwise.automata.semiautomaton import Semiautomaton, check_symbols
 from lengthwise.automata.transducer import Transducer
 from lengthwise.conventions import IGNORE
 from lengthwise.tasks.base import TASKS, Batch, RegularTask, make_task
@@ -73,14 +73,11 @@ class MachineTransduction(RegularTask):
     @model_validator(mode="after")
     def _is_a_machine(self) -> "MachineTransduction":
         check_title(self.title, self.note)
-        for what, names in (("alphabet", self.alphabet), ("answers", self.answers)):
-            if not all(names) or len(set(names)) < len(names):
-                raise ValueError(
-                    f"{what}: expected names that are not empty and differ from one another, got {names}; rename them"
-                )
-        if self.separator and any(symbol.split() != [symbol] for symbol in self.alphabet):
+        check_symbols(self.alphabet)
+        if not all(self.answers) or len(set(self.answers)) < len(self.answers):
             raise ValueError(
-                f"alphabet: expected characters, or words without spaces, got {self.alphabet}; rename them"
+                f"answers: expected names that are not empty and differ from one another, got {self.answers}; rename "
+                "them"
             )
         if any(len(row) != len(self.alphabet) for row in self.table) or len(self.outputs) != len(self.table):
             raise ValueError(
@@ -168,8 +165,7 @@ class MachineTransduction(RegularTask):
     def _reached(self) -> Int64[np.ndarray, "R V"]:
         """Return the states that strings of one symbol or more reach, as the table's rows of all reachable states."""
         machine = self.transducer
-        reached: np.ndarray = machine.semiautomaton.table[machine.semiautomaton.reachable(machine.start)]
-        return reached
+        return np.asarray(machine.semiautomaton.table[machine.semiautomaton.reachable(machine.start)])
 
     def _possible(self, length: int) -> Bool[np.ndarray, " Q"]:
         """Return which states some string of this length reaches.
@@ -223,8 +219,7 @@ def _is_positive(odds: np.ndarray) -> Float[np.ndarray, "*N"]:
 
 
 def _scaled(odds: np.ndarray) -> Float[np.ndarray, "*N"]:
-    scaled: np.ndarray = odds / (odds.max() or 1.0)
-    return scaled
+    return np.asarray(odds / (odds.max() or 1.0))
 
 
 def machine_task(labeled: LabeledMachine) -> MachineTransduction:

@@ -116,6 +116,6 @@ def test_wrong_sizes_are_rejected(tmp_path: Path) -> None:
         match="size: expected a multiple of 40, got 50; give for example 1,000, the smallest size of MLRegTest",
     ):
         mlregtest_splits(NO_BB, 50)
-    with pytest.raises(ValueError, match="largest: expected Small, Mid, Large, got 'Huge'; choose one of them"):
+    with pytest.raises(ValueError, match="largest: expected one of Small, Mid, Large, got 'Huge'; choose one of these"):
         write_mlregtest(tmp_path, "x", NO_BB, largest="Huge")
     assert (SHORT[0], SHORT[-1], LONG[0], LONG[-1]) == (20, 29, 31, 50)

@@ -332,7 +332,9 @@ def test_arrays_tensors_and_symbols_of_any_kind_are_lists() -> None:
     for missing in (None, float("nan"), ""):
         with pytest.raises(ValueError, match="expected a non-empty text at each index of a list, got "):
             read_examples([(["a", missing], "in"), (["a"], "out")])
-    with pytest.raises(ValueError, match=r"^supervision: expected last or prefix, got 'prefx'; did you mean 'prefix'"):
+    with pytest.raises(
+        ValueError, match=r"^supervision: expected one of last, prefix, got 'prefx'; did you mean 'prefix'"
+    ):
         read_examples([("a", "1"), ("b", "0")], supervision="prefx")
 
 
