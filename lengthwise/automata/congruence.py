@@ -33,8 +33,7 @@ def coarse_congruence(
     smaller, block_labels = quotient(table, labels, blocks)
     # Pairs that known contexts separate cannot be united, so they are not tried.
     apart = _differ_apart(smaller, block_labels)
-    joined: np.ndarray = _united(smaller, apart, np.argwhere(np.triu(~apart, 1)).tolist())[blocks]
-    return joined
+    return np.asarray(_united(smaller, apart, np.argwhere(np.triu(~apart, 1)).tolist())[blocks])
 
 
 def quotient(

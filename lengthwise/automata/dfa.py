@@ -73,8 +73,7 @@ class DFA:
         Raises:
             ValueError: the strings are not a [B, T] array, or a symbol id lies outside the alphabet.
         """
-        accepted: np.ndarray = self.accepting[self.semiautomaton.final_states(strings, self.start)]
-        return accepted
+        return np.asarray(self.accepting[self.semiautomaton.final_states(strings, self.start)])
 
     def accepts_each(self, strings: Sequence[Sequence[int]]) -> Bool[np.ndarray, " B"]:
         """Return whether each string is in the language; strings may differ in length, and may be empty.

@@ -118,8 +118,7 @@ class GridMachine:
     def run(self, first: Ids, second: Ids) -> Int64[np.ndarray, " B"]:
         """Return the answer for each pair of nonempty strings; errors are as in `messages`."""
         down, _ = self.messages(first, second)
-        answers: np.ndarray = self.per_row * first.shape[1] + self.numbers[down[:, -1]].sum(1)
-        return answers
+        return np.asarray(self.per_row * first.shape[1] + self.numbers[down[:, -1]].sum(1))
 
     def to_json(self) -> dict[str, Any]:
         """Return letters, table, borders and numbers as plain lists."""

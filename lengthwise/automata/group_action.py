@@ -40,8 +40,7 @@ def smallest_transitive_action(group: TransitionMonoid) -> Int64[np.ndarray, "M 
     # In the next line, coset[x] is the first element of H x.
     coset = group.table[np.flatnonzero(subgroup)].min(0)
     points, number = np.unique(coset, return_inverse=True)
-    action: np.ndarray = number[group.table[points]].T
-    return action
+    return np.asarray(number[group.table[points]].T)
 
 
 def _largest_core_free(table: Int64[np.ndarray, "M M"]) -> Bool[np.ndarray, " M"]:

@@ -131,8 +131,7 @@ class TreeLookup:
     def _merged(
         self, parts: Integer[np.ndarray, "C *N"] | Sequence[Integer[np.ndarray, "*N"]]
     ) -> Integer[np.ndarray, "*N"]:
-        merged: np.ndarray = self.table.take(_codes(parts, self.base))
-        return merged
+        return np.asarray(self.table.take(_codes(parts, self.base)))
 
     def _known(self, classes: Integer[np.ndarray, "B *T"]) -> Integer[np.ndarray, "B *T"]:
         if (classes == self.unknown).any():
@@ -183,8 +182,7 @@ class StateLookup:
         # Composition is associative, so a tree gives the same states as a loop over symbols, with log T NumPy steps.
         self.machine.check_strings(strings)
         if strings.shape[1] and len(strings) < MIN_LOOKUP_STRINGS and self._composition is not None:
-            states: np.ndarray = self._composition.machine.outputs[self._composition.final_classes_of_checked(strings)]
-            return states
+            return np.asarray(self._composition.machine.outputs[self._composition.final_classes_of_checked(strings)])
         states = np.full(len(strings), self.start)
         for rows, _, width, entries in self._entries(strings):
             states[rows] = self._visited[width][entries[-1], -1]

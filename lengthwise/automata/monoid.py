@@ -52,8 +52,7 @@ class TransitionMonoid:
     @property
     def generators(self) -> Int64[np.ndarray, " V"]:
         """The element of each symbol."""
-        generators: np.ndarray = self.graph[0]
-        return generators
+        return np.asarray(self.graph[0])
 
     @cached_property
     def semiautomaton(self) -> Semiautomaton:

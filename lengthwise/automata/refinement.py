@@ -67,8 +67,7 @@ def _partition_of_few(rows: list[list[int]], blocks: list[int]) -> Int64[np.ndar
 
 def numbered(labels: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:
     """Return the labels, renumbered from 0 in increasing order."""
-    numbers: np.ndarray = np.unique(labels, return_inverse=True)[1]
-    return numbers
+    return np.asarray(np.unique(labels, return_inverse=True)[1])
 
 
 def _moore_round(table: Int64[np.ndarray, "Q V"], blocks: Int64[np.ndarray, " Q"]) -> Int64[np.ndarray, " Q"]:

@@ -258,9 +258,7 @@ def _factored(options: Sequence[Node], *, is_last: bool) -> list[Node]:
 def _optional(node: Node) -> Node:
     if _is_nullable(node):
         return node
-    if isinstance(node, Repeat):
-        return Repeat(node.inner, 0, node.maximum)
-    return Repeat(node, 0, 1)
+    return Repeat(node.inner, 0, node.maximum) if isinstance(node, Repeat) else Repeat(node, 0, 1)
 
 
 def star(node: Node) -> Node:
@@ -326,9 +324,8 @@ def pattern_text(node: Node, tokens: Tokens = "characters") -> str:
     if isinstance(node, Choice):
         return f"{separator}|{separator}".join(pattern_text(option, tokens) for option in node.options)
     if isinstance(node, Concatenation):
-        texts = (pattern_text(part, tokens) for part in node.parts)
-        grouped = zip(node.parts, texts, strict=True)
-        return separator.join(f"({text})" if isinstance(part, Choice) else text for part, text in grouped)
+        texts = ((part, pattern_text(part, tokens)) for part in node.parts)
+        return separator.join(f"({text})" if isinstance(part, Choice) else text for part, text in texts)
     if isinstance(node, Repeat):
         sign = {(0, None): "*", (1, None): "+", (0, 1): "?"}[node.minimum, node.maximum]
         inner = pattern_text(node.inner, tokens)

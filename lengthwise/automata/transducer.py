@@ -68,8 +68,7 @@ class Transducer:
         Raises:
             ValueError: a symbol id lies outside the alphabet.
         """
-        answers: np.ndarray = self.outputs[self.semiautomaton.run(strings, self.start)]
-        return answers
+        return np.asarray(self.outputs[self.semiautomaton.run(strings, self.start)])
 
     def minimize(self) -> "Transducer":
         """Return the smallest transducer that answers every string, including the empty string, like this transducer.

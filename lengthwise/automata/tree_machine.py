@@ -129,8 +129,7 @@ class TreeMachine:
 
     def final_classes(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, " B"]:
         """Return the class of every whole string; errors are as in `classes`."""
-        roots: np.ndarray = self.classes(strings)[-1][:, 0]
-        return roots
+        return np.asarray(self.classes(strings)[-1][:, 0])
 
     def prefix_classes(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, "B T"]:
         """Return the class of every prefix of every string, each from its own tree; errors are as in `classes`."""
@@ -139,8 +138,7 @@ class TreeMachine:
 
     def answers(self, strings: Int64[np.ndarray, "B T"]) -> Int64[np.ndarray, " B"]:
         """Return the answer to every whole string; errors are as in `classes`."""
-        answers: np.ndarray = self.outputs[self.final_classes(strings)]
-        return answers
+        return np.asarray(self.outputs[self.final_classes(strings)])
 
     def difference_string(self, transducer: Transducer) -> tuple[str, ...] | None:
         """Return a shortest string that this machine and a transducer answer differently, or None if they agree.
@@ -265,8 +263,7 @@ def tree_machine(transducer: Transducer, chunk_size: int = 2) -> TreeMachine:
     for _ in range(chunk_size - 1):
         # By associativity, the product of C parts may be taken from left to right.
         table = monoid.table[table]
-    leaves = np.concatenate([[0], monoid.generators])
-    return TreeMachine(transducer.symbols, leaves, table, answers)
+    return TreeMachine(transducer.symbols, np.concatenate([[0], monoid.generators]), table, answers)
 
 
 def _unanswered_machine(symbols: tuple[str, ...]) -> Transducer:
@@ -372,8 +369,7 @@ class _Comparison:
 
     def _differs(self, classes: Int64[np.ndarray, " N"], elements: Int64[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
         expected = self.expected[elements]
-        differs: np.ndarray = (expected != IGNORE) & (self.machine.outputs[classes] != expected)
-        return differs
+        return np.asarray((expected != IGNORE) & (self.machine.outputs[classes] != expected))
 
     def _first_of_each(
         self,

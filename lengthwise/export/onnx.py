@@ -138,8 +138,7 @@ def _cleaned(content: Any, traced: Graph) -> Any:
             value.shape = None  # its sizes have names that change between exports, and equal models need equal bytes
     free = ("batch",) if traced.form == "step" else ("batch", "length")
     for value in named:
-        sizes = list(value.shape)
-        value.shape = ir.Shape([*free, *(int(size) for size in sizes[len(free) :])])
+        value.shape = ir.Shape([*free, *map(int, list(value.shape)[len(free) :])])
     return content
 
 

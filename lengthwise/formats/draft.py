@@ -253,5 +253,4 @@ def _labeled(machine: Semiautomaton, start: int, names: list[str]) -> LabeledMac
     """Return the machine whose state q answers with `names[q]`; an empty name means no answer."""
     classes = tuple(sorted(set(names) - {""}))
     numbers = {name: number for number, name in enumerate(classes)} | {"": IGNORE}
-    outputs = np.array([numbers[name] for name in names])
-    return LabeledMachine(Transducer(machine, start, outputs), classes)
+    return LabeledMachine(Transducer(machine, start, np.array([numbers[name] for name in names])), classes)

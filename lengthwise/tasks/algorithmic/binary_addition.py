@@ -47,8 +47,7 @@ class TwoBinaryNumbers(StringAnswerTask):
         is_left = torch.ones(count, dtype=torch.bool)
         # Both numbers are drawn again, which keeps each of them uniform among the numbers that are not 0.
         while is_left.any():
-            drawn = torch.randint(2, (int(is_left.sum()), length), generator=generator)
-            strings[is_left] = drawn
+            strings[is_left] = torch.randint(2, (int(is_left.sum()), length), generator=generator)
             first, second = (strings * (where < sizes)).any(1), (strings * (where > sizes)).any(1)
             is_left = ~(first & second)
         return torch.where(where == sizes, SIGN, strings)

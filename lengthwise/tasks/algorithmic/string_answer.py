@@ -78,8 +78,7 @@ class StringAnswerTask(CountedTask):
         Rows with the same number of letters are answered together.
         """
         targets = torch.full_like(inputs, IGNORE)
-        is_letter = inputs >= NUM_CONTROLS
-        num_letters = _leading(is_letter)
+        num_letters = _leading(inputs >= NUM_CONTROLS)
         for length in num_letters.unique().tolist():
             if not 0 < length < inputs.shape[1]:
                 continue

@@ -3,7 +3,7 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Literal, NamedTuple
@@ -123,17 +123,8 @@ class Examples:
         """Return the strings for which the mask is True, with all symbols and classes of these examples."""
         kept = np.repeat(is_kept, self.lengths)
         starts = np.concatenate([[0], self.lengths[is_kept].cumsum()])
-        return Examples(
-            self.symbols,
-            self.classes,
-            self.ids[kept],
-            self.targets[kept],
-            starts,
-            self.rows[is_kept],
-            self.supervision,
-            self.counts,
-            self.empty_label,
-        )
+        ids, targets, rows = self.ids[kept], self.targets[kept], self.rows[is_kept]
+        return replace(self, ids=ids, targets=targets, starts=starts, rows=rows)
 
     def text(self, index: int, separator: str) -> str:
         """Return the string with this index as text, with the separator between its symbols."""

@@ -132,8 +132,7 @@ class _Continuations:
     def continues(self) -> Bool[np.ndarray, "Q V"]:
         """Return whether a string that reads a symbol in a state can be continued to a string of the language."""
         machine = self.language.semiautomaton
-        can_continue: np.ndarray = machine.leading_to(self.language.accepting)[machine.table]
-        return can_continue
+        return np.asarray(machine.leading_to(self.language.accepting)[machine.table])
 
     def sampler(self) -> StringSampler:
         machine, targets = self.language.semiautomaton, self.language.accepting

@@ -54,8 +54,7 @@ class CycleNavigation(UniformTask):
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Return the running sum of the moves modulo `size`; the move down counts as -1."""
-        moves = torch.where(inputs == 2, -1, inputs)
-        return moves.cumsum(dim=1) % self.size
+        return torch.where(inputs == 2, -1, inputs).cumsum(dim=1) % self.size
 
     def baseline(self, length: int) -> float:
         """Return the probability of the likeliest position after uniform moves, by powers of the Markov chain."""

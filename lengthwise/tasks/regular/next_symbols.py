@@ -187,8 +187,7 @@ class _Prefixes:
     @cached_property
     def sampler(self) -> StringSampler:
         """Return a sampler that draws uniformly (start 0) or persistently (start 1)."""
-        prefixes = DFA(self.language.semiautomaton, self.language.start, self.live)
-        return joint_sampler([prefixes], WEIGHTS)
+        return joint_sampler([DFA(self.language.semiautomaton, self.language.start, self.live)], WEIGHTS)
 
     def reached(self, length: int) -> Bool[np.ndarray, " Q"]:
         """Return which states a prefix of this length (at least 1) reaches, computed without probabilities."""
@@ -205,8 +204,7 @@ class _Prefixes:
             for weight, odds in zip(WEIGHTS, self._odds, strict=True):
                 odds.append(self._after_another_symbol(odds, weight))
         uniform, persistent = (odds[length - 1].sum(axis=1) for odds in self._odds)
-        both: np.ndarray = (uniform + persistent) / 2
-        return both
+        return np.asarray((uniform + persistent) / 2)
 
     def _after_another_symbol(self, odds: list[Odds], weight: float) -> Odds:
         """Return the odds of prefixes with one more symbol, by state and last symbol.
@@ -226,8 +224,7 @@ class _Prefixes:
         # No sample begins with a prefix that cannot be continued to a string of the language.
         after[~self.live] = 0
         total = after.sum()
-        scaled: np.ndarray = after / total if total else after
-        return scaled
+        return np.asarray(after / total if total else after)
 
 
 _next_sets = lru_cache(maxsize=64)(_NextSets)

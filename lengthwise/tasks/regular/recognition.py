@@ -168,8 +168,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         if not self.is_balanced_length(length):
             origin = torch.full((batch_size,), IN if self._has_inside(length) else OUT)
             return self._draw(self._varied(origin, length, generator), length, generator)
-        extra = int(torch.randint(2, (), generator=generator)) if batch_size % 2 else 0
-        num_inside = batch_size // 2 + extra
+        num_inside = batch_size // 2 + (int(torch.randint(2, (), generator=generator)) if batch_size % 2 else 0)
         num_outside = batch_size - num_inside
         # The kinds take turns, beginning with a random kind, so that no kind is favored if the number of strings is not
         # a multiple of four.

@@ -72,8 +72,7 @@ class Tomita(Chi2023Task):
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
         """Return membership by the definition of each language, computed with running sums of the symbols."""
-        member = _DEFINITIONS[self.index]
-        return member(inputs).to(torch.int64)
+        return _DEFINITIONS[self.index](inputs).to(torch.int64)
 
     def draw_chi2023(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
         """Draw strings of the language as the code of Chi et al. does."""
