@@ -26,7 +26,7 @@ from lengthwise.runs.spec import RunSpec, make_spec, merge
 from lengthwise.studies.chi2023.experiments.language import COLUMNS, STEPS
 from lengthwise.studies.text import VOCAB_SIZE, training
 from lengthwise.text.corpus import FOLDER
-from lengthwise.text.token_file import read_tokens, write_tokens
+from lengthwise.text.token_file import in_memory, read_tokens, write_tokens
 from lengthwise.text.tokenizer import BYTE_NAMES, Tokenizer
 from lengthwise.training.loop import TrainingState, training_steps
 
@@ -56,7 +56,7 @@ def write_file(folder: Path, count: int, vocab_size: int = VOCAB_SIZE) -> None:
     tokens = np.random.default_rng(0).integers(vocab_size, size=count, dtype=np.uint32)
     splits = {"train": tokens, "valid": tokens[:4_096], "test": tokens[:4_096]}
     names = (*BYTE_NAMES, *(f"t{index}" for index in range(vocab_size - 1 - len(BYTE_NAMES))))
-    write_tokens(folder / KEY, splits, Tokenizer(names), source=KEY)
+    write_tokens(folder / KEY, in_memory(splits, Tokenizer(names), source=KEY))
     assert np.array_equal(read_tokens(folder / KEY).split("train"), tokens)
 
 

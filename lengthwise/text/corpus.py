@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from lengthwise.files import UnreadableFile, read_file
-from lengthwise.text.language import Split, Tokens
+from lengthwise.text.language import Split
 from lengthwise.text.token_file import SPLITS, TokenFile, in_memory, read_tokens, write_tokens
-from lengthwise.text.tokenizer import Tokenizer, train_tokenizer
+from lengthwise.text.tokenizer import train_tokenizer
 
 FOLDER = "LENGTHWISE_CORPORA"
 """The environment variable with the folder of corpora; the default is `corpora` in the current folder."""
@@ -121,12 +121,11 @@ def prepare(texts: Texts, vocab_size: int) -> str:
     folder = corpora_folder() / key
     # The header is written last, so a corpus with a header is complete.
     if not (folder / "header.json").exists():
-        tokenizer, tokens = tokens_of(texts, vocab_size)
-        write_tokens(folder, tokens, tokenizer, source=texts.digest, sources=texts.sources)
+        write_tokens(folder, tokens_of(texts, vocab_size))
     return key
 
 
-def tokens_of(texts: Texts, vocab_size: int) -> tuple[Tokenizer, dict[Split, Tokens]]:
+def tokens_of(texts: Texts, vocab_size: int) -> TokenFile:
     """Return a tokenizer trained on the training split, and the tokens of all splits.
 
     An end token follows each document.
@@ -147,7 +146,7 @@ def tokens_of(texts: Texts, vocab_size: int) -> tuple[Tokenizer, dict[Split, Tok
         name: np.concatenate([part for text in texts.documents[name] for part in (tokenizer.encode([text]), end)])
         for name in SPLITS
     }
-    return tokenizer, tokens
+    return in_memory(tokens, tokenizer, source=texts.digest, sources=texts.sources)
 
 
 def open_corpus(key: str) -> TokenFile:
@@ -177,8 +176,7 @@ def _open(folder: Path, key: str) -> TokenFile:
 def built_in_corpus(vocab_size: int) -> TokenFile:
     """Return a corpus that needs no file, for first trials and tests: the names of numbers, one per line."""
     texts = Texts(split_documents([number_names()], 0.1, ("test", "valid")), ("the names of numbers",))
-    tokenizer, tokens = tokens_of(texts, vocab_size)
-    return in_memory(tokens, tokenizer, source=texts.digest, sources=texts.sources)
+    return tokens_of(texts, vocab_size)
 
 
 def number_names(count: int = 1_000) -> str:

@@ -72,20 +72,10 @@ class TokenFile(NamedTuple):
         return self.tokens[start:stop]
 
 
-def dtype_for(vocab_size: int) -> Literal["uint16", "uint32"]:
-    """Return the number type of a token file for a vocabulary of this size.
-
-    Example:
-        >>> dtype_for(65_536), dtype_for(65_537)
-        ('uint16', 'uint32')
-    """
-    return "uint16" if vocab_size <= MAX_TOKENS_OF_UINT16 else "uint32"
-
-
 def in_memory(
     tokens: Mapping[Split, Tokens], tokenizer: Tokenizer, *, source: str, sources: tuple[str, ...] = ()
 ) -> TokenFile:
-    """Return the tokens, header and tokenizer that `write_tokens` would write, without a folder.
+    """Return tokens and their tokenizer with a header that describes them; `write_tokens` writes the result.
 
     Raises:
         ValueError: a token is outside the tokenizer's vocabulary.
@@ -101,7 +91,7 @@ def in_memory(
                 f"tokens: expected ids below {vocab_size:,}, the size of the vocabulary, got "
                 f"{int(tokens[name].max()):,}; encode the text with the given tokenizer"
             )
-    dtype = dtype_for(vocab_size)
+    dtype: Literal["uint16", "uint32"] = "uint16" if vocab_size <= MAX_TOKENS_OF_UINT16 else "uint32"
     joined: Tokens = np.concatenate([tokens[name] for name in SPLITS]).astype(np.dtype(dtype).newbyteorder("<"))
     header = Header(
         dtype=dtype,
@@ -116,25 +106,12 @@ def in_memory(
     return TokenFile(header, tokenizer, joined)
 
 
-def write_tokens(
-    folder: Path,
-    tokens: Mapping[Split, Tokens],
-    tokenizer: Tokenizer,
-    *,
-    source: str,
-    sources: tuple[str, ...] = (),
-) -> Header:
-    """Write a folder that `read_tokens` reads; each file appears whole or not at all, and the header appears last.
-
-    Raises:
-        ValueError: a token is outside the tokenizer's vocabulary.
-    """
-    made = in_memory(tokens, tokenizer, source=source, sources=sources)
+def write_tokens(folder: Path, made: TokenFile) -> None:
+    """Write a folder that `read_tokens` reads; each file appears whole or not at all, and the header appears last."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "tokenizer.json", tokenizer.to_json())
+    write_json(folder / "tokenizer.json", made.tokenizer.to_json())
     write_by_rename(folder / "tokens.bin", made.tokens.tobytes())
     write_json(folder / "header.json", made.header.model_dump(mode="json"))
-    return made.header
 
 
 def read_tokens(folder: Path) -> TokenFile:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lengthwise.files import read_json, write_json
-from lengthwise.text.token_file import read_tokens, write_tokens
+from lengthwise.text.token_file import in_memory, read_tokens, write_tokens
 from lengthwise.text.tokenizer import BYTE_NAMES, Tokenizer
 
 TOKENS = {
@@ -19,7 +19,7 @@ TOKENS = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write_tokens(tmp_path, TOKENS, Tokenizer(), source="0" * 16, sources=("novel.txt",))
+    write_tokens(tmp_path, in_memory(TOKENS, Tokenizer(), source="0" * 16, sources=("novel.txt",)))
     return tmp_path
 
 
@@ -39,11 +39,11 @@ def test_the_vocabulary_decides_how_many_bytes_a_token_has(size: int, dtype: str
     """No id is ever cut to two bytes, the classic silent error."""
     tokenizer = Tokenizer((*BYTE_NAMES, *(f"t{index}" for index in range(size - 257))))
     last = {**TOKENS, "test": np.array([size - 1], dtype=np.uint32)}
-    write_tokens(tmp_path, last, tokenizer, source="0" * 16)
+    write_tokens(tmp_path, in_memory(last, tokenizer, source="0" * 16))
     file = read_tokens(tmp_path)
     assert (file.header.dtype, file.split("test").tolist()) == (dtype, [size - 1])
     with pytest.raises(ValueError, match=f"^tokens: expected ids below {size:,}"):
-        write_tokens(tmp_path, {**TOKENS, "test": np.array([size], dtype=np.uint32)}, tokenizer, source="0" * 16)
+        in_memory({**TOKENS, "test": np.array([size], dtype=np.uint32)}, tokenizer, source="0" * 16)
 
 
 def change_header(folder: Path, **changes: object) -> None:
