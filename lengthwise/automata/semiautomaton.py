@@ -200,6 +200,12 @@ class Semiautomaton:
         table = self.table[:, None] * other.num_states + other.table[None, :]
         return Semiautomaton(table.reshape(-1, self.num_symbols), self.symbols)
 
+    def edges(self) -> Iterator[tuple[int, str, int]]:
+        """Yield each state with each symbol, and the state to which the symbol leads."""
+        for state, row in enumerate(self.table.tolist()):
+            for symbol, target in zip(self.symbols, row, strict=True):
+                yield state, symbol, target
+
     def reordered(self, symbols: Sequence[str]) -> "Semiautomaton":
         """Return the same machine with its symbols in the given order; symbols are matched by name.
 

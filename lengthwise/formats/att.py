@@ -52,8 +52,6 @@ class ATT(ReadableFormat):
     def write(machine: LabeledMachine) -> str:
         """Return lines for the edges of the initial state, the edges of all other states, and the final states."""
         answers, outputs = machine.answer_names(), machine.machine.outputs
-        table = machine.machine.semiautomaton.table.tolist()
-        start = machine.machine.start
         if not machine.is_automaton:
             _check_answers(machine)
         for name in (*machine.symbols, *filter(None, answers)):
@@ -64,10 +62,10 @@ class ATT(ReadableFormat):
                 )
         lines = []
         # The initial state comes first, because a reader takes the source of the first line as initial.
-        for state in (start, *(state for state in range(len(table)) if state != start)):
-            for symbol, target in zip(machine.symbols, table[state], strict=True):
-                output = "" if machine.is_automaton else f"\t{answers[target] or EPSILON}"
-                lines.append(f"{state}\t{target}\t{symbol}{output}")
+        edges = sorted(machine.machine.semiautomaton.edges(), key=lambda edge: edge[0] != machine.machine.start)
+        for state, symbol, target in edges:
+            output = "" if machine.is_automaton else f"\t{answers[target] or EPSILON}"
+            lines.append(f"{state}\t{target}\t{symbol}{output}")
         if machine.is_automaton:
             lines += [str(state) for state, output in enumerate(outputs) if output == machine.accepting_class]
         else:
@@ -137,11 +135,7 @@ def att_rows(text: str) -> list[tuple[int, list[str]]]:
 def _check_answers(machine: LabeledMachine) -> None:
     """Raise a ValueError if a reader would take the outputs of the edges for weights or for symbols."""
     answers = machine.answer_names()
-    labels = [
-        (symbol, answers[target])
-        for row in machine.machine.semiautomaton.table.tolist()
-        for symbol, target in zip(machine.symbols, row, strict=True)
-    ]
+    labels = [(symbol, answers[target]) for _, symbol, target in machine.machine.semiautomaton.edges()]
     outputs = [output for _, output in labels if output]
     if are_weights(outputs):
         raise ValueError(

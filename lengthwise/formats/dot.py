@@ -1,5 +1,9 @@
 """DOT, in the dialect of automata.cs.ru.nl that AALpy and LearnLib write."""
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.formats.base import FORMATS, ReadableFormat
 from lengthwise.formats.dot_edges import ends_like_certainty, pairs_of_label, symbols_of_label
@@ -46,21 +50,10 @@ class DOT(ReadableFormat):
     @staticmethod
     def write(machine: LabeledMachine) -> str:
         """Return a graph with a line for each state and edge."""
-        lines = ["digraph machine {"]
-        for state, answer in enumerate(machine.answer_names()):
-            if not machine.is_automaton:
-                lines.append(
-                    f'    s{state} [label="{{s{state}|{escaped_text(answer)}}}", shape=record, style=rounded];'
-                )
-            else:
-                accepts = machine.machine.outputs[state] == machine.accepting_class
-                lines.append(f'    s{state} [label="s{state}", shape={"doublecircle" if accepts else "circle"}];')
-        for state, row in enumerate(machine.machine.semiautomaton.table.tolist()):
-            for symbol, target in zip(machine.symbols, row, strict=True):
-                lines.append(f'    s{state} -> s{target} [label="{escaped_symbol(symbol)}"];')
-        # The dialect marks the initial state by an edge from a node without a label.
-        lines += ['    __start0 [label="", shape=none];', f"    __start0 -> s{machine.machine.start};", "}"]
-        return "\n".join(lines) + "\n"
+        lines = state_lines(machine, "s")
+        for state, symbol, target in machine.machine.semiautomaton.edges():
+            lines.append(f's{state} -> s{target} [label="{escaped_symbol(symbol)}"];')
+        return graph_text(lines, f"s{machine.machine.start}")
 
     @staticmethod
     def write_mealy(machine: LabeledMachine) -> str:
@@ -75,7 +68,7 @@ class DOT(ReadableFormat):
             s0 -> s0 [label="a/x"];
         """
         smallest, outputs = machine.mealy()
-        lines = ["digraph machine {", *(f'    s{q} [label="s{q}", shape=circle];' for q in range(smallest.num_states))]
+        lines = [f's{q} [label="s{q}", shape=circle];' for q in range(smallest.num_states)]
         for state, (targets, names) in enumerate(zip(smallest.table.tolist(), outputs, strict=True)):
             for symbol, target, output in zip(machine.symbols, targets, names, strict=True):
                 if not output:
@@ -83,15 +76,29 @@ class DOT(ReadableFormat):
                         f"expected an answer on every transition, got none for symbol {symbol!r} from state s{state}; "
                         "write a Moore machine, whose states need no answer"
                     )
-                lines.append(f'    s{state} -> s{target} [label="{_escaped_pair(symbol, output)}"];')
-        lines += ['    __start0 [label="", shape=none];', "    __start0 -> s0;", "}"]
-        return "\n".join(lines) + "\n"
+                lines.append(f's{state} -> s{target} [label="{_escaped_pair(symbol, output)}"];')
+        return graph_text(lines, "s0")
 
     @staticmethod
     def read(text: str) -> LabeledMachine:
         """Return the machine that a graph describes."""
         check_text(text)
         return machine_of_graph(parse_dot(text))
+
+
+def state_lines(machine: LabeledMachine, prefix: str) -> list[str]:
+    """Return a line for each state; its name is the prefix and its number."""
+    if machine.is_automaton:
+        shapes = np.where(machine.machine.outputs == machine.accepting_class, "doublecircle", "circle").tolist()
+        return [f'{prefix}{q} [label="{prefix}{q}", shape={shape}];' for q, shape in enumerate(shapes)]
+    labels = [f"{{{prefix}{q}|{escaped_text(answer)}}}" for q, answer in enumerate(machine.answer_names())]
+    return [f'{prefix}{q} [label="{label}", shape=record, style=rounded];' for q, label in enumerate(labels)]
+
+
+def graph_text(lines: Sequence[str], start: str) -> str:
+    """Return the graph with these lines; an edge from a node without a label marks the initial state."""
+    inner = [*lines, '__start0 [label="", shape=none];', f"__start0 -> {start};"]
+    return "\n".join(["digraph machine {", *(f"    {line}" for line in inner), "}", ""])
 
 
 def escaped_symbol(text: str) -> str:

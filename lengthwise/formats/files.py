@@ -1,6 +1,8 @@
 """Reading and writing of machine files; the suffix of a file determines its format."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.files import UnreadableFile, open_file, write_by_rename
@@ -9,6 +11,8 @@ from lengthwise.formats.dot import DOT
 from lengthwise.formats.notes import notes_on
 from lengthwise.pictures import SUFFIXES, save_drawing
 from lengthwise.validation import path_of
+
+Parsed = TypeVar("Parsed")
 
 MAX_BYTES = 64 * 2**20
 """The largest size of a machine's file that is read, in bytes."""
@@ -46,10 +50,15 @@ def read_machine(path: str | Path) -> LabeledMachine:
     path = path_of("path", path)
     kind = format_of(path, readable=True)
     assert issubclass(kind, ReadableFormat)
+    return parsed_file(path, "a machine's file", kind.read)
+
+
+def parsed_file(path: Path, what: str, parse: Callable[[str], Parsed]) -> Parsed:
+    """Return the result of `parse` for the text of a file; errors name the file, and `what` was expected there."""
     try:
-        return kind.read(_content(path).decode("utf-8-sig"))
+        return parse(_content(path).decode("utf-8-sig"))
     except FileNotFoundError:
-        raise ValueError(f"{_named(path)}: expected a machine's file, found no such file; check its name") from None
+        raise ValueError(f"{_named(path)}: expected {what}, found no such file; check its name") from None
     except UnicodeDecodeError:
         raise ValueError(f"{_named(path)}: expected text in UTF-8, got other bytes; convert it") from None
     except UnreadableFile:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from lengthwise.automata.drawing import find_sinks, label_rows, note_on_sinks, transitions
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.formats.base import FORMATS, Drawing
-from lengthwise.formats.dot import DOT, escaped_symbol, escaped_text
+from lengthwise.formats.dot import DOT, escaped_symbol, escaped_text, graph_text, state_lines
 
 
 @FORMATS.register("gv")
@@ -31,28 +31,19 @@ class GV(DOT, Drawing):
     @staticmethod
     def write(machine: LabeledMachine, *, with_sinks: bool = False) -> str:
         """Return a graph with a line for each state, and a line for each pair of states that symbols connect."""
-        answers = machine.answer_names()
         # Readers complete an automaton with a rejecting sink, but cannot know the answer of any other machine's sink.
         omits = machine.is_automaton and not with_sinks
         sinks = find_sinks(machine.machine, machine.classes) if omits else []
-        lines = ["digraph machine {", "    rankdir=LR;"]
+        lines = ["rankdir=LR;"]
         if sinks:
-            lines += [f'    label="{escaped_text(note_on_sinks(sinks, answers))}";', "    labelloc=b;"]
-        for state, answer in enumerate(answers):
-            if machine.is_automaton and state not in sinks:
-                accepts = machine.machine.outputs[state] == machine.accepting_class
-                lines.append(f'    q{state} [label="q{state}", shape={"doublecircle" if accepts else "circle"}];')
-            elif state not in sinks:
-                lines.append(
-                    f'    q{state} [label="{{q{state}|{escaped_text(answer)}}}", shape=record, style=rounded];'
-                )
+            lines += [f'label="{escaped_text(note_on_sinks(sinks, machine.answer_names()))}";', "labelloc=b;"]
+        lines += [line for state, line in enumerate(state_lines(machine, "q")) if state not in sinks]
         # Without accepting states or outputs, a reader cannot tell a list of symbols from a symbol and its output.
         has_marks = not machine.is_automaton or bool((machine.machine.outputs == machine.accepting_class).any())
         for (state, target), symbols in transitions(machine.machine, sinks).items():
             labels = _labels(symbols) if has_marks else map(escaped_symbol, symbols)
-            lines += [f'    q{state} -> q{target} [label="{label}"];' for label in labels]
-        lines += ['    __start0 [label="", shape=none];', f"    __start0 -> q{machine.machine.start};", "}"]
-        return "\n".join(lines) + "\n"
+            lines += [f'q{state} -> q{target} [label="{label}"];' for label in labels]
+        return graph_text(lines, f"q{machine.machine.start}")
 
 
 def _labels(symbols: Sequence[str]) -> list[str]:

@@ -63,14 +63,13 @@ class JFLAP(ReadableFormat):
                 _add(node, "output", _printable(answer))
             elif machine.machine.outputs[state] == machine.accepting_class:
                 _add(node, "final")
-        for state, row in enumerate(machine.machine.semiautomaton.table.tolist()):
-            for symbol, target in zip(machine.symbols, row, strict=True):
-                if len(symbol) != 1 or symbol in EMPTY_SIGNS:
-                    what = "rename it, because it means the empty string" if symbol in EMPTY_SIGNS else "rename it"
-                    raise ValueError(f"expected symbols of one character, got {symbol!r}; {what}")
-                edge = ElementTree.SubElement(automaton, "transition")
-                for name, text in (("from", state), ("to", target), ("read", _printable(symbol))):
-                    _add(edge, name, str(text))
+        for state, symbol, target in machine.machine.semiautomaton.edges():
+            if len(symbol) != 1 or symbol in EMPTY_SIGNS:
+                what = "rename it, because it means the empty string" if symbol in EMPTY_SIGNS else "rename it"
+                raise ValueError(f"expected symbols of one character, got {symbol!r}; {what}")
+            edge = ElementTree.SubElement(automaton, "transition")
+            for name, text in (("from", state), ("to", target), ("read", _printable(symbol))):
+                _add(edge, name, str(text))
         ElementTree.indent(structure)
         return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(structure, encoding="unicode")}\n'
 

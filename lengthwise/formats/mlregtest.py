@@ -1,12 +1,13 @@
 """The automata of MLRegTest's languages, from files that the user has."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from lengthwise.automata.answers import REJECT_ACCEPT
 from lengthwise.automata.dfa import DFA
-from lengthwise.files import UnreadableFile, read_file
 from lengthwise.formats.att import ATT, att_rows
+from lengthwise.formats.files import parsed_file
 from lengthwise.validation import path_of
 
 
@@ -28,16 +29,7 @@ def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
     Source: MLRegTest (JMLR 25(283), 2024), the automata of its repository.
     """
     path = path_of("path", path)
-    try:
-        return parse_mlregtest(read_file(path).decode("utf-8-sig"), alphabet)
-    except UnicodeDecodeError:
-        raise ValueError(f"{path}: expected text in UTF-8, got other bytes; convert it") from None
-    except FileNotFoundError:
-        raise ValueError(f"{path}: expected a file of MLRegTest, found no such file; check its name") from None
-    except UnreadableFile:
-        raise
-    except ValueError as problem:
-        raise ValueError(f"{path}: {problem}") from None
+    return parsed_file(path, "a file of MLRegTest", partial(parse_mlregtest, alphabet=alphabet))
 
 
 def parse_mlregtest(text: str, alphabet: Sequence[str] = ()) -> DFA:
