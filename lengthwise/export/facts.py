@@ -3,7 +3,6 @@
 import json
 import os.path
 from pathlib import Path
-from typing import NamedTuple
 
 from lengthwise.certification.certificate import Certificate, certificate_file
 from lengthwise.files import digest_of
@@ -13,18 +12,8 @@ from lengthwise.tasks.base import SymbolTask
 from lengthwise.version import __version__
 
 
-class CertificateFacts(NamedTuple):
-    """The level of a certificate, and the digest at the end of its file."""
-
-    level: str
-    digest: str
-
-    def __str__(self) -> str:
-        return f"{self.level}, digest {self.digest}"
-
-
-def certificate_of(source: str) -> tuple[CertificateFacts, Certificate] | None:
-    """Return the facts and the content of a certificate, or None without a certificate.
+def certificate_of(source: str) -> Certificate | None:
+    """Return a certificate, or None without a certificate.
 
     The source is the path of a certificate, or the path of the folder or TOML file of a model.
 
@@ -38,8 +27,12 @@ def certificate_of(source: str) -> tuple[CertificateFacts, Certificate] | None:
             return None
     elif not os.path.exists(source) or not is_certificate(path):
         return None
-    certificate = Certificate.read(path)
-    return CertificateFacts(certificate.level, digest_of(certificate.to_text())), certificate
+    return Certificate.read(path)
+
+
+def level_and_digest(certificate: Certificate | None) -> str:
+    """Return the level of a certificate and the digest at the end of its file, or "none" without a certificate."""
+    return "none" if certificate is None else f"{certificate.level}, digest {digest_of(certificate.to_text())}"
 
 
 def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:
@@ -62,11 +55,11 @@ def graph_facts(source: str, stored: StoredModel) -> dict[str, str]:
     }
     if (run := stored.run) is not None and not run.is_trained:
         facts["weights"] = f"{run.steps_text}, before training was over"
-    certified = certificate_of(source)
-    if certified is not None:
+    if (certificate := certificate_of(source)) is not None:
         # A graph must not claim a level that was proved for other weights.
-        check_subject(source, certified[1], stored)
-        facts |= {"certificate_level": certified[0].level, "certificate_digest": certified[0].digest}
+        check_subject(source, certificate, stored)
+        facts["certificate_level"] = certificate.level
+        facts["certificate_digest"] = digest_of(certificate.to_text())
     if (doubt := doubt_about(Path(source))) is not None:
         facts["not_confirmed"] = doubt
     return facts

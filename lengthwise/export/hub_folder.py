@@ -6,7 +6,7 @@ from lengthwise.certification.certificate import CERTIFICATE, Certificate
 from lengthwise.display import literal, percent
 from lengthwise.evaluation.length_curve import LengthCurve
 from lengthwise.export.base import EXPORTS, Export, Options
-from lengthwise.export.facts import certificate_of, graph_facts
+from lengthwise.export.facts import certificate_of, graph_facts, level_and_digest
 from lengthwise.files import is_empty, write_by_rename
 from lengthwise.runs.hub import CONFIG, is_of_library, save_hub
 from lengthwise.runs.machine_sources import doubt_about
@@ -38,8 +38,7 @@ class HubFolder(Export):
         stored = load_stored(Path(source))
         # Called for its checks: the model reads symbols, and the certificate is about this model.
         graph_facts(source, stored)
-        certified = certificate_of(source)
-        certificate = None if certified is None else certified[1]
+        certificate = certificate_of(source)
         run = stored.run
         spec = None if run is None else run.spec.to_json()
         save_hub(out, stored.model, stored.task, (stored.kind, stored.name), spec, stored.trained_to)
@@ -50,8 +49,7 @@ class HubFolder(Export):
             (out / CERTIFICATE).unlink(missing_ok=True)
         write_by_rename(out / "README.md", model_card(stored, certificate, doubt_about(Path(source))).encode())
         files = f"{CONFIG}, model.safetensors, README.md{'' if certificate is None else f', {CERTIFICATE}'}"
-        level = "none" if certified is None else str(certified[0])
-        return [("certificate", level), ("wrote", f"{out}: {files}")]
+        return [("certificate", level_and_digest(certificate)), ("wrote", f"{out}: {files}")]
 
 
 def model_card(stored: StoredModel, certificate: Certificate | None, doubt: str | None = None) -> str:

@@ -10,7 +10,7 @@ from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.equivalence import machine_from_json
 from lengthwise.display import counted
 from lengthwise.export.base import EXPORTS, Export, Options
-from lengthwise.export.facts import certificate_of
+from lengthwise.export.facts import certificate_of, level_and_digest
 from lengthwise.files import write_by_rename
 from lengthwise.formats.base import FORMATS, Format
 from lengthwise.formats.notes import NO_EMPTY_ANSWER, notes_on
@@ -37,11 +37,9 @@ class MachineText(Export):
         machine = given.labeled
         if cls.takes:
             machine = of_answer(machine, options.answer)
-        certified = certificate_of(source)
-        if certified is not None:
-            _check_is_of(given, certified[1], source)
-        certificate = "none" if certified is None else str(certified[0])
-        about = [f"written by lengthwise {__version__}", f"certificate: {certificate}"]
+        if (certificate := certificate_of(source)) is not None:
+            _check_is_of(given, certificate, source)
+        about = [f"written by lengthwise {__version__}", f"certificate: {level_and_digest(certificate)}"]
         about += [] if given.answers_empty else [NO_EMPTY_ANSWER]
         # Without this note, the level of the certificate would look like a proof that the machine is the right one.
         about += [f"NOT CONFIRMED: {given.doubt}"] if given.doubt else []
@@ -51,7 +49,7 @@ class MachineText(Export):
         return [
             *read,
             ("machine", f"{size}, answers {', '.join(machine.classes)}"),
-            ("certificate", certificate),
+            ("certificate", level_and_digest(certificate)),
             *([("NOT CONFIRMED", given.doubt)] if given.doubt else []),
             ("wrote", str(out)),
         ]

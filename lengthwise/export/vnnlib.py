@@ -9,11 +9,12 @@ import numpy as np
 import torch
 
 from lengthwise.automata.transducer import Transducer
+from lengthwise.certification.certificate import Certificate
 from lengthwise.certification.confirm import proof_of
 from lengthwise.conventions import IGNORE
 from lengthwise.devices import one_thread
 from lengthwise.export.base import EXPORTS, Export, Options
-from lengthwise.export.facts import CertificateFacts, certificate_of, graph_facts
+from lengthwise.export.facts import certificate_of, graph_facts, level_and_digest
 from lengthwise.export.onnx import check_installed
 from lengthwise.export.step_graphs import Array, answer_graph, step_graph
 from lengthwise.files import json_text, package_template, write_by_rename
@@ -73,7 +74,7 @@ class VNNLib(Export):
             )
         stored = load_stored(Path(source))
         facts = graph_facts(source, stored)
-        certified, enclosures = proved_enclosures(source, stored)
+        certificate, enclosures = proved_enclosures(source, stored)
         assert isinstance(stored.model, RecurrentModel), "no other model has a proof by intervals"
         with eval_mode(stored.model):
             graphs = graphs_of(stored.model, len(enclosures.machine.semiautomaton.table[0]))
@@ -84,7 +85,7 @@ class VNNLib(Export):
         texts["proof.json"] = json_text(proof_facts(facts, stored, enclosures))
         texts["README.txt"] = package_template("lengthwise.export", "vnnlib.txt").substitute(
             version=facts["lengthwise"],
-            certificate=certified,
+            certificate=level_and_digest(certificate),
             width=enclosures.low.shape[1],
             num_answers=len(json.loads(facts["classes"])),
             num_queries=f"{len(queries):,}",
@@ -94,23 +95,23 @@ class VNNLib(Export):
         for name, content in (graphs | {name: text.encode() for name, text in texts.items()}).items():
             write_by_rename(out / name, content)
         return [
-            ("certificate", str(certified)),
+            ("certificate", level_and_digest(certificate)),
             ("queries", f"{len(queries):,} about {len(enclosures.low):,} boxes; unsat proves a claim, in real numbers"),
             ("graphs", f"{len(graphs)}, within {difference:.1g} of the model at {NUM_POINTS} states each"),
             ("wrote", str(out)),
         ]
 
 
-def proved_enclosures(source: str, stored: StoredModel) -> tuple[CertificateFacts, Enclosures]:
-    """Repeat the proof of a model's certificate, and return the certificate's facts and the boxes of the proof.
+def proved_enclosures(source: str, stored: StoredModel) -> tuple[Certificate, Enclosures]:
+    """Repeat the proof of a model's certificate, and return the certificate and the boxes of the proof.
 
     Raises:
         ValueError: the model has no certificate of level proved; the proof is not by intervals, has boxes of a single
             state, or needs more than 20,000 queries; or the proof fails this time.
     """
-    certified = certificate_of(source)
-    if certified is None or (evidence := certified[1].evidence) is None:
-        level = "no certificate" if certified is None else f"level {certified[0].level}"
+    certificate = certificate_of(source)
+    if certificate is None or (evidence := certificate.evidence) is None:
+        level = "no certificate" if certificate is None else f"level {certificate.level}"
         raise ValueError(f"{source}: expected a certificate of level proved, got {level}; use `lengthwise certify`")
     if evidence.method != "intervals":
         raise ValueError(
@@ -119,7 +120,7 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[CertificateFact
         )
     assert isinstance(stored.task, MachineTask), "no other task has a certificate of level proved"
     with one_thread():
-        prover, extraction = proof_of(certified[1], stored.model, stored.task)
+        prover, extraction = proof_of(certificate, stored.model, stored.task)
     assert isinstance(extraction.fine, Transducer)
     enclosures = Enclosures(prover.sets["low"].numpy(), prover.sets["high"].numpy(), extraction.fine)
     targets = enclosures.machine.semiautomaton.table
@@ -134,7 +135,7 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[CertificateFact
             f"{source}: expected a proof of at most {MAX_QUERIES:,} queries, got {enclosures.num_queries:,}; check "
             "its proof with the separate checker"
         )
-    return certified[0], enclosures
+    return certificate, enclosures
 
 
 def graphs_of(model: RecurrentModel, num_symbols: int) -> dict[str, bytes]:
