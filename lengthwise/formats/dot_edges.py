@@ -7,6 +7,7 @@ from functools import cache
 from lengthwise.formats.arcs import EPSILONS, is_doubtful
 from lengthwise.formats.dot_labels import label_items, label_lines, plain_text, quoted, split_once
 from lengthwise.formats.dot_syntax import Edge
+from lengthwise.validation import with_article
 
 _PROBABILITY = re.compile(r"(?:^|[\s:,;(\[=/|])(?:0?\.\d+|1\.0+|\d+(?:\.\d+)?%)[)\]]?\s*$")
 """A pattern that finds a probability or weight at the end of a label, as in ``a:0.5`` or ``a (50%)``."""
@@ -45,11 +46,7 @@ def symbols_of_label(label: str) -> tuple[str, ...]:
         >>> symbols_of_label("a, b"), symbols_of_label("ε"), symbols_of_label(r"\ε")
         (('a', 'b'), ('',), ('ε',))
     """
-    if _PROBABILITY.search(label):
-        raise ValueError(
-            f"expected symbols, got {quoted(label)}, which ends like a probability; write \\ before this number if it "
-            "is part of a symbol"
-        )
+    _check_end(label, "symbol")
     symbols = []
     for item in label_items(label):
         raw = item.strip()
@@ -73,11 +70,7 @@ def pairs_of_label(label: str) -> tuple[tuple[str, str], ...]:
         >>> pairs_of_label("a/x, b/y"), pairs_of_label("a, b/x=1,y=2")
         ((('a', 'x'), ('b', 'y')), (('a', 'x=1,y=2'), ('b', 'x=1,y=2')))
     """
-    if _PROBABILITY.search(label):
-        raise ValueError(
-            f"expected outputs, got {quoted(label)}, which ends like a probability; write \\ before this number if it "
-            "is part of an output"
-        )
+    _check_end(label, "output")
     first = split_once(label, "/")
     assert first is not None  # the caller has checked `has_output`
     pairs: list[tuple[str, str]] = []
@@ -109,6 +102,14 @@ def pairs_of_label(label: str) -> tuple[tuple[str, str], ...]:
             )
         named.append((plain_text(item), answer))
     return tuple(named)
+
+
+def _check_end(label: str, what: str) -> None:
+    if _PROBABILITY.search(label):
+        raise ValueError(
+            f"expected {what}s, got {quoted(label)}, which ends like a probability; write \\ before this number if it "
+            f"is part of {with_article(what)}"
+        )
 
 
 def _check_symbol(symbol: str, label: str) -> None:

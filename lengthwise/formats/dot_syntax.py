@@ -121,17 +121,16 @@ class _Parser:
         if self._is_name():
             self.graph.name = self._name()
         self._take("{")
-        while not self._is_mark("}"):
+        while not self._skip("}"):
             self._statement()
-        self._next()
         if self.kind != "end":
             self._reject("the end")
         return self.graph
 
     def _statement(self) -> None:
-        if self._is_mark(";"):
-            self._next()
-        elif self._is_mark("{") or self._is_word("subgraph"):
+        if self._skip(";"):
+            return
+        if self._is_mark("{") or self._is_word("subgraph"):
             self._edges(self._subgraph())
         elif self._take_usual_edge():
             return
@@ -156,9 +155,8 @@ class _Parser:
         self.defaults.append({kind: dict(values) for kind, values in self.defaults[-1].items()})
         self.members.append({})
         num_named = len(self.named)
-        while not self._is_mark("}"):
+        while not self._skip("}"):
             self._statement()
-        self._next()
         self.defaults.pop()
         nodes = self.members.pop()
         self.members[-1].update(nodes)
@@ -167,8 +165,7 @@ class _Parser:
     def _node_or_edges(self) -> None:
         """Read a node with its attributes, a chain of edges, or an attribute of the graph."""
         line, name = self._line(), self._name()
-        if self._is_mark("="):
-            self._next()
+        if self._skip("="):
             self._check_attribute("graph", name.lower(), self._is_blank_value(), line)
             self._name()
         elif self._port_and_arrow(name):
@@ -206,8 +203,7 @@ class _Parser:
         return self._is_mark("->")
 
     def _port(self, name: str) -> None:
-        while self._is_mark(":"):
-            self._next()
+        while self._skip(":"):
             line, port = self._line(), self._name()
             if port not in _COMPASS:
                 raise ValueError(
@@ -220,8 +216,7 @@ class _Parser:
         if not self._is_mark("->"):
             return
         line, chain = self._line(), [first]
-        while self._is_mark("->"):
-            self._next()
+        while self._skip("->"):
             if self._is_mark("{") or self._is_word("subgraph"):
                 chain.append(self._subgraph())
             else:
@@ -264,16 +259,15 @@ class _Parser:
     def _attributes(self, kind: str) -> Attributes:
         """Read the attributes in brackets, and reject unknown attributes."""
         attributes: Attributes = {}
-        while self._is_mark("["):
-            self._next()
+        while self._skip("["):
             while self._is_name():
                 line, key = self._line(), self._name().lower()
                 self._take("=")
                 is_blank, is_label = self._is_blank_value(), key == "label" and kind != "graph"
                 attributes[key] = self._name(is_label=is_label)
                 self._check_attribute(kind, key, is_blank, line, attributes[key])
-                if self._is_mark(",") or self._is_mark(";"):
-                    self._next()
+                if not self._skip(","):
+                    self._skip(";")
             self._take("]")
         return attributes
 
@@ -305,8 +299,7 @@ class _Parser:
             self._reject("a name")
         self._next()
         text = _unquoted(text)
-        while self._is_mark("+"):
-            self._next()
+        while self._skip("+"):
             if self.kind != "quoted":
                 self._reject("a text in quotes")
             text += _unquoted(self.text)
@@ -371,10 +364,16 @@ class _Parser:
     def _is_mark(self, mark: str) -> bool:
         return self.text == mark and self.kind == "mark"
 
+    def _skip(self, mark: str) -> bool:
+        """Move past a mark if it is the current token, and return whether it was."""
+        is_mark = self._is_mark(mark)
+        if is_mark:
+            self._next()
+        return is_mark
+
     def _take(self, mark: str) -> None:
-        if not self._is_mark(mark):
+        if not self._skip(mark):
             self._reject(repr(mark))
-        self._next()
 
     def _reject(self, expected: str) -> None:
         got = quoted(self.text[:40]) if self.text else "the end"
