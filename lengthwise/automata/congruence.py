@@ -8,10 +8,13 @@ from jaxtyping import Bool, Int64
 GAP = -1
 """The value of an unknown table entry, and the label of a class without a label."""
 
+Table = Int64[np.ndarray, "*K"]
+Labels = Int64[np.ndarray, " K"]
+Apart = Bool[np.ndarray, "K K"]
+"""The pairs of classes that must not be united. `Labels` has a label or a block for each class."""
 
-def coarse_congruence(
-    table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"], likely: Iterable[Sequence[int]] = ()
-) -> Int64[np.ndarray, " K"]:
+
+def coarse_congruence(table: Table, labels: Labels, likely: Iterable[Sequence[int]] = ()) -> Labels:
     """Return the block of each class in a congruence that cannot be made coarser.
 
     ``table[k_1, ..., k_C]`` is the class of a window of C classes, and ``labels[k]`` is the label of class k, at least
@@ -36,9 +39,7 @@ def coarse_congruence(
     return np.asarray(_united(smaller, apart, np.argwhere(np.triu(~apart, 1)).tolist())[blocks])
 
 
-def quotient(
-    table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"], blocks: Int64[np.ndarray, " K"]
-) -> tuple[Int64[np.ndarray, "*N"], Int64[np.ndarray, " N"]]:
+def quotient(table: Table, labels: Labels, blocks: Labels) -> tuple[Int64[np.ndarray, "*N"], Int64[np.ndarray, " N"]]:
     """Return the table and the labels of a congruence's blocks; an entry is `GAP` if it is unknown for all members."""
     count = int(blocks.max()) + 1
     windows = np.argwhere(table >= 0)
@@ -49,9 +50,7 @@ def quotient(
     return smaller, block_labels
 
 
-def _united(
-    table: Int64[np.ndarray, "*K"], apart: Bool[np.ndarray, "K K"], pairs: Iterable[Sequence[int]]
-) -> Int64[np.ndarray, " K"]:
+def _united(table: Table, apart: Apart, pairs: Iterable[Sequence[int]]) -> Labels:
     """Return the blocks after uniting each pair in turn, with all unions that follow from the pair.
 
     A pair is skipped if uniting it would also unite two classes that are `apart`. The known entries of a block are kept
@@ -75,13 +74,7 @@ def _united(
     return np.unique(blocks, return_inverse=True)[1]
 
 
-def _closed(
-    table: Int64[np.ndarray, "*K"],
-    apart: Bool[np.ndarray, "K K"],
-    blocks: Int64[np.ndarray, " K"],
-    low: int,
-    high: int,
-) -> Int64[np.ndarray, " K"] | None:
+def _closed(table: Table, apart: Apart, blocks: Labels, low: int, high: int) -> Labels | None:
     """Return the finest congruence that unites two given blocks, or None if it would also unite `apart` blocks.
 
     Windows of unchanged blocks already agree, because the given blocks are a congruence. So only windows with a class
@@ -113,12 +106,7 @@ def _closed(
     return None
 
 
-def _move_to_first(
-    table: Int64[np.ndarray, "*K"],
-    apart: Bool[np.ndarray, "K K"],
-    blocks: Int64[np.ndarray, " K"],
-    united: Int64[np.ndarray, " K"],
-) -> None:
+def _move_to_first(table: Table, apart: Apart, blocks: Labels, united: Labels) -> None:
     """Move the known entries of each united block to the first class of its new block, in place."""
     for one in np.unique(blocks[united != blocks]):
         first = united[one]
@@ -131,7 +119,7 @@ def _move_to_first(
         apart[:, first] |= apart[:, one]
 
 
-def _differ_apart(table: Int64[np.ndarray, "*K"], labels: Int64[np.ndarray, " K"]) -> Bool[np.ndarray, "K K"]:
+def _differ_apart(table: Table, labels: Labels) -> Apart:
     """Return the pairs of classes that no congruence unites, because known windows lead from them to different labels.
 
     This is the fixed point of Moore's refinement, restricted to entries that are known for both classes.

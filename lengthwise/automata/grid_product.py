@@ -49,6 +49,9 @@ STRINGS_PER_LENGTH = 8_000
 """The number of random pairs of strings of each length."""
 
 
+Strings = tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]]
+
+
 class Edges(NamedTuple):
     """Labels of edges (letter, class of the first machine, class of the second), and the edges that cells make.
 
@@ -245,7 +248,7 @@ def difference(one: GridMachine, other: GridMachine) -> Difference | None:
             return Difference(*shortest, is_shortest=True)
     for strings in _some_strings(one, other):
         if longer := _first_difference(one, other, *strings):
-            return Difference(*_shrunk(one, other, *longer), is_shortest=False)
+            return Difference(*_shrunk(one, other, longer), is_shortest=False)
     # Some classes that may meet on an edge have different numbers, but no strings show that they do meet.
     raise ValueError(
         "machine: expected a proof that it answers like the task, or strings that the two answer differently, got "
@@ -295,9 +298,7 @@ def _related_strings(num_letters: int, length: int, random: np.random.Generator)
     return first, np.where(copied, moved, second)
 
 
-def _first_difference(
-    one: GridMachine, other: GridMachine, first: Ids, second: Ids
-) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " m"]] | None:
+def _first_difference(one: GridMachine, other: GridMachine, first: Ids, second: Ids) -> Strings | None:
     """Return two prefixes of these strings with different answers and the fewest letters in total, or None."""
     sums = []
     for machine in (one, other):
@@ -352,11 +353,9 @@ def _narrow_difference(
     return None
 
 
-def _shrunk(
-    one: GridMachine, other: GridMachine, first: Int64[np.ndarray, " n"], second: Int64[np.ndarray, " m"]
-) -> tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " l"]]:
+def _shrunk(one: GridMachine, other: GridMachine, strings: Strings) -> Strings:
     """Remove letters one by one, as long as the remaining strings are still answered differently."""
-    shorter: tuple[np.ndarray, np.ndarray] | None = (first, second)
+    shorter: Strings | None = strings
     while shorter is not None:
         first, second = shorter
         shorter = None

@@ -31,6 +31,9 @@ MAX_ELEMENTS = 255
 """The size of the largest monoid whose elements are composed: an element is a byte, and the table fits into a cache."""
 
 
+Parts = Integer[np.ndarray, "C *N"] | Sequence[Integer[np.ndarray, "*N"]]
+
+
 class TreeLookup:
     """Fast versions of `TreeMachine.final_classes` and `prefix_classes`.
 
@@ -128,9 +131,7 @@ class TreeLookup:
             nodes = self._merged(nodes.reshape(-1, self.chunk).T)
         return nodes
 
-    def _merged(
-        self, parts: Integer[np.ndarray, "C *N"] | Sequence[Integer[np.ndarray, "*N"]]
-    ) -> Integer[np.ndarray, "*N"]:
+    def _merged(self, parts: Parts) -> Integer[np.ndarray, "*N"]:
         return np.asarray(self.table.take(_codes(parts, self.base)))
 
     def _known(self, classes: Integer[np.ndarray, "B *T"]) -> Integer[np.ndarray, "B *T"]:
@@ -244,9 +245,7 @@ class StateLookup:
                 yield rows, columns, width, entries
 
 
-def _codes(
-    parts: Integer[np.ndarray, "C *N"] | Sequence[Integer[np.ndarray, "*N"]], base: int
-) -> Integer[np.ndarray, "*N"]:
+def _codes(parts: Parts, base: int) -> Integer[np.ndarray, "*N"]:
     """Return the numbers with these digits, most significant digit first."""
     # The type can represent the largest number with these digits, so the products in place cannot overflow.
     codes: np.ndarray = parts[0].astype(np.min_scalar_type(base ** len(parts) - 1))

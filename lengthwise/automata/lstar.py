@@ -12,6 +12,8 @@ from lengthwise.validation import check_choice, check_function, whole_number
 
 String = tuple[int, ...]
 Kind = Literal["Moore", "Mealy"]
+Query = Callable[[String], Hashable]
+Rows = dict[String, tuple[Hashable, ...]]
 
 
 class Hypothesis(NamedTuple):
@@ -62,7 +64,7 @@ class Hypothesis(NamedTuple):
 def learn_by_lstar(
     num_symbols: int,
     kind: Kind,
-    query: Callable[[String], Hashable],
+    query: Query,
     wrong_string: Callable[[Hypothesis], String | None],
     *,
     max_states: int | None = None,
@@ -92,7 +94,7 @@ def learn_by_lstar(
     suffixes: list[String] = list(product(range(num_symbols), repeat=0 if kind == "Moore" else 1))
     num_read = len(suffixes[0])
     access: list[String] = [()]
-    rows = dict[String, tuple[Hashable, ...]]()
+    rows: Rows = {}
     wrong = None
     while True:
         hypothesis = _closed(access, suffixes, num_symbols, query, rows, max_states)
@@ -105,12 +107,7 @@ def learn_by_lstar(
 
 
 def _closed(
-    access: list[String],
-    suffixes: Sequence[String],
-    num_symbols: int,
-    query: Callable[[String], Hashable],
-    rows: dict[String, tuple[Hashable, ...]],
-    max_states: int | None,
+    access: list[String], suffixes: Sequence[String], num_symbols: int, query: Query, rows: Rows, max_states: int | None
 ) -> Hypothesis:
     """Add access strings until every symbol leads from each state to a state with an access string."""
 
@@ -143,7 +140,7 @@ def _last_answer(hypothesis: Hypothesis, string: String, num_read: int) -> Hasha
     return hypothesis.rows[hypothesis.state_after(string[:num_before])][suffix]
 
 
-def _new_suffix(hypothesis: Hypothesis, wrong: String, num_read: int, query: Callable[[String], Hashable]) -> String:
+def _new_suffix(hypothesis: Hypothesis, wrong: String, num_read: int, query: Query) -> String:
     """Return a suffix of the counterexample that separates a transition's true target from its hypothetical target."""
 
     def answer(num_replaced: int) -> Hashable:

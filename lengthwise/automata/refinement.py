@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Int64
 
 Pair = tuple[int, int]
+Rows = Sequence[Sequence[int]]
 
 FEW_TRANSITIONS = 128
 """The largest number of transitions for which Python is faster than NumPy, whose calls have a fixed cost."""
@@ -140,11 +141,7 @@ def _split_by_smaller_halves(
 
 
 def first_difference(
-    tables: Sequence[Sequence[Sequence[int]]],
-    starts: Pair,
-    labels: Sequence[Sequence[int]],
-    *,
-    ignored: int | None = None,
+    tables: Sequence[Rows], starts: Pair, labels: Rows, *, ignored: int | None = None
 ) -> list[int] | None:
     """Return a shortest string after which two machines have different labels, or None if labels are always equal.
 
@@ -194,11 +191,7 @@ def first_difference(
 
 
 def first_difference_of_all_pairs(
-    tables: Sequence[Sequence[Sequence[int]]],
-    starts: Pair,
-    labels: Sequence[Sequence[int]],
-    *,
-    ignored: int | None = None,
+    tables: Sequence[Rows], starts: Pair, labels: Rows, *, ignored: int | None = None
 ) -> list[int] | None:
     """Define the result of `first_difference`: search all pairs of states."""
     came_from: dict[Pair, tuple[Pair, int]] = {starts: (starts, -1)}
@@ -225,7 +218,7 @@ def _string_to(pair: Pair, came_from: dict[Pair, tuple[Pair, int]]) -> list[int]
     return string[::-1]
 
 
-def _always_labeled(table: Sequence[Sequence[int]], labels: Sequence[int], ignored: int | None) -> list[bool]:
+def _always_labeled(table: Rows, labels: Sequence[int], ignored: int | None) -> list[bool]:
     """Return for each state whether all strings from this state lead to states with labels."""
     always = [True] * len(labels)
     unlabeled = [state for state, label in enumerate(labels) if label == ignored]

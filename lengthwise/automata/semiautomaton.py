@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from jaxtyping import Bool, Float, Int64, Integer
 
-from lengthwise.automata.refinement import coarsest_partition, first_difference
+from lengthwise.automata.refinement import Pair, coarsest_partition, first_difference
 from lengthwise.validation import check_kind, texts_of, truncate
 
 State = TypeVar("State", bound=Hashable)
@@ -250,12 +250,7 @@ class Semiautomaton:
         return None
 
     def first_difference(
-        self,
-        other: "Semiautomaton",
-        starts: tuple[int, int],
-        labels: tuple[Sequence[int], Sequence[int]],
-        *,
-        ignored: int | None = None,
+        self, other: "Semiautomaton", starts: Pair, labels: Sequence[Sequence[int]], *, ignored: int | None = None
     ) -> tuple[str, ...] | None:
         """Return a shortest string after which the machines are in states with different labels, or None.
 

@@ -279,6 +279,9 @@ def _monoid_and_answers(transducer: Transducer) -> tuple[TransitionMonoid, Int64
     return monoid, smallest.outputs[monoid.maps[:, smallest.start]]
 
 
+Ids = Int64[np.ndarray, " N"]
+
+
 class _Level(NamedTuple):
     """A level of trees: the pairs (class, element) of its windows, in the order of each pair's first window.
 
@@ -287,8 +290,8 @@ class _Level(NamedTuple):
     stands for pads.
     """
 
-    classes: Int64[np.ndarray, " N"]
-    elements: Int64[np.ndarray, " N"]
+    classes: Ids
+    elements: Ids
     num_mixed: int
     parts: Int64[np.ndarray, "N C"]
     pad: int
@@ -348,9 +351,7 @@ class _Comparison:
         self.levels.append(self._first_of_each(classes, elements, len(parts) - len(blocks[-1]), parts, pad))
         return None
 
-    def _merge(
-        self, below: _Level, parts: Int64[np.ndarray, "N C"]
-    ) -> tuple[Int64[np.ndarray, " N"], Int64[np.ndarray, " N"]]:
+    def _merge(self, below: _Level, parts: Int64[np.ndarray, "N C"]) -> tuple[Ids, Ids]:
         part_classes = np.where(parts < 0, below.pad, below.classes[parts])
         classes = self.machine.merged(part_classes)
         if len(classes) and classes.min() < 0:
@@ -367,17 +368,12 @@ class _Comparison:
             elements = np.where(column < 0, elements, self.monoid.products(elements, below.elements[column]))
         return classes, elements
 
-    def _differs(self, classes: Int64[np.ndarray, " N"], elements: Int64[np.ndarray, " N"]) -> Bool[np.ndarray, " N"]:
+    def _differs(self, classes: Ids, elements: Ids) -> Bool[np.ndarray, " N"]:
         expected = self.expected[elements]
         return np.asarray((expected != IGNORE) & (self.machine.outputs[classes] != expected))
 
     def _first_of_each(
-        self,
-        classes: Int64[np.ndarray, " N"],
-        elements: Int64[np.ndarray, " N"],
-        num_mixed: int,
-        parts: Int64[np.ndarray, "N C"],
-        pad: int,
+        self, classes: Ids, elements: Ids, num_mixed: int, parts: Int64[np.ndarray, "N C"], pad: int
     ) -> _Level:
         """Return the first window of every pair; windows with pads and windows without pads are listed separately."""
         codes = classes * self.monoid.size + elements

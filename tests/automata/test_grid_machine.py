@@ -247,7 +247,7 @@ def test_no_letter_of_a_shrunk_difference_can_be_left_out() -> None:
         first, second = random.integers(3, size=(2, 9))
         if wrong.run(first[None], second[None]) == machine.run(first[None], second[None]):
             continue
-        shrunk = list(_shrunk(wrong, machine, first, second))
+        shrunk = list(_shrunk(wrong, machine, (first, second)))
         assert wrong.run(*(string[None] for string in shrunk)) != machine.run(*(string[None] for string in shrunk))
         for index, string in enumerate(shrunk):
             for letter in range(len(string) if len(string) > 1 else 0):
