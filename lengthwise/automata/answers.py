@@ -22,16 +22,11 @@ REJECT_ACCEPT_PAIRS = frozenset(
 
 COMMON_PAIRS = frozenset(
     {
-        ("fail", "ok"),
-        ("failed", "ok"),
-        ("error", "ok"),
-        ("nok", "ok"),
+        *((name, "ok") for name in ("fail", "failed", "error", "nok")),
+        *((name, "normal") for name in ("anomaly", "anomalous", "abnormal")),
         ("fail", "pass"),
         ("failed", "passed"),
         ("failure", "success"),
-        ("anomaly", "normal"),
-        ("anomalous", "normal"),
-        ("abnormal", "normal"),
         ("bad", "good"),
         ("incorrect", "correct"),
         ("wrong", "right"),

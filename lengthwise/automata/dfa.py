@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float64, Int64
 from lengthwise.automata.answers import REJECT_ACCEPT
 from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
 from lengthwise.automata.sampling import StringSampler
-from lengthwise.automata.semiautomaton import Semiautomaton, array_of, explore
+from lengthwise.automata.semiautomaton import Semiautomaton, array_of, explore, set_frozen
 from lengthwise.automata.transducer import Transducer
 from lengthwise.validation import check_kind, truncate
 
@@ -45,8 +45,7 @@ class DFA:
             raise ValueError(
                 f"accepting: expected Booleans, got an array of {accepting.dtype}; mark every state True or False"
             )
-        accepting.setflags(write=False)
-        object.__setattr__(self, "accepting", accepting)
+        set_frozen(self, accepting=accepting)
 
     @property
     def symbols(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int64
 
-from lengthwise.automata.semiautomaton import whole_numbers
+from lengthwise.automata.semiautomaton import set_frozen, whole_numbers
 
 Ids = Int64[np.ndarray, "B _"]
 
@@ -72,11 +72,7 @@ class GridMachine:
                     f"table: expected classes in 0..{table.shape[index] - 1} (axis {index} of the table, and "
                     f"`{what}`), got classes from {classes.min()} to {classes.max()}; correct the wrong class"
                 )
-        # A frozen dataclass does not freeze the contents of its arrays.
-        for array in (table, numbers):
-            array.setflags(write=False)
-        object.__setattr__(self, "table", table)
-        object.__setattr__(self, "numbers", numbers)
+        set_frozen(self, table=table, numbers=numbers)
 
     @property
     def num_classes(self) -> int:

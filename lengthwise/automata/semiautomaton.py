@@ -66,9 +66,7 @@ class Semiautomaton:
                 f"symbols: expected {num_symbols} distinct non-empty strings, got {self.symbols!r}; "
                 "name every column of the table once"
             )
-        table = table.astype(np.int64)
-        table.setflags(write=False)
-        object.__setattr__(self, "table", table)
+        set_frozen(self, table=table.astype(np.int64))
         object.__setattr__(self, "symbols", symbols)
 
     @property
@@ -318,6 +316,13 @@ def array_of(argument: str, values: object) -> np.ndarray:
         raise ValueError(
             f"{argument}: expected rows of the same length, got rows of different lengths; complete the short rows"
         ) from None
+
+
+def set_frozen(machine: object, **arrays: np.ndarray) -> None:
+    """Set fields of a frozen dataclass to arrays that cannot be changed; the class does not freeze their contents."""
+    for name, array in arrays.items():
+        array.setflags(write=False)
+        object.__setattr__(machine, name, array)
 
 
 def whole_numbers(values: object) -> Int64[np.ndarray, "*N"]:

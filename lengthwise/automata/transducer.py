@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from lengthwise.automata.drawing import MAX_DRAWN, machine_svg
-from lengthwise.automata.semiautomaton import Semiautomaton, array_of
+from lengthwise.automata.semiautomaton import Semiautomaton, array_of, set_frozen
 from lengthwise.conventions import IGNORE
 from lengthwise.validation import check_kind
 
@@ -43,8 +43,7 @@ class Transducer:
         check_kind("semiautomaton", self.semiautomaton, Semiautomaton, "a Semiautomaton")
         self.semiautomaton.check_state(self.start)
         self.semiautomaton.check_labels(outputs, "outputs")
-        outputs.setflags(write=False)
-        object.__setattr__(self, "outputs", outputs)
+        set_frozen(self, outputs=outputs)
 
     @property
     def symbols(self) -> tuple[str, ...]:

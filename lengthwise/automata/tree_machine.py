@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int64
 
 from lengthwise.automata.congruence import GAP, coarse_congruence, quotient
 from lengthwise.automata.monoid import TransitionMonoid, transition_monoid
-from lengthwise.automata.semiautomaton import Semiautomaton, whole_numbers
+from lengthwise.automata.semiautomaton import Semiautomaton, set_frozen, whole_numbers
 from lengthwise.automata.transducer import Transducer
 from lengthwise.automata.windows import window_blocks
 from lengthwise.conventions import IGNORE, PAD
@@ -65,9 +65,7 @@ class TreeMachine:
             raise ValueError(
                 f"leaves, table: expected classes in 0..{count - 1}, or -1 in the table, got other numbers; fix them"
             )
-        for name, array in (("leaves", leaves), ("table", table), ("outputs", outputs)):
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
+        set_frozen(self, leaves=leaves, table=table, outputs=outputs)
         object.__setattr__(self, "symbols", tuple(self.symbols))
 
     @property
