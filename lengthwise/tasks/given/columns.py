@@ -39,14 +39,10 @@ class Columns:
     label: str | None = None
     unused: dict[str, None] = field(default_factory=dict)
 
-    @property
-    def are_given(self) -> bool:
-        """Return whether the user named a column."""
-        return bool(self.string or self.label)
-
     def has_header(self, names: Sequence[str]) -> bool:
         """Return whether the first row names columns; a table of two columns may begin with its first example."""
-        return self.are_given or len(names) != 2 or any(str(name).lower() in STRINGS + LABELS for name in names)
+        are_given = bool(self.string or self.label)
+        return are_given or len(names) != 2 or any(str(name).lower() in STRINGS + LABELS for name in names)
 
     def find(self, names: Sequence[str]) -> tuple[int, int]:
         """Return the indices of the strings' and the labels' columns.

@@ -44,7 +44,7 @@ def rows_of_flare(folder: Path) -> Iterator[Row]:
     pairs = zip_longest(numbered_lines(folder / STRINGS), numbered_lines(folder / LABELS))
     for string, label in pairs:
         if string is None or label is None:
-            first, second = (number for number in _line_counts(folder))
+            first, second = (sum(1 for _ in numbered_lines(folder / name)) for name in (STRINGS, LABELS))
             raise ValueError(
                 f"{folder / LABELS}: expected {first:,} lines, as in {STRINGS}, got {second:,}; restore the two files"
             )
@@ -60,11 +60,6 @@ def rows_of_flare(folder: Path) -> Iterator[Row]:
                 f"{folder / name}: expected {counts[of_label]:,} lines, one for each string with label {of_label}, got "
                 f"line {extra[0]:,}; restore the files of this split"
             )
-
-
-def _line_counts(folder: Path) -> Iterator[int]:
-    for name in (STRINGS, LABELS):
-        yield sum(1 for _ in numbered_lines(folder / name))
 
 
 def _row(folder: Path, string: tuple[int, str], label: tuple[int, str]) -> Row:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from itertools import zip_longest
 from pathlib import Path
 from string import ascii_letters
 from types import MappingProxyType
@@ -89,7 +90,5 @@ def draw_languages(folder: Path, count: int, seed: int = 0) -> list[str]:
         raise ValueError(f"count: expected 1 to {len(names):,} languages, as in {folder}, got {count:,}; change it")
     shuffled = [names[index] for index in chance.permutation(len(names))]
     by_class = {kind: [name for name in shuffled if language_class(name) == kind] for kind in CLASSES}
-    rounds = [
-        by_class[kind][number] for number in range(len(names)) for kind in CLASSES if number < len(by_class[kind])
-    ]
+    rounds = [name for names_of_round in zip_longest(*by_class.values()) for name in names_of_round if name is not None]
     return sorted(rounds[:count], key=lambda name: (CLASSES.index(language_class(name)), name))

@@ -5,7 +5,6 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from lengthwise.automata import Transducer, library
-from lengthwise.conventions import IGNORE
 from lengthwise.tasks.base import TASKS
 from lengthwise.tasks.regular.modular_arithmetic import ModularArithmetic
 
@@ -32,17 +31,11 @@ class LeftToRightArithmetic(ModularArithmetic):
         """Return a machine whose state is the value so far, and the operator that waits for its operand."""
         return library.left_to_right_arithmetic(self.modulus, self.leading_plus)
 
-    def _solve_unled(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        columns = inputs.T.contiguous()
-        operands, operators = columns[0::2], columns[1::2][: (len(columns) - 1) // 2]
+    def _values(self, operands: Int64[Tensor, "N B"], operators: Int64[Tensor, "N1 B"]) -> Int64[Tensor, "N B"]:
         value = operands[0]
         values = [value]
         for operator, operand in zip(operators, operands[1:], strict=True):
             total = torch.where(operator == self.modulus + 1, value - operand, value + operand)
             value = torch.where(operator == self.modulus + 2, value * operand, total) % self.modulus
             values.append(value)
-        is_due = torch.arange(len(columns))[:, None] % 2 == 0
-        well_formed = ((columns < self.modulus) == is_due).cumprod(dim=0)[0::2] == 1
-        answers = torch.full_like(columns, IGNORE)
-        answers[0::2] = torch.where(well_formed, torch.stack(values) % self.modulus, IGNORE)
-        return answers.T.contiguous()
+        return torch.stack(values)

@@ -92,9 +92,17 @@ class ModularArithmetic(RegularTask):
         return self._solve_unled(inputs)
 
     def _solve_unled(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        times, minus = self.modulus + 2, self.modulus + 1
         columns = inputs.T.contiguous()
-        operands, operators = columns[0::2], columns[1::2][: (len(columns) - 1) // 2]
+        values = self._values(columns[0::2], columns[1::2][: (len(columns) - 1) // 2])
+        is_due = torch.arange(len(columns))[:, None] % 2 == 0
+        well_formed = ((columns < self.modulus) == is_due).cumprod(dim=0)[0::2] == 1
+        answers = torch.full_like(columns, IGNORE)
+        answers[0::2] = torch.where(well_formed, values % self.modulus, IGNORE)
+        return answers.T.contiguous()
+
+    def _values(self, operands: Int64[Tensor, "N B"], operators: Int64[Tensor, "N1 B"]) -> Int64[Tensor, "N B"]:
+        """Return the value of the expression that ends at each operand, as if all symbols were well placed."""
+        times, minus = self.modulus + 2, self.modulus + 1
         continues = operators == times
         term = operands[0]
         terms = [term]
@@ -105,13 +113,7 @@ class ModularArithmetic(RegularTask):
         products = torch.stack(terms)
         values = products.clone()
         values[1:] += torch.where(continues, 0, products[:-1]).cumsum(dim=0)
-
-        is_operand = columns < self.modulus
-        due = torch.arange(len(columns))[:, None] % 2 == 0
-        well_formed = (is_operand == due).cumprod(dim=0)[0::2] == 1
-        answers = torch.full_like(columns, IGNORE)
-        answers[0::2] = torch.where(well_formed, values % self.modulus, IGNORE)
-        return answers.T.contiguous()
+        return values
 
     def baseline(self, length: int) -> float:
         """Return the probability of the likeliest value, by powers of the Markov chain of operator and operand."""
