@@ -19,10 +19,7 @@ MAX_PAIRS = 4_000_000
 
 
 def agreement(
-    model: SequenceModel,
-    run: Callable[[np.ndarray], np.ndarray],
-    num_symbols: int,
-    max_length: int | None = None,
+    model: SequenceModel, run: Callable[[np.ndarray], np.ndarray], num_symbols: int, max_length: int | None = None
 ) -> str:
     """Return a sentence with the largest difference of logits between a graph and its model, on 1,000 strings.
 

@@ -10,6 +10,7 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import torch
@@ -177,7 +178,7 @@ def fold_constants(module: fx.GraphModule) -> fx.GraphModule:
     """Replace all nodes of the graph that depend on parameters alone by constants, in place, and return the graph."""
     graph, values = module.graph, {}
     for node in graph.nodes:
-        if node.op == "get_attr" and isinstance(value := _attribute(module, str(node.target)), Tensor):
+        if node.op == "get_attr" and isinstance(value := attrgetter(str(node.target))(module), Tensor):
             values[node] = value.detach()
         elif node.op == "call_function" and all(part in values for part in node.all_input_nodes):
             arguments, named = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
@@ -197,12 +198,6 @@ def fold_constants(module: fx.GraphModule) -> fx.GraphModule:
     graph.eliminate_dead_code()
     module.delete_all_unused_submodules()
     module.recompile()
-    return module
-
-
-def _attribute(module: nn.Module, path: str) -> Any:
-    for name in path.split("."):
-        module = getattr(module, name)
     return module
 
 

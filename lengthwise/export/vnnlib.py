@@ -180,10 +180,8 @@ def queries_of(enclosures: Enclosures, num_answers: int) -> Iterator[tuple[tuple
 
     A net with a single answer is always right, so it has no queries about answers.
     """
-    low = enclosures.low
-    high = enclosures.high
-    table = enclosures.machine.semiautomaton.table
-    outputs = enclosures.machine.outputs
+    low, high, machine = enclosures
+    table, outputs = machine.semiautomaton.table, machine.outputs
     for (klass, symbol), target in np.ndenumerate(table):
         outside = [
             comparison
@@ -197,10 +195,8 @@ def queries_of(enclosures: Enclosures, num_answers: int) -> Iterator[tuple[tuple
         answer = outputs[klass]
         others = [f"(>= Y_{other} Y_{answer})" for other in range(num_answers) if other != answer]
         claim = f"In the box of class {klass}, logit {answer} is larger than all others."
-        yield (
-            (f"answer-{klass}.vnnlib", "answer.onnx"),
-            query(claim, low[klass], high[klass], num_answers, others),
-        )
+        text = query(claim, low[klass], high[klass], num_answers, others)
+        yield (f"answer-{klass}.vnnlib", "answer.onnx"), text
 
 
 def query(claim: str, low: Array, high: Array, num_outputs: int, failures: Sequence[str]) -> str:

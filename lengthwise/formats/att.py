@@ -1,15 +1,7 @@
 """The text of AT&T's tools, which OpenFst, foma and HFST read and print."""
 
 from lengthwise.automata.labeled import LabeledMachine
-from lengthwise.formats.arcs import (
-    EPSILON,
-    EPSILONS,
-    Arc,
-    are_copies,
-    are_weights,
-    is_doubtful,
-    machine_of_arcs,
-)
+from lengthwise.formats.arcs import EPSILON, EPSILONS, Arc, are_copies, are_weights, is_doubtful, machine_of_arcs
 from lengthwise.formats.base import FORMATS, ReadableFormat
 from lengthwise.formats.draft import MAX_EDGES
 from lengthwise.formats.limits import check_text

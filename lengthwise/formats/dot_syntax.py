@@ -168,17 +168,18 @@ class _Parser:
         if self._skip("="):
             self._check_attribute("graph", name.lower(), self._is_blank_value(), line)
             self._name()
-        elif self._port_and_arrow(name):
-            self._add_node(name, line)
+            return
+        self._port(name)
+        self._add_node(name, line)
+        if self._is_mark("->"):
             self._edges(_Group((name,)))
-        else:
-            self._add_node(name, line)
-            attributes = self._attributes("node")
-            self.graph.nodes[name].update(attributes)
-            if not attributes and name not in self.graph.declared:
-                self.named.append(name)
-            self.graph.declared[name] = None
-            self.graph.lines[name] = line
+            return
+        attributes = self._attributes("node")
+        self.graph.nodes[name].update(attributes)
+        if not attributes and name not in self.graph.declared:
+            self.named.append(name)
+        self.graph.declared[name] = None
+        self.graph.lines[name] = line
 
     def _take_usual_edge(self) -> bool:
         """Read an edge with one regular expression if it matches `_USUAL_EDGE`, and return whether it did.
@@ -196,11 +197,6 @@ class _Parser:
         self.index = match.end()
         self._next()
         return True
-
-    def _port_and_arrow(self, name: str) -> bool:
-        """Read a node's port, and return whether an edge begins at the node."""
-        self._port(name)
-        return self._is_mark("->")
 
     def _port(self, name: str) -> None:
         while self._skip(":"):

@@ -99,11 +99,6 @@ def _read(file: Path, split: str) -> str:
         raise ValueError(f"{field}: {error}") from None
 
 
-def key_of(texts: Texts, vocab_size: int) -> str:
-    """Return the name of a corpus, which is a hash of its documents and the size of the vocabulary."""
-    return blake2b(f"{texts.digest} {vocab_size}".encode(), digest_size=8).hexdigest()
-
-
 def corpora_folder() -> Path:
     """Return the folder of all corpora, in which each corpus has a folder of its own."""
     return Path(os.environ.get(FOLDER) or "corpora")
@@ -117,7 +112,7 @@ def prepare(texts: Texts, vocab_size: int) -> str:
             `tokenizers` is needed but not installed.
         OSError: the folder cannot be written.
     """
-    key = key_of(texts, vocab_size)
+    key = blake2b(f"{texts.digest} {vocab_size}".encode(), digest_size=8).hexdigest()
     folder = corpora_folder() / key
     # The header is written last, so a corpus with a header is complete.
     if not (folder / "header.json").exists():
