@@ -248,10 +248,9 @@ def _factored(options: Sequence[Node], *, is_last: bool) -> list[Node]:
     for shared, alike in groups.items():
         if len(alike) == 1:
             factored += alike
-        elif is_last:
-            factored.append(concatenation([choice(Concatenation(_parts(node)[:-1]) for node in alike), shared]))
         else:
-            factored.append(concatenation([shared, choice(Concatenation(_parts(node)[1:]) for node in alike)]))
+            rest = choice(Concatenation(_parts(node)[:-1] if is_last else _parts(node)[1:]) for node in alike)
+            factored.append(concatenation([rest, shared] if is_last else [shared, rest]))
     return factored
 
 

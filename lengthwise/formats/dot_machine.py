@@ -108,14 +108,17 @@ class _Drawing(NamedTuple):
                 )
             if edge.source not in self.states:
                 continue
-            if edge.target not in self.states and not is_invisible:
-                raise ValueError(
-                    f"line {edge.line}: expected edges between states, got an edge to {edge.target!r}, which marks the "
-                    f"initial state; remove this edge, or draw {edge.target!r} as a state"
-                )
             if not is_invisible:
+                self._check_target(edge)
                 edges.append(edge)
         return edges
+
+    def _check_target(self, edge: Edge) -> None:
+        if edge.target not in self.states:
+            raise ValueError(
+                f"line {edge.line}: expected edges between states, got an edge to {edge.target!r}, which marks the "
+                f"initial state; remove this edge, or draw {edge.target!r} as a state"
+            )
 
     def starts(self) -> list[str]:
         """Return the initial states, which are the targets of edges from nodes that are not states."""
@@ -123,11 +126,7 @@ class _Drawing(NamedTuple):
         for edge in self.graph.edges:
             if edge.source in self.states:
                 continue
-            if edge.target not in self.states:
-                raise ValueError(
-                    f"line {edge.line}: expected edges between states, got an edge to {edge.target!r}, which marks the "
-                    f"initial state; remove this edge, or draw {edge.target!r} as a state"
-                )
+            self._check_target(edge)
             if edge_label(edge):
                 raise ValueError(
                     f"line {edge.line}: expected no label on the edge from {edge.source!r}, which marks the initial "
@@ -209,10 +208,8 @@ def _openfst_machine(drawing: _Drawing, start: str, edges: Sequence[Edge], accep
                 f"line {edge.line}: expected symbol or symbol:output, got {quoted(label)}, which may have a weight; "
                 "remove weights, and rename symbols with : or /"
             )
-        if is_pair:
-            arcs.append(Arc(edge.source, edge.target, plain_text(symbol), plain_text(output), edge.line))
-        else:
-            arcs.append(Arc(edge.source, edge.target, plain_text(label), None, edge.line))
+        read, written = (plain_text(symbol), plain_text(output)) if is_pair else (plain_text(label), None)
+        arcs.append(Arc(edge.source, edge.target, read, written, edge.line))
     if len({arc.output is None for arc in arcs}) > 1:
         line = next(arc.line for arc in arcs if arc.output is None)
         raise ValueError(

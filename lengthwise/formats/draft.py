@@ -114,7 +114,8 @@ class Draft:
         for state in accepting:
             self.check_state(state)
             outputs[self._states[state]] = 1
-        return LabeledMachine(Transducer(self._semiautomaton(table), self._start_number(), outputs), REJECT_ACCEPT)
+        machine = Semiautomaton(table, tuple(self._symbols))
+        return LabeledMachine(Transducer(machine, self._start_number(), outputs), REJECT_ACCEPT)
 
     def moore(self, outputs: Mapping[str, str]) -> LabeledMachine:
         """Return the machine whose states have these answers; an empty text means no answer.
@@ -124,7 +125,7 @@ class Draft:
         table, start = self._table(), self._start_number()
         names = [outputs.get(state, "") for state in self._states]
         names += [""] * (len(table) - len(names))
-        return _labeled(self._semiautomaton(table), start, names)
+        return _labeled(Semiautomaton(table, tuple(self._symbols)), start, names)
 
     def mealy(self) -> LabeledMachine:
         """Return the machine whose answer is the output of the last edge; an empty output means no answer.
@@ -190,9 +191,6 @@ class Draft:
             raise ValueError("expected an initial state, got none; mark one")
         self.check_state(self._start)
         return self._states[self._start]
-
-    def _semiautomaton(self, table: np.ndarray) -> Semiautomaton:
-        return Semiautomaton(table, tuple(self._symbols))
 
     def _check_symbols(self) -> None:
         if not self._symbols:

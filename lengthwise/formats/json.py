@@ -214,9 +214,7 @@ def _is_table(content: Any) -> bool:
 
 
 def _are_numbers(row: Any) -> bool:
-    if not isinstance(row, list):
-        return False
-    return all(type(number) is int and IGNORE <= number < 2**31 for number in row)
+    return isinstance(row, list) and all(type(number) is int and IGNORE <= number < 2**31 for number in row)
 
 
 def _names(content: Any, what: str) -> list[str]:

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Sequence
-from itertools import count
+from itertools import count, islice
 from typing import NamedTuple
 
 import numpy as np
 
+from lengthwise.automata.conformance import access_strings
 from lengthwise.automata.labeled import LabeledMachine
 
 NUM_TESTS = 20
@@ -45,15 +46,10 @@ def notes_on(machine: LabeledMachine, name: str = "machine", about: Sequence[str
         (20, (('a', 'b', 'b'), 'accept'))
     """
     # A fixed seed, so that equal machines are written as equal files.
-    table, chance = machine.machine.semiautomaton.table, np.random.default_rng(0)
-    shortest: dict[int, tuple[int, ...]] = {}
-    frontier: list[tuple[int, tuple[int, ...]]] = [(machine.machine.start, ())]
-    for state, string in frontier:
-        for v, target in enumerate(table[state].tolist()):
-            if target not in shortest and len(shortest) < NUM_TESTS // 2:
-                shortest[target] = (*string, v)
-                frontier.append((target, shortest[target]))
-    strings = dict.fromkeys(shortest.values())
+    chance = np.random.default_rng(0)
+    # Breadth-first search gives the n-th string at most n symbols, so this limit does not cut off the first ten.
+    shortest = access_strings(machine.machine, NUM_TESTS**2).values()
+    strings = dict.fromkeys(islice(shortest, NUM_TESTS // 2))
     for length in count(1):
         if len(strings) == NUM_TESTS:
             break

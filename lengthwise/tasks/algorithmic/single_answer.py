@@ -54,10 +54,6 @@ class SingleAnswerTask(CountedTask):
                 f"max_length: expected at least {self.shortest_length}, the length of the shortest problems that "
                 f"{self.name} draws, got {self.max_length}; raise max_length"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _has_a_symbol_for_every_number(self) -> "SingleAnswerTask":
         if max(self.num_range or 0, self.largest_number + 1) > MAX_NUMBERS:
             raise ValueError(
                 f"num_range: expected at most {MAX_NUMBERS:,} integers, each of which is a symbol or a class, "

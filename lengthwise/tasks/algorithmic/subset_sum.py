@@ -92,9 +92,8 @@ class SubsetSum(SingleAnswerTask):
 
     def is_legal_length(self, length: int) -> bool:
         """Return whether there are at most `max_length` items and, for hard problems, few subsets for each value."""
-        if not super().is_legal_length(length):
-            return False
-        return self.sampling != "hard" or 2**length <= MAX_SUBSETS_PER_VALUE * self.max_value
+        is_short = super().is_legal_length(length)
+        return is_short and (self.sampling != "hard" or 2**length <= MAX_SUBSETS_PER_VALUE * self.max_value)
 
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
         """Return 1 if the target can be reached, else 0."""

@@ -127,11 +127,9 @@ class MachineTransduction(RegularTask):
 
     def is_balanced_length(self, length: int) -> bool:
         """Return whether each answer that occurs can be the answer to a string of this length."""
-        if length < 1:
-            return False
         outputs = self.transducer.outputs
         occurring = set(outputs[self._reached].ravel().tolist()) - {IGNORE}
-        return occurring <= set(outputs[self._possible(length)].tolist())
+        return length >= 1 and occurring <= set(outputs[self._possible(length)].tolist())
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
         """Draw independent uniform symbols; every prefix that has an answer is supervised."""
