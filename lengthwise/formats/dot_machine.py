@@ -208,8 +208,8 @@ def _openfst_machine(drawing: _Drawing, start: str, edges: Sequence[Edge], accep
                 f"line {edge.line}: expected symbol or symbol:output, got {quoted(label)}, which may have a weight; "
                 "remove weights, and rename symbols with : or /"
             )
-        read, written = (plain_text(symbol), plain_text(output)) if is_pair else (plain_text(label), None)
-        arcs.append(Arc(edge.source, edge.target, read, written, edge.line))
+        text, answer = (plain_text(symbol), plain_text(output)) if is_pair else (plain_text(label), None)
+        arcs.append(Arc(edge.source, edge.target, text, answer, edge.line))
     if len({arc.output is None for arc in arcs}) > 1:
         line = next(arc.line for arc in arcs if arc.output is None)
         raise ValueError(
