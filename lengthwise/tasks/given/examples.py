@@ -123,8 +123,8 @@ class Examples:
         """Return the strings for which the mask is True, with all symbols and classes of these examples."""
         kept = np.repeat(is_kept, self.lengths)
         starts = np.concatenate([[0], self.lengths[is_kept].cumsum()])
-        ids, targets, rows = self.ids[kept], self.targets[kept], self.rows[is_kept]
-        return replace(self, ids=ids, targets=targets, starts=starts, rows=rows)
+        ids, targets = self.ids[kept], self.targets[kept]
+        return replace(self, ids=ids, targets=targets, starts=starts, rows=self.rows[is_kept])
 
     def text(self, index: int, separator: str) -> str:
         """Return the string with this index as text, with the separator between its symbols."""
