@@ -26,16 +26,16 @@ from lengthwise.report.tables.numbers import span
 from lengthwise.runs.pools.outcome import Outcome
 
 _DOTS = (
-    "A dot shows the weakest level among the finished seeds, if this level is proved, bounded or extracted. A cell "
-    "without a dot has a seed that is refuted, or that is only tested."
+    "A dot shows the weakest level among the certificates of the finished seeds. A cell without a dot has a seed "
+    "that is refuted, or that is only tested."
 )
 _OVERFLOW = (
     "the share of strings of {lengths} symbols on which states become infinite or NaN, averaged over cells. The "
     "answers to such strings count as wrong"
 )
 _OURS = (
-    "*ours*{parts}: means over the finished runs, on the published scale. Each mean uses only the lengths that occur "
-    "in both tests."
+    "*ours*{parts}: means over the finished runs, on the published scale. Each mean uses only the lengths that also "
+    "occur in the published test."
 )
 _NO_DOTS = "Each cell has a seed that is refuted, or that is only tested."
 
@@ -53,14 +53,14 @@ def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> dict[str,
     levels = level_sentences(levels_of(entries))
     return {
         "cells": (
-            "cells with a finished run; a cell is a model on a task. Compare only models with a finished run in every "
-            "cell"
+            "a cell is a model on a task, and the entry counts the cells with a finished run. Compare only models with "
+            "a finished run in every cell"
         ),
         "mean": f"accuracy at lengths {lengths}, averaged over cells",
         ", ".join(map(at_length, long_lengths(experiment))): "accuracy at that length, averaged over cells",
         "structured": (
-            "the lowest accuracy on any family of structured strings, averaged over runs and cells. Random sampling "
-            "hardly ever draws structured strings"
+            "the lowest accuracy on any family of structured strings, averaged over runs and cells. Structured "
+            "strings, such as constant or periodic strings, are hardly ever drawn by random sampling"
         ),
         "fits": f"runs whose final loss, at the lengths of training, is below {LOW_LOSS}",
         "solved": f"runs without an error on the random strings of {lengths} symbols; other strings may refute them",

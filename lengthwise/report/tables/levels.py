@@ -72,7 +72,7 @@ def independently_checked(certificates: Iterable[Certificate]) -> str:
 def checker_sentences(certificates: Iterable[Certificate]) -> str:
     """Return the counts of `independently_checked` as sentences, or an empty text if there are no proofs."""
     accepted, tried, skipped = _checker_counts(certificates)
-    parts = [f"The separate checker accepted {accepted:,} of {tried:,} proofs."] if tried else []
+    parts = [f"A second program, the separate checker, accepted {accepted:,} of {tried:,} proofs."] if tried else []
     if skipped:
         parts.append(f"The separate checker was not run on {'the other' if tried else 'the'} {skipped:,} proofs.")
     return " ".join(parts)

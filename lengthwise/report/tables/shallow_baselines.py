@@ -104,7 +104,7 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
         table = Table(ROWS_HEADER, tuple(_row([one for one in compared if one.row == row]) for row in rows))
         more = (
             "*Above baseline*: the number of cells whose interval is above the best shallow baseline, among all "
-            "cells with at least two runs. With two runs, few intervals are narrow enough."
+            "cells with at least two runs. With only two runs, most intervals are too wide to lie above the baseline."
         )
     return [
         "## Shallow baselines",

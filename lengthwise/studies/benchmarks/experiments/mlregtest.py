@@ -134,8 +134,8 @@ def bench_mlregtest(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Benchmark: machines learned from MLRegTest",
         about=(
-            "For each language of MLRegTest, `learn` gets only the training strings and their labels, and the learned "
-            "machine is tested on the four test sets. Chance is 50 %, because half of the strings are in the language."
+            "For each language, `learn` gets only the training strings and their labels. The learned machine is "
+            "tested on four test sets. Chance is 50 %, because half of the strings are in the language."
         ),
         study=study,
         requires=Requirements(lacks="" if is_smoke else missing_folder()),

@@ -31,14 +31,14 @@ STEPS = {"small": (4_000, 64), "smoke": (4_000, 64), "paper": (100_001, 256)}
 _, PUBLISHED = read_published(TABLES / "pd_ssm.toml")
 
 PROTOCOL = (
-    "The protocol of Terzić et al. (2025), the paper on PD-SSM: nets are trained on final answers of strings of 3-40 "
-    "symbols, with all lengths equally frequent, and tested at 40-256 symbols. Scores are means over 5 seeds. A run is "
-    "trained for 100,001 steps of 256 strings. The best of several checkpoints is chosen by its accuracy at 40-256 "
-    "symbols.",
-    "Our protocol has the same training lengths, answers and number of seeds, and tests nets at 41-256 symbols. But it "
-    "measures final weights, not weights that a test has chosen. At scale `small`, runs are trained for "
-    f"{STEPS['small'][0]:,} steps of {STEPS['small'][1]} strings, and at scale `paper` for the published number of "
-    "steps. Models have the sizes and learning rates of the leaderboard.",
+    "The protocol of Terzić et al. (2025), the paper on PD-SSM: nets are trained on the answers to whole strings of "
+    "3-40 symbols, with all lengths equally frequent, and tested at 40-256 symbols. Scores are means over 5 seeds. A "
+    "run is trained for 100,001 steps of 256 strings. The best of several checkpoints is chosen by its accuracy at "
+    "40-256 symbols.",
+    "Our protocol has the paper's training lengths and number of seeds, also trains on the answers to whole strings, "
+    "and tests nets at 41-256 symbols. But it measures final weights, not the checkpoint that is best in the test. "
+    f"At scale `small`, runs are trained for {STEPS['small'][0]:,} steps of {STEPS['small'][1]} strings, and at scale "
+    "`paper` for the published number of steps. Models have the sizes and learning rates of experiment `leaderboard`.",
     "*Finite machine, likelihood* is trained on strings of 1 to 20 symbols instead, for 880 steps of 128 strings.",
 )
 
@@ -51,8 +51,8 @@ def pd_ssm_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     return Experiment(
         title="Benchmark: the four tasks of the paper on PD-SSM",
         about=(
-            "Nets are trained on four tasks (cycle navigation, even pairs, arithmetic and parity) with final answers "
-            "of strings of up to 40 symbols, and tested on strings of up to 256 symbols."
+            "Nets are trained on four tasks with the answers to whole strings of up to 40 symbols, and are tested on "
+            "random strings of up to 256 symbols and on a few strings of 10,000 symbols."
         ),
         notes=PROTOCOL,
         cells=[

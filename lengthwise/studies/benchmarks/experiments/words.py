@@ -21,15 +21,16 @@ DEPTHS = (1, 2, 4)
 """The numbers of layers of the transformers."""
 
 PROTOCOL = (
-    "The published protocol: for each length k = 2 ... 20, a net is trained and validated on strings of k elements, "
-    "with the answers to all prefixes. Training uses 80 % of the strings. The question is how many layers a net needs "
-    "for an accuracy of 0.99 on validation strings. The paper answers this in figures, so the package contains no "
-    "published numbers. It reports that RNNs need one layer on A5, and that transformers, S4 and Mamba need more "
-    "layers for longer strings.",
-    f"Our protocol draws new strings of k elements for each of {STEPS:,} steps of {BATCH_SIZE} strings. So for k = 2, "
-    "most strings of the test occur in training. The score is the mean accuracy over all prefixes of up to k symbols, "
-    "for final weights and three seeds. Scale `small` has five lengths, and scale `paper` has all 19. All lengths "
-    "have the same number of steps.",
+    "The protocol of Merrill et al. (2024): for each length k = 2 ... 20, a net is trained and validated on strings "
+    "of k elements, with the answers to all prefixes. Training uses 80 % of the strings. The question is how many "
+    "layers a net needs for an accuracy of 0.99 on validation strings. The paper answers this in figures, so the "
+    "package contains no published numbers. It reports that RNNs need one layer on A5, and that transformers, S4 and "
+    "Mamba need more layers for longer strings.",
+    f"Our protocol draws new strings of k elements for each of {STEPS:,} steps of {BATCH_SIZE} strings, and for each "
+    "of 500 steps with *finite machine, likelihood*. So for k = 2, most strings of the test occur in training. In "
+    "each cell, *mean* and *solved* are about random strings of up to k symbols. Final weights are measured, with "
+    "three seeds. Scale `small` has five lengths, and scale `paper` has all 19. All lengths have the same number of "
+    "steps.",
     "A certificate is about strings of every length, not only of k symbols.",
 )
 

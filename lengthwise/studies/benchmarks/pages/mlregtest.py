@@ -18,11 +18,12 @@ def mlregtest_page(study: LearnedLanguages, stem: str) -> StudyPage:
     header = ["languages", *TESTS, "machine is right", "confirmed", "proved", "mean CPU s"]
     sections = [
         markdown_table(["strings", *header], [[f"{size:,}", *_line(part)] for size, part in by_size.items()]),
-        "*Strings* is the number of training strings. *TestSR* to *TestLA* are mean accuracies on the test sets: S for "
-        "strings of 20-29 symbols, L for 31-50 symbols, R for random strings, and A for pairs of strings that differ "
-        "by one symbol. *Machine is right* counts learned machines that accept exactly the nonempty strings of the "
-        "language. *Confirmed* counts machines that held-out training strings confirm. *Proved* counts nets that are "
-        "proved to answer every string like their machine.",
+        "*Strings* is the number of training strings. *TestSR* to *TestLA* are mean accuracies on the test sets: S "
+        "for strings of 20-29 symbols, L for 31-50 symbols, R for random strings, and A for pairs of strings that "
+        "differ by one symbol. *Machine is right* counts learned machines that accept exactly the nonempty strings "
+        "of the language. *Confirmed* counts machines that held-out training strings confirm: a machine is right on "
+        "all of them, or clearly more accurate on them than simple baselines. `learn` also returns a net that "
+        "computes the machine. *Proved* counts nets that are proved to answer every string like the machine.",
         "## By the learner's own doubt",
         "`learn` reports a doubt if held-out training strings do not confirm its machine.",
         markdown_table(
@@ -43,14 +44,15 @@ def mlregtest_page(study: LearnedLanguages, stem: str) -> StudyPage:
             ],
         ),
         "## Protocol",
-        "Languages are drawn from all 16 classes. Training and test sets are drawn from their automata by the protocol "
-        "of MLRegTest (van der Poel et al., JMLR 25(283), 2024). Strings have 20-29 symbols in Train, TestSR and "
-        "TestSA, and 31-50 in TestLR and TestLA. Half of them are in the language. TestSA and TestLA have pairs of "
-        "strings that differ by one symbol. `lengthwise.tasks.given.mlregtest_sampler` describes the differences from "
-        f"this protocol. MLRegTest's set Dev is not used. `learn` begins no further attempt after {study.budget:g} CPU "
-        "seconds. No averages of the nets of van der Poel et al. are shown, because these averages were not available. "
-        "In the folded table, *states* counts the states of the language's minimal machine, and *its states* the "
-        "states of the learned machine.",
+        "Languages are drawn from all 16 classes. Training and test sets are drawn from the languages' automata by "
+        "the protocol of MLRegTest (van der Poel et al., JMLR 25(283), 2024). Strings have 20-29 symbols in Train, "
+        "TestSR and TestSA, and 31-50 in TestLR and TestLA. Half of the strings in each set are in the language. "
+        "TestSA and TestLA have pairs of strings that differ by one symbol. "
+        "`lengthwise.tasks.given.mlregtest_sampler` describes the differences from this protocol. MLRegTest's set "
+        "Dev is not used. `learn` makes several attempts to find a machine, and begins no further attempt after "
+        f"{study.budget:g} CPU seconds. The page has no accuracies of the nets of van der Poel et al., because their "
+        "averages were not available. In the folded table, *states* counts the states of the language's minimal "
+        "machine, and *its states* the states of the learned machine.",
         folded("Every language", [markdown_table(_DETAILS, [_detail(one) for one in results])]),
     ]
     return StudyPage(sections, {}, headline=_headline(max(by_size), by_size[max(by_size)]))
@@ -60,9 +62,10 @@ def _headline(size: int, results: Sequence[LearnedLanguage]) -> str:
     """Return the number of right machines and the mean accuracy on two test sets, for machines learned from `size`."""
     short, pairs = (fmean(one.accuracies[TESTS.index(test)] for one in results) for test in ("TestSR", "TestSA"))
     return (
-        f"From {size:,} strings, `learn` finds the right machine for {sum(one.is_right for one in results)} of "
-        f"{len(results)} languages, and has a mean accuracy of {percent(short)} on random strings of 20-29 symbols and "
-        f"of {percent(pairs)} on pairs of such strings that differ by one symbol."
+        f"From {size:,} strings, `lengthwise learn` finds the right machine for "
+        f"{sum(one.is_right for one in results)} of {len(results)} languages of MLRegTest.\n"
+        f"On random strings of 20-29 symbols, the machines have a mean accuracy of {percent(short)}. On pairs of such "
+        f"strings that differ by one symbol, the mean accuracy is {percent(pairs)}."
     )
 
 
