@@ -227,14 +227,16 @@ def _page(rates: dict[str, float], costs: list[Cost], where: dict[str, str]) -> 
         markdown_table(
             ["net", "precision", "ms", "tokens a second", "GB", "share of the bound", "hours of all steps"], rows
         ),
-        "A step draws the batch and runs the forward pass, the backward pass and the optimizer, with one torch thread. "
-        "Entries are minima over several steps of one run. The text is random tokens. *GB*: the peak memory of "
-        "tensors. *Share of the bound*: a lower bound on the time of a step, divided by the measured time. The lower "
-        "bound counts only products with weight matrices (not the products of attention), at the rate of a large "
-        f"product, {trillions['float32']} (bfloat16: {trillions['bfloat16']}) TFLOP/s. *Hours of all steps*: the time "
-        "of all steps of the preset in column *net*. Preset `chi2023-language` has 50,000 steps of 32 strings of 512 "
-        "tokens, as in Chi et al. (2023). Preset `xu2024-language` has 600,000 steps of 24 strings of 1,024 tokens. In "
-        "Xu and Sato (2024), a step has 480 strings.",
+        "A step draws the batch and runs the forward pass, the backward pass and the optimizer, with one torch "
+        "thread. Entries are minima over several steps of one run. The text is random tokens. *GB*: the peak memory "
+        "of tensors. *Share of the bound*: a lower bound on the time of a step, divided by the measured time. The "
+        "lower bound counts only products with weight matrices, not the products of attention. It assumes the "
+        f"measured rate of one large matrix product: {trillions['float32']} TFLOP/s in float32 and "
+        f"{trillions['bfloat16']} TFLOP/s in bfloat16. *Hours of all steps*: the time of all steps of the preset in "
+        "column *net*. RegularGPT 64/6 has chunks of 64 tokens and 6 layers for each level. Preset "
+        "`chi2023-language` has 50,000 steps of 32 strings of 512 tokens, as in Chi et al. (2023). Preset "
+        "`xu2024-language` has 600,000 steps of 24 strings of 1,024 tokens. In Xu and Sato (2024), a step has 480 "
+        "strings.",
         "```console\npython benchmarks/gpu.py --save\n```",
         "Before the measurement, small nets on parity were checked: RegularGPT, a GRU, block-diagonal recurrences and "
         "a transformer. Their losses in three float32 steps on the GPU differed from the losses on the CPU by at most "

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 DEFAULT_OPTIONS = RunOptions()
 RUNS, PAGES = DEFAULT_OPTIONS.runs, Path("docs/results")
 
-Out = Annotated[
-    tuple[Path, ...], repeated("Write the table as .md, .csv, .json or .tex, or the cited papers as .bib")
-]
+Out = Annotated[tuple[Path, ...], repeated("Write the table as .md, .csv, .json or .tex, or the cited papers as .bib")]
 Tables = Annotated[tuple[Path, ...], repeated("Also show the numbers of a paper in this TOML file")]
 
 

@@ -14,13 +14,18 @@ MAIN_COLUMNS = ("row", "column", "recipes", "chosen", "final loss", "fits", "mea
 """The columns of `search_table` that the main table of a page shows."""
 
 COLUMNS = {
-    "recipes": "the number of recipes with a result, each with one net; other recipes diverged",
-    "chosen": "the settings of the run with the lowest final training loss in its cell; only this run counts",
+    "recipes": (
+        "a recipe is a choice of settings. The entry counts the recipes with a result, each with one net; the other "
+        "recipes diverged"
+    ),
+    "chosen": (
+        "the settings of the run with the lowest final training loss in this line; the accuracies are for this run"
+    ),
     "final loss": "the chosen run's loss after training, on new strings of the training lengths",
     "losses": 'the final losses of all recipes, in the order of the search; "-": the recipe has no result',
     "fits": (
-        "whether the chosen run is right on nearly all strings of the longest training length; if not, its accuracy at "
-        "this length"
+        "whether the chosen run is right on nearly all strings of the longest training length; if not, its accuracy "
+        "at this length is in brackets"
     ),
     "mean": (
         "the chosen run's accuracy of the final answer, averaged over lengths. It does not measure generalization if "

@@ -18,8 +18,8 @@ GRID: tuple[tuple[float, int, int], ...] = (
 
 
 _HEADLINE = (
-    "With the best of five recipes, {share[EvenPair(5)][*][fits][yes]} baselines fit the training length of 40 "
-    "symbols on EvenPair(5), and {share[Sum(5)][*][fits][yes]} on Sum(5).\n"
+    "With the best of five choices of settings, {share[EvenPair(5)][*][fits][yes]} baselines fit the training length "
+    "of 40 symbols on EvenPair(5), and {share[Sum(5)][*][fits][yes]} on Sum(5).\n"
     "On EvenPair(5), the mean accuracies of the 8 chosen nets at 41-500 symbols are at most "
     "{highest[EvenPair(5)][*][mean]}.\n"
     "{diverged} of the {runs} nets diverged."
@@ -38,26 +38,27 @@ def baselines_search(scale: Scale = "small") -> Experiment:
         title="Baselines of the block-diagonal RNN: do they fit their training length?",
         headline=_HEADLINE,
         about=(
-            "A net that is wrong at its training length cannot test generalization. The baselines S4, S4D and "
-            "Liquid-S4 of Fan et al. (2024) are wrong at this length if they have the recipe of the paper's own "
-            "layer ([Table 2](linear-rnn-table-2.md))."
+            "A net that does not fit its training length cannot test generalization. The baselines S4, S4D and "
+            "Liquid-S4 of Fan et al. (2024) do not fit it with the recipe of the paper's own layer ([Table "
+            "2](linear-rnn-table-2.md))."
         ),
         notes=(
             "The baselines are eight linear recurrences that Fan et al. (2024) name. The page on [Table "
-            "2](linear-rnn-table-2.md) explains them. Each baseline is trained with the same five recipes. With each "
-            f"recipe, one net is trained for {STEPS:,} steps of 128 strings of 40 symbols, with the answers to all "
-            "prefixes. For each baseline and task, the recipe with the lowest loss at the end of training is chosen; "
-            "measurements beyond 40 symbols are not used. A net fits if its accuracy at 40 symbols is at least 99 %.",
+            "2](linear-rnn-table-2.md) explains them. Each baseline is trained with the same five recipes. For each "
+            f"task and recipe, one net is trained for {STEPS:,} steps of 128 strings of 40 symbols, with the answers "
+            "to all prefixes. For each baseline and task, the recipe with the lowest loss at the end of training is "
+            "chosen; measurements beyond 40 symbols are not used. A net fits if its accuracy at 40 symbols is at "
+            "least 99 %.",
             "The recipes differ in their learning rate and, in brackets, in their steps of warm-up and number of "
             "layers. They are: "
             + "; ".join(f"{rate:g} ({warmup} steps, {layers})" for rate, warmup, layers in GRID)
             + ". All other settings come from preset `fan2024`, except that there is no weight decay.",
-            "The final loss belongs to the final weights, on 128 new strings of 40 symbols.",
+            "The final loss is the loss of the final weights on 128 new strings of 40 symbols.",
             "If the transitions of a net are constant, or diagonal and real, the net cannot count modulo 5 at every "
             "length, but may count at 40 symbols. With diagonal complex transitions that depend on the input, a net "
             "can count at every length. A net that does not fit with these recipes may fit with other recipes or "
             "more steps.",
-            "Liquid-S4 has 8 numbers in a state of each channel instead of 64.",
+            "In Liquid-S4, the state of each channel has 8 numbers. In S4 and S4D, it has 64.",
         ),
         cells=cells,
         plan=SMOKE_PLAN if scale == "smoke" else EvaluationPlan(dense_strings=128, long=((40, 256),), structured=()),

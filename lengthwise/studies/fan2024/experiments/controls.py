@@ -26,19 +26,20 @@ def _schedules(rate: float) -> dict[str, Settings]:
 
 
 _CONTROLS_HEADLINE = (
-    "At the learning rate of the published code of Fan et al. (2024), {cells[Sum(5)][the code's, 8,000 "
-    "steps][solved]} nets make no error on random strings of 41 to 500 symbols of Sum(5) after 8,000 steps, and "
+    "On Sum(5), with the published learning rate, {cells[Sum(5)][the code's, 8,000 steps][solved]} nets make no "
+    "error on random strings of 41 to 500 symbols after 8,000 steps, and "
     "{cells[Sum(5)][the code's, 2,000 steps][solved]} after 2,000 steps.\n"
-    "On Sum(5), the best test accuracy at 500 symbols, averaged over two nets, is {cells[Sum(5)][the code's, 8,000 "
-    "steps][best test]} at the code's learning rate after 8,000 steps, and {cells[Sum(5)][the code's, 2,000 "
-    "steps][best test]} after 2,000 steps (the paper: {cells[Sum(5)][the code's, 8,000 steps][paper]}). At ten times "
-    "this learning rate, 0.001, the average is {cells[Sum(5)][0.001, 8,000 steps][best test]} after 8,000 steps. If "
-    "the learning rate falls from 0.001 to 0, the average is {cells[Sum(5)][0.001 falling, 2,000 steps][best test]} "
-    "after 2,000 steps.\n"
-    "On EvenPair(5), the average best test accuracy after 8,000 steps is {cells[EvenPair(5)][the code's, 8,000 "
-    "steps][best test]} at the code's learning rate (the paper: {cells[EvenPair(5)][the code's, 8,000 "
-    "steps][paper]}), and {cells[EvenPair(5)][0.001, 8,000 steps][best test]} at 0.001. If the learning rate falls "
-    "from 0.001 to 0, the average is {cells[EvenPair(5)][0.001 falling, 2,000 steps][best test]} after 2,000 steps."
+    "On Sum(5), the best test accuracy at 500 symbols, averaged over two nets, is "
+    "{cells[Sum(5)][the code's, 8,000 steps][best test]} at the learning rate of the published code of Fan et al. "
+    "(2024) after 8,000 steps, and {cells[Sum(5)][the code's, 2,000 steps][best test]} after 2,000 steps (the paper: "
+    "{cells[Sum(5)][the code's, 8,000 steps][paper]}). At ten times this learning rate, 0.001, the average is "
+    "{cells[Sum(5)][0.001, 8,000 steps][best test]} after 8,000 steps. If the learning rate falls from 0.001 to 0, "
+    "the average is {cells[Sum(5)][0.001 falling, 2,000 steps][best test]} after 2,000 steps.\n"
+    "On EvenPair(5), the average best test accuracy after 8,000 steps is "
+    "{cells[EvenPair(5)][the code's, 8,000 steps][best test]} at the code's learning rate (the paper: "
+    "{cells[EvenPair(5)][the code's, 8,000 steps][paper]}), and {cells[EvenPair(5)][0.001, 8,000 steps][best test]} "
+    "at 0.001. If the learning rate falls from 0.001 to 0, the average is "
+    "{cells[EvenPair(5)][0.001 falling, 2,000 steps][best test]} after 2,000 steps."
 )
 
 
@@ -58,8 +59,8 @@ def controls(scale: Scale = "small") -> Experiment:
         title="Learning rate and steps: what explains the gap to Table 2 of Fan et al. (2024)",
         headline=_CONTROLS_HEADLINE,
         about=(
-            "On the page on [Table 2](linear-rnn-table-2.md), nets have lower scores than in the paper. They are "
-            "trained for a twentieth of the paper's steps, at 5 to 10 times the paper's learning rate. This page "
+            "On the page on [Table 2](linear-rnn-table-2.md), our nets have lower scores than in the paper. Our nets "
+            "are trained for a twentieth of the paper's steps, at 5 to 10 times the paper's learning rate. This page "
             "changes the learning rate, the number of steps, and both."
         ),
         notes=(
@@ -82,10 +83,10 @@ def controls(scale: Scale = "small") -> Experiment:
 
 
 _LAYERS_HEADLINE = (
-    "With transition blocks of 4 x 4, {share[b=4, layers: *][*][fits][yes]} nets fit strings of 40 symbols of Sum(5), "
-    "whether they have 1, 2 or 4 layers.\n"
-    "With blocks of 2 x 2, {share[b=2, layers: 1][*][fits][yes]} nets with one layer fit, and {share[b=2, layers: 2 | "
-    "b=2, layers: 4][*][fits][yes]} nets with several layers fit.\n"
+    "With transition blocks of 4 x 4, {share[b=4, layers: *][*][fits][yes]} nets fit strings of 40 symbols of "
+    "Sum(5), whether they have 1, 2 or 4 layers.\n"
+    "With blocks of 2 x 2, {share[b=2, layers: 1][*][fits][yes]} nets with one layer fit, and "
+    "{share[b=2, layers: 2 | b=2, layers: 4][*][fits][yes]} nets with 2 or 4 layers fit.\n"
     "{cells[*][*][solved]} nets are right on all measured strings of 41-500 symbols."
 )
 
@@ -115,6 +116,8 @@ def layers(scale: Scale = "small") -> Experiment:
             "Nets of width 64 are trained on Sum(5), with 1, 2 or 4 layers and with blocks of 2 x 2 (*b=2*) or 4 x 4 "
             "(*b=4*). This is only a first test: nets are trained for 500 steps at a learning rate of 0.001, with "
             "one seed.",
+            "*Code* is the layer of the published code of Fan et al. (preset `fan2024`). *Eq. (5)-(6)* is the layer "
+            "exactly as the paper prints it.",
             "A rotation by a fifth of a turn needs two dimensions, but a 2 x 2 block can represent it neither in the "
             "code's layer nor in the layer of eq. (5)-(6). The code subtracts the mean from each column, so a 2 x 2 "
             "block has rank 1. In the layer of eq. (5)-(6), a block with columns of p-norm 1 can turn by this angle "
@@ -124,8 +127,6 @@ def layers(scale: Scale = "small") -> Experiment:
             "Layers above the first compute a transition for every position, while the first layer computes a "
             "transition only for every symbol of the alphabet. Compared with one layer, a step takes 8 to 12 times "
             "as long with 2 layers, and 22 to 33 times with 4. This is why the number of steps is small.",
-            "*Code* is the layer of the published code of Fan et al. (preset `fan2024`). *Eq. (5)-(6)* is the layer "
-            "exactly as the paper prints it.",
         ),
         cells=cells,
         plan=SMOKE_PLAN if scale == "smoke" else _PLAN,

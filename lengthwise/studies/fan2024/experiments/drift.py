@@ -54,19 +54,21 @@ def drift(scale: Scale = "small") -> Experiment:
         about=(
             "Nets on Sum(5) add a digit k modulo 5 by rotating their state by about k fifths of a turn, and the "
             "errors of these rotations accumulate.\n"
-            "The accumulated error is about the same for all strings of one length. So most wrong answers at a length "
-            "differ from the right answer by one or two common amounts. Guesses would be spread over all remainders.\n"
-            "Over 300 symbols, *Ours*, the layer in the published code of Fan et al. (2024), rotates its states too "
-            "far. The angle is too large by at least about half the angle between neighboring remainders. Meanwhile, "
-            "the states of different remainders come closer to each other."
+            "The accumulated error is about the same for all strings of one length. So most wrong answers at a "
+            "length differ from the right answer by the same one or two amounts. Guesses would be spread over all "
+            "remainders.\n"
+            "*Ours* is the layer in the published code of Fan et al. (2024). After 300 symbols, its states have "
+            "turned too far, by at least about half the angle between neighboring remainders. Meanwhile, the states "
+            "of different remainders come closer to each other."
         ),
         notes=(
             "The nets come from row Sum(5) of `linear-rnn/table-2`: two seeds, 2,000 steps. In the picture and in the "
             "next two tables, the strings at each length are prefixes of the same long strings.",
-            "*Eq. (5)-(6)*, the layer exactly as the paper prints it, rotates states more exactly than *Ours*, "
-            "except for the first harmonic in the net of seed 0. At 500 symbols, this harmonic is off by 2.43 "
-            "remainders. (The text below the second table explains harmonics.) The net of seed 1 is right on all "
-            "random strings here, but it answers a structured string of 341 symbols wrongly.",
+            "*Clamped columns* is *Ours* with the column norm of eq. (6) in the paper. *Eq. (5)-(6)* is the layer "
+            "exactly as the paper prints it. It rotates states more exactly than *Ours*, except in the net of seed 0 "
+            "for the first harmonic (explained below the second table). At 500 symbols, this harmonic is off by 2.43 "
+            "remainders. The net of seed 1 is right on all random strings here, but it answers a structured string "
+            "of 341 symbols wrongly.",
             "In *eq. (5)-(6)*, states grow by a factor of about 1.06 at each symbol. The columns of its matrices have "
             "a p-norm of at most 1 for p = 1.2. Products of such matrices are sure to be bounded only for p = 1. So "
             "states overflow on random strings of about 1,500 symbols. In the net of seed 0, states overflow on four "

@@ -91,7 +91,7 @@ LIKELIHOOD_NOTE = (
     "*Finite machine, likelihood* is trained by Baum-Welch steps, which have no learning rate. With all prefixes, it "
     f"reads {LIKELIHOOD['prefix'][1]['steps']} batches of {BATCH_SIZE} strings of 39 and 40 symbols. With last "
     f"answers, it reads {LIKELIHOOD['last'][1]['steps']} batches of {LIKELIHOOD['last'][1]['batch_size']} strings, "
-    "whose lengths grow from 1 to at most 20 symbols as it learns. Both stay within the budget."
+    "whose lengths grow from 1 to at most 20 symbols as it learns. Both numbers of symbols are within the budget."
 )
 
 EVERY = 9
@@ -154,8 +154,8 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
         about=(
             "Every model is trained twice on every task: once on the answer to the whole string, and once on the "
             "answers to all prefixes.\n"
-            "Each model has three seeds on each task, and final weights are measured. Nothing is selected, and no "
-            "setting depends on the task.\n"
+            "Each model has three seeds on each task, and final weights are measured. No seed or checkpoint is "
+            "selected, and no setting depends on the task.\n"
             "The page also counts certificates, and shows the lengths of strings that nets answer wrongly."
         ),
         notes=(
@@ -163,12 +163,13 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
             _rate_note(entrants),
             f"Some models, such as Mamba, mLSTM and DeltaNet with one reflection, do not fit {HELD_OUT.row} at any of "
             "these learning rates. The rate of such a model has the lowest of several high losses.",
-            "The papers trained these models on 200 to 4,000 times as many symbols. Many published numbers are the "
-            "best of several checkpoints, learning rates or seeds.",
+            "The papers in the tables of published numbers trained their models on 200 to 4,000 times as many "
+            "symbols as this page. Many published numbers are the best of several checkpoints, learning rates or "
+            "seeds.",
             f"Published definitions of modular arithmetic differ. In row *{ARITHMETIC}*, products come before sums, "
             "and lengths are odd, as in Delétang et al. (2023) and Fan et al. (2024). The other rows of arithmetic "
             "have a + in front (Chi et al.), an = at the end (Grazzi et al., papers on PD-SSM and SLiCE), or "
-            "evaluation from left to right (Butoi et al., paper on LDRU).",
+            "evaluation from left to right (Butoi et al., and the paper on LDRU by Pert et al., 2026).",
             *NOTES,
             LIKELIHOOD_NOTE,
             *(
@@ -205,7 +206,7 @@ def _rate_note(entrants: Sequence[Entrant]) -> str:
     )
     if at_end:
         columns = "* and of *".join(at_end)
-        note += f" The learning rate of *{columns}* is at an end of this list, so another one may be better."
+        note += f" The learning rate of *{columns}* is at an end of this list, so a rate beyond this end may be better."
     return note
 
 
@@ -221,13 +222,14 @@ def rates_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
         title="Learning rates of the leaderboard",
         about=(
             "For the leaderboard, each model gets the learning rate with the lowest loss at the end of training on "
-            f"{HELD_OUT.row}.\n"
+            f"{HELD_OUT.row}, the sum of digits modulo 5.\n"
             "Measurements beyond the training lengths are not used to choose the rate.\n"
             f"The learning rates are tried in this order: {', '.join(f'{rate:g}' for rate in RATES)}. Each net is "
             "trained on the answers to all prefixes, with one seed."
         ),
         notes=(
-            f"A *recipe* is one of the {len(RATES)} learning rates. As in `leaderboard`: {_ABOUT_RUNS}.",
+            f"A *recipe* is one of the {len(RATES)} learning rates. All other settings are as in `leaderboard`: "
+            f"{_ABOUT_RUNS}.",
             "The table has no accuracies on structured strings. Only the records contain them.",
         ),
         cells=[

@@ -55,8 +55,8 @@ def random_languages(scale: Scale = "small") -> Experiment:
         headline=(
             "On {cells[*][*][solved]} randomly drawn regular languages, a linear RNN with one dense block makes no "
             "error on random strings at the scored lengths.\n"
-            "The number of nets that are proved right at every length, with a 95 % interval for the share over all "
-            "such languages, is {cells[*][*][proved]}."
+            "Nets that are proved right at every length: {cells[*][*][proved]}. In brackets is a 95 % interval for "
+            "the share of such nets over all languages of this size."
         ),
         about=(
             "The languages are drawn at random, so the numbers estimate the result on other random languages of this "
@@ -76,7 +76,7 @@ def random_languages(scale: Scale = "small") -> Experiment:
             "answers to all prefixes. Over all steps, it reads about "
             f"{recipe.steps * recipe.batch_size * 39.5 / 1e6:.0f} million symbols. For each symbol, the net has one "
             f"transition matrix of {BLOCK} x {BLOCK} (a dense block), whose columns become one-hot vectors in "
-            "training. So it has about ten times as many states as the automata of the languages.",
+            "training. So the net has about ten times as many states as the automata of the languages.",
         ),
         cells=[Cell(f"{NUM_STATES} states, {NUM_SYMBOLS} symbols", "", tuple(runs))],
         plan=with_certificates(plan, scale),

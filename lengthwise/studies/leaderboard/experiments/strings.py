@@ -28,12 +28,12 @@ ROWS = {
 FIT = (40, 0.99)
 
 _HEADLINE = (
-    "On bucket sort, LSTMs trained on strings of up to 40 letters have a mean accuracy of {cells[Bucket "
-    "Sort][LSTM][mean]} beyond this length, and the best run of Delétang et al. (2023) has {cells[Bucket "
-    "Sort][LSTM][paper]} %.\n"
-    "On four other tasks whose answer is a string, {share[not Bucket Sort][*][fits][yes]} cells fit strings of 40 "
-    "letters with our budget. The highest mean accuracy beyond 40 letters on these tasks is "
-    "{highest[not Bucket Sort][*][mean]}."
+    "On bucket sort, LSTMs trained on strings of up to 40 letters have a mean accuracy of "
+    "{cells[Bucket Sort][LSTM][mean]} beyond this length, and the best run of Delétang et al. (2023) has "
+    "{cells[Bucket Sort][LSTM][paper]} %.\n"
+    "On the other four tasks, {share[not Bucket Sort][*][fits][yes]} cells fit strings of 40 letters with our "
+    "budget. (A cell is a model on a task. The notes define *fits*.) The highest mean accuracy beyond 40 letters on "
+    "these tasks is {highest[not Bucket Sort][*][mean]}."
 )
 
 
@@ -64,8 +64,8 @@ def strings(scale: Scale = "small") -> Experiment:
             "that is right only on the first 20 symbols scores 72.8 % (stack) and 69.7 % (addition) here. By the "
             "method of Delétang et al., this net scores 67.3 % (stack) and 67.1 % (addition).",
             "Column *paper*: the best accuracy, in percent, of all runs of Delétang et al. at lengths 42 to 500. "
-            "Training strings have up to 40 letters. The runs have 10 seeds, three learning rates, five position "
-            "encodings of bidirectional transformers, and a million steps of 128 strings.",
+            "Their training strings have up to 40 letters. Their runs have 10 seeds, three learning rates, and a "
+            "million steps of 128 strings. Their transformers are bidirectional, with five position encodings.",
             f"*Fits*: every run is right on at least {100 * FIT[1]:.0f} % of the strings of {FIT[0]} letters, the "
             "longest training strings.",
             "In sorting, the position of the queried symbol determines most of the answer (see the shallow baselines "

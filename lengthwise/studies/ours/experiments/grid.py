@@ -48,9 +48,9 @@ def dynamic_programming(scale: Scale = "small") -> Experiment:
         about=(
             "A grid recurrence learns dynamic programming over two strings from final answers, until it is *proved* "
             "right at every length.\n"
-            "Dynamic programming fills a table of two strings cell by cell. The net learns the rule of a cell. At the "
-            "end of training, this rule is finite: a table of classes of messages that cells pass to their "
-            "neighbors.\n"
+            "Dynamic programming fills a table of two strings cell by cell. The net learns the rule of a cell. Cells "
+            "pass messages to their neighbors. At the end of training, the rule is finite: a table over a few "
+            "classes of messages.\n"
             "Training uses strings of up to 12 letters (Levenshtein: 14) from an alphabet of 4, with preset "
             "`growing-grid` and three seeds."
         ),
@@ -62,11 +62,12 @@ def dynamic_programming(scale: Scale = "small") -> Experiment:
             "CPU seconds. Column *steps* counts the steps of all attempts of a run, and *CPU s* includes their "
             "certificates.",
             "*paper*: Xu and Sato (2024), Table 1, with timestep encoding, by number of loops. Their looped "
-            "transformers are trained for 781,250 steps on strings of 60 letters from an alphabet of 26, and measured "
-            "on such strings. Looped transformers have no built-in table. The grid recurrence has the table built in, "
-            "and learns only the rule of its cells. The paper's edit distance has costs of 2 for an omitted or "
-            "inserted letter, 3 for a replaced letter, and 1 at the border. In row *Levenshtein*, all costs are 1. In "
-            "*LCS*, the longest common subsequence, the second string is up to 3 letters shorter.",
+            "transformers are trained for 781,250 steps on strings of 60 letters from an alphabet of 26, and "
+            "measured on such strings. Looped transformers have no built-in table. The grid recurrence has the table "
+            "built in, and learns only the rule of its cells. The paper's edit distance has costs of 2 for an "
+            "omitted or inserted letter, 3 for a replaced letter, and 1 at the border. In row *Levenshtein*, all "
+            "costs are 1. In *LCS*, the longest common subsequence, the second string is up to 3 letters shorter "
+            "than the first.",
             "Selection: sizes, learning rate and steps were chosen by whether training succeeded, also on these "
             "seeds. The net for LCS has 4 classes of messages, because one of two nets with 8 classes was not proved. "
             "The net for Levenshtein has 8 classes.",

@@ -22,12 +22,13 @@ from lengthwise.studies.ours.experiments.state_merging import (
 
 COLUMNS = {
     "exact": (
-        "machines that agree with the target on all strings whose transitions in the target also occur in examples. "
-        "The product of the two machines decides this for all such strings"
+        "machines that agree with the target on all strings whose transitions in the target also occur in examples. A "
+        "search of all pairs of states that the machine and the target reach together decides this for all such "
+        "strings"
     ),
     "indistinguishable": (
-        "other machines that answer every example like the target, and whose description is not longer. So the "
-        "examples do not favor the target"
+        "other machines that answer every example like the target, and whose description in bits is not longer than "
+        "the target's. So the examples do not favor the target"
     ),
     "shorter": (
         "other machines whose description, together with the labels that they contradict, is shorter than the "
@@ -38,16 +39,17 @@ COLUMNS = {
         "was not stopped"
     ),
     "CPU s": (
-        "CPU seconds on one core: median / maximum. The time of `learn` is the time of its search, without the "
-        "held-out baselines and the certificate"
+        "CPU seconds on one core: median / maximum. For `learn`, only the search is run, without held-out strings and "
+        "without a certificate"
     ),
 }
 """The meaning of columns of the first table."""
 
 _ABOUT_DETAILS = (
-    "*Learned by*: the method of `learn` that found its machine. *Noise* is the share of wrong labels that merging "
-    "assumes. *Learned*: the result of `learn`. Results contain the number of states of the machine, the number of "
-    "wrong answers to fresh strings, and CPU seconds. *Wrong*: neither exact, nor indistinguishable, nor shorter."
+    "*Learned by*: the method with which `learn` found its machine. *Noise* is the share of wrong labels that state "
+    "merging assumes. *Learned*: the result of `learn`. Results contain the number of states of the machine, the "
+    "number of wrong answers to fresh strings, and CPU seconds. *Wrong*: neither exact, nor indistinguishable, nor "
+    "shorter."
 )
 
 
@@ -79,10 +81,10 @@ def _headline(outcomes: Sequence[Outcome]) -> str:
     undecided = verdicts[0]["indistinguishable"] + verdicts[0]["shorter"]
     others = " and ".join(f"{name} in {counts['exact']}" for name, counts in zip(BASELINES, verdicts[1:], strict=True))
     return (
-        f"With up to 5 % wrong labels, `learn` finds the machine that labeled the strings in {verdicts[0]['exact']} of "
-        f"{len(outcomes)} cases, {others}.\n"
-        f"In {undecided} other cases, `learn` finds another machine that explains the examples at least as well as the "
-        "machine that labeled the strings."
+        "With up to 5 % wrong labels, `lengthwise learn` finds the machine that labeled the strings in "
+        f"{verdicts[0]['exact']} of {len(outcomes)} cases, {others}.\n"
+        f"In {undecided} other cases, `learn` finds another machine that explains the examples at least as well as "
+        "the machine that labeled the strings."
     )
 
 
