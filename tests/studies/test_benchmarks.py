@@ -6,6 +6,7 @@ import pytest
 
 from lengthwise.experiment import Printed
 from lengthwise.studies.benchmarks.benchmark import read_published, with_published
+from lengthwise.studies.benchmarks.experiments.flare import flare_benchmark
 from lengthwise.studies.benchmarks.experiments.mlregtest_nets import TESTS, mlregtest
 from lengthwise.studies.benchmarks.experiments.pd_ssm import PUBLISHED, ROWS, pd_ssm
 
@@ -90,3 +91,11 @@ def test_the_published_table_of_pd_ssm_has_its_printed_mean() -> None:
     entries = [float(PUBLISHED[language.row, "PD-SSM"][0].entry) for language in ROWS]
     assert sum(entries) / 4 == pytest.approx(98.8, abs=0.05)
     assert len(PUBLISHED) == 17 * 4
+
+
+def test_nets_of_flare_are_trained_on_lengths_of_the_published_training_set() -> None:
+    """From 1 to 40 symbols with equal frequency; the published set also has the empty string, which nets do not read."""
+    benchmark = flare_benchmark()
+    for cell in benchmark.make(benchmark.entrants[1:], "small").cells:
+        recipe = cell.specs[0].recipe
+        assert (recipe.min_length, recipe.max_length, recipe.length_sampling) == (1, 40, "uniform")

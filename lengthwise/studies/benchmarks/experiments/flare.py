@@ -22,7 +22,7 @@ PROTOCOL = (
     "mean test accuracy over ten runs, for the best loss. The package contains no numbers of the paper, because the "
     "paper's tables were not available.",
     "Our protocol uses only one of the paper's losses: the loss of the answer whether the whole string is in the "
-    f"language. New strings of 39 or 40 symbols are drawn for each of {STEPS:,} steps of {BATCH_SIZE} strings. Most "
+    f"language. New strings of 1-40 symbols are drawn for each of {STEPS:,} steps of {BATCH_SIZE} strings. Most "
     "strings outside the language are near misses, which are edits of strings in the language. Test strings have "
     "1-500 symbols. Each model has three seeds, and final weights are measured. Models have the sizes and learning "
     "rates of experiment `leaderboard`.",
@@ -38,7 +38,7 @@ def flare_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
         ValueError: the scale is `paper`.
     """
     check_is_not_paper(scale, "the paper's nets train on one fixed set until a validation set stops them")
-    train: Settings = {"steps": STEPS, "batch_size": BATCH_SIZE, "supervision": "last"}
+    train: Settings = {"steps": STEPS, "batch_size": BATCH_SIZE, "min_length": 1, "supervision": "last"}
     plan = EvaluationPlan(dense=(1, 500), dense_strings=10, long=((10_000, 16),), certificate=True)
     return Experiment(
         title="Benchmark: the regular languages of FLaRe",
@@ -60,7 +60,7 @@ def flare_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
 
 @BENCHMARKS.register("flare")
 def flare_benchmark() -> Benchmark:
-    """Recognition of FLaRe's seven regular languages, at 39-40 and 1-500 symbols (Butoi et al., 2025)."""
+    """Recognition of FLaRe's seven regular languages, at 1-40 and 1-500 symbols (Butoi et al., 2025)."""
     return Benchmark(
         title="The regular languages of FLaRe",
         source="Butoi et al., Training Neural Networks as Recognizers of Formal Languages (2025)",
