@@ -94,7 +94,7 @@ def test_the_published_table_of_pd_ssm_has_its_printed_mean() -> None:
 
 
 def test_nets_of_flare_are_trained_on_lengths_of_the_published_training_set() -> None:
-    """From 1 to 40 symbols with equal frequency; the published set also has the empty string, which nets do not read."""
+    """Lengths 1 to 40, equally frequent; the published set also has the empty string, which nets do not read."""
     benchmark = flare_benchmark()
     for cell in benchmark.make(benchmark.entrants[1:], "small").cells:
         recipe = cell.specs[0].recipe

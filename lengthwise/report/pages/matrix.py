@@ -37,6 +37,10 @@ _OURS = (
     "*ours*{parts}: means over the finished runs, on the published scale. Each mean uses only the lengths that also "
     "occur in the published test."
 )
+_STRUCTURED = (
+    "the lowest accuracy on any family of structured strings, averaged over runs and cells. Structured strings, such "
+    "as constant or periodic strings, are hardly ever drawn by random sampling"
+)
 _NO_DOTS = "Each cell has a seed that is refuted, or that is only tested."
 
 
@@ -47,23 +51,28 @@ def _checked(outcomes: Sequence[Outcome]) -> str:
     return f" {checked}" if checked else ""
 
 
+def _fewer(experiment: Experiment) -> str:
+    """Return a remark if some cells are scored at fewer lengths than the experiment measures."""
+    is_less = any(cell.window not in (None, experiment.plan.dense) for cell in experiment.cells)
+    return " (in some rows, at fewer lengths)" if is_less else ""
+
+
 def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, str]:
     """Return the meaning of each column of the tables with a line for each model."""
-    lengths = span(experiment.plan.dense)
+    lengths, fewer = span(experiment.plan.dense), _fewer(experiment)
     levels = level_sentences(levels_of(entries))
     return {
         "cells": (
             "a cell is a model on a task, and the entry counts the cells with a finished run. Compare only models with "
             "a finished run in every cell"
         ),
-        "mean": f"accuracy at lengths {lengths}, averaged over cells",
+        "mean": f"accuracy at lengths {lengths}{fewer}, averaged over cells",
         ", ".join(map(at_length, long_lengths(experiment))): "accuracy at that length, averaged over cells",
-        "structured": (
-            "the lowest accuracy on any family of structured strings, averaged over runs and cells. Structured "
-            "strings, such as constant or periodic strings, are hardly ever drawn by random sampling"
-        ),
+        **({"structured": _STRUCTURED} if experiment.plan.structured else {}),
         "fits": f"runs whose final loss, at the lengths of training, is below {LOW_LOSS}",
-        "solved": f"runs without an error on the random strings of {lengths} symbols; other strings may refute them",
+        "solved": (
+            f"runs without an error on the random strings of {lengths} symbols{fewer}; other strings may refute them"
+        ),
         **({"overflow": _OVERFLOW.format(lengths=lengths)} if any(entry.overflowed for entry in entries) else {}),
         **{level: f"runs with this level of certificate: {what}" for level, what in levels},
         "error": (
@@ -95,8 +104,8 @@ def matrix_page(experiment: Experiment, outcomes: Sequence[Outcome], stem: str) 
         ),
         definitions(_about_scores(experiment, entries).items()),
         "A number in the picture is the mean accuracy of final answers, in percent and rounded down. The mean is "
-        f"over finished seeds and over the lengths {lengths}{every}. The colors begin at the accuracy of the best "
-        f"constant answer. {_DOTS if has_marks(entries) else _NO_DOTS}{_checked(outcomes)}",
+        f"over finished seeds and over the lengths {lengths}{every}{_fewer(experiment)}. The colors begin at the "
+        f"accuracy of the best constant answer. {_DOTS if has_marks(entries) else _NO_DOTS}{_checked(outcomes)}",
         f"{runs:,} of {len(experiment.specs):,} runs are finished. All seeds are finished in "
         f"{complete:,} of {len(experiment.cells):,} cells. [{stem}.csv]({stem}.csv) contains the numbers of all "
         "finished cells in full precision.",
