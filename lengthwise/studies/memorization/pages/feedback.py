@@ -25,12 +25,13 @@ _HOW = (
     "contracting W_h form a triangle in the plane of trace and determinant. The signs of polynomials in trace and "
     "determinant are computed with integers. These signs show that some W_h in the triangle generates the word, or "
     "that no read-out separates the answers on any part of the triangle. There are two reasons why a read-out cannot "
-    "separate the answers. Either the segment between two states of one answer crosses the segment between two states "
-    "of the other answer, or a state is inside a triangle of states of the other answer.\n"
+    "separate the answers. Either the segment between two states of one answer crosses the segment between two "
+    "states of the other answer, or a state is inside a triangle of states of the other answer.\n"
     "\n"
-    "With more than two dimensions, the search tries nets with random eigenvalues, and a shift register that stores "
-    "the last answers. A test checked that each net that was found generates its word 50 times. *No feedback*, in the "
-    "chart and in the next table: the smallest dimension with W_x = 0, which the function `memorize` finds."
+    "With more than two dimensions, a search tries nets with random eigenvalues. The smallest net whose state is a "
+    "shift register of the last answers gives an upper bound. A net with random eigenvalues counts only if it "
+    "generates its word 50 times in a row. *No feedback*, in the chart and in the next table: the smallest dimension "
+    "with W_x = 0, which the function `memorize` finds."
 )
 
 
@@ -50,9 +51,9 @@ def _headline(study: Sequence[Smallest]) -> str:
     return (
         f"With one dimension, linear RNNs that read their own answers can repeat {small} of the {len(study)} words "
         "indefinitely.\n"
-        "These nets multiply their state by W_h = 2 at each step, which doubles every error. After the first error, "
-        "such a net no longer generates its word. If a net has to forget its errors (*contracting*), the smallest "
-        f"dimension is {parts}."
+        "These nets multiply their state by the matrix W_h = 2 at each step, which doubles every error. After the "
+        "first error, such a net no longer generates its word. If a net has to forget its errors (*contracting*), "
+        f"the smallest dimension is {parts}."
     )
 
 

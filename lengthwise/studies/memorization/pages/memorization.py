@@ -15,16 +15,16 @@ from lengthwise.studies.memorization.experiments.memorization import LOW, Lastin
 MODES = {False: "W_x = 0", True: "W_x learned"}
 
 _TERMS = (
-    "The state of a net is `h_i = W_h h_(i-1) + W_x x_i`, where x_i is the last answer of the net. The answer at step "
-    "i is the index of the largest entry of `W_y h_i + b_y`. With W_x = 0, a net has no feedback: it does not read "
-    "its own answers.\n"
+    "The state of a net is `h_i = W_h h_(i-1) + W_x x_i`, where x_i is the last answer of the net. The answer at "
+    "step i is the index of the largest entry of `W_y h_i + b_y`. With W_x = 0, a net has no feedback: it does not "
+    "read its own answers.\n"
     "\n"
     "A *generator* is a net that repeats its word at every length. *d_min* is the smallest dimension of a generator "
-    "with W_x = 0. Let p be the period of the word. W_h of such a generator rotates planes, each by an angle of 2 pi "
-    "k / p a step. The whole number k is the *frequency* of the plane; k = p / 2 takes only one dimension. A set of "
-    "frequencies is *readable* if a net that rotates planes at these frequencies is a generator of the word with some "
-    "W_y and b_y. The *margin* of a generator is the smallest distance of a state from the region of another answer. "
-    "The *most robust* generator has the widest margin in d_min dimensions."
+    "with W_x = 0. Let p be the period of the word. In a generator with W_x = 0 and d_min dimensions, W_h rotates "
+    "planes, each by an angle of 2 pi k / p in a step. The whole number k is the *frequency* of the plane; k = p / 2 "
+    "takes only one dimension. A set of frequencies is *readable* if a net that rotates planes at these frequencies "
+    "is a generator of the word with some W_y and b_y. The *margin* of a generator is the smallest distance of a "
+    "state from the region of another answer. The *most robust* generator has the widest margin in d_min dimensions."
 )
 
 
@@ -60,8 +60,9 @@ def _headline(trained: Sequence[Trained], size: Size) -> str:
         "the smallest dimension that is enough in theory.\n"
         f"At d_min, {at} nets learn their word, and {above} above d_min. If nets read their own answers, "
         f"{_share([net for net in fed if _side(net) < 0], size)} nets below d_min learn their word.\n"
-        f"{num_right:,} nets are right at the first {size.length} symbols, and {num_lasting:,} of them are right at "
-        f"the first {size.longest}. It is not known whether more training would make more nets right for so long."
+        f"{num_right:,} of {len(trained):,} nets are right at the first {size.length} symbols, and {num_lasting:,} of "
+        f"these {num_right:,} at the first {size.longest}. It is not known whether more training would make more nets "
+        f"right at the first {size.longest} symbols."
     )
 
 
@@ -102,8 +103,8 @@ def _success_text(trained: Sequence[Trained], size: Size) -> str:
             "\n"
         )
         + "\n".join(lines)
-        + f"\n- {num_right:,} nets are right at the first {size.length} symbols, and {num_lasting:,} of them are right "
-        f"at the first {size.longest}."
+        + f"\n- {num_right:,} of {len(trained):,} nets are right at the first {size.length} symbols, and "
+        f"{num_lasting:,} of these {num_right:,} at the first {size.longest}."
     )
 
 
@@ -157,8 +158,8 @@ def _frequency_text(rows: Sequence[Learned]) -> str:
     return (
         "The table is about the nets with W_x = 0 and dimension d_min that are right. The angle of each eigenvalue of "
         "W_h, divided by 2 pi / p, is rounded to the nearest whole number k. *Most robust*: the frequencies of the "
-        "most robust generator. *Right*: the number of nets in this row. *Off*: the largest rounding distance in a "
-        'net; the entry is the median over the nets of the row, or "-" if there are none. *Readable*: the number of '
+        "most robust generator. *Right*: the number of nets in this row. *Off*: the largest error of this rounding in "
+        'a net, as the median over the nets of the row, or "-" if the row has no nets. *Readable*: the number of '
         "nets whose rounded frequencies are readable. *Robust*: the number of nets whose rounded frequencies equal "
         "the frequencies of the most robust generator. *Readable sets*: the number of readable sets of frequencies "
         "among all sets of dimension d_min. This share shows how often a random set would be readable.\n"

@@ -35,8 +35,8 @@ def _headline(study: Standard) -> str:
         "d_min, the smallest dimension that is enough in theory.\n"
         f"At d_min, also without feedback, {at} of {of_at} linear nets are right at the first {study.size.length} "
         f"symbols, and {lasting} of these {at} at the first {study.size.longest:,}. With tanh and without feedback, "
-        f"{tanh_below} of {of_below} nets are right below d_min and {tanh_at} of {of_at} at d_min; {tanh_lasting} of "
-        f"these {tanh_at} are right at the first {study.size.longest:,} symbols.\n"
+        f"{tanh_below} of {of_below} nets are right below d_min. At d_min, {tanh_at} of {of_at} nets with tanh are "
+        f"right, and {tanh_lasting} of these {tanh_at} at the first {study.size.longest:,} symbols.\n"
         f"If nets read their own answers, {fed} linear nets and {tanh_with_fed} nets with tanh are right below d_min."
     )
 
@@ -48,9 +48,7 @@ def _protocol(size: Size) -> str:
         "repeated word. Nets with W_x = 0 have no feedback: they do not read their own answers. Training takes "
         f"{descent.steps:,} steps of Adam on the cross-entropy. The learning rate falls from "
         f"{descent.learning_rate:g} to 0 on a cosine schedule. W_h is initialized as a random orthogonal matrix, and "
-        f"gradients are clipped at norm {descent.clip:g}. Final weights are measured, and nothing is selected. "
-        f"*Right*: in float64, the net generates each of the first {size.length} symbols correctly. *Lasting*: the "
-        f"net generates each of the first {size.longest:,} symbols correctly."
+        f"gradients are clipped at norm {descent.clip:g}. Final weights are measured, and nothing is selected."
     )
 
 
@@ -60,7 +58,11 @@ def _sides(study: Standard) -> str:
         for side, name in ((-1, "below d_min"), (0, "at d_min"), (1, "above d_min")):
             right, lasting, count = _counts(study, kind, side)
             lines.append([kind, name, _part(right, count), _part(lasting, count)])
-    return markdown_table(["net", "dimension", "right", "lasting"], lines)
+    about = (
+        f"*Right*: in float64, the net generates each of the first {study.size.length} symbols correctly. *Lasting*: "
+        f"the net generates each of the first {study.size.longest:,} symbols correctly."
+    )
+    return f"{markdown_table(['net', 'dimension', 'right', 'lasting'], lines)}\n\n{about}"
 
 
 def _counts(study: Standard, kind: str, side: int) -> tuple[int, int, int]:
@@ -84,7 +86,7 @@ def _by_word(study: Standard, kind: str) -> str:
     for word in study.size.words:
         rows = [row for row in study.rows if (row.word, row.kind) == (word, kind)]
         lines.append([word, str(rows[0].smallest), *(f"{row.num_right} / {row.num_lasting}" for row in rows)])
-    entries = f"Each entry has the number of nets, out of {study.size.seeds}, that are right / lasting (see Protocol)."
+    entries = f"Each entry has the number of nets, out of {study.size.seeds}, that are right / lasting."
     return f"{markdown_table(header, lines)}\n\n{entries}"
 
 
