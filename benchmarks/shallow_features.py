@@ -88,12 +88,12 @@ def page(scores: list[Score]) -> str:
         "# What shallow features score on recognition tasks",
         "A net that has not learned a language can still answer most of its strings by a shallow feature.\n"
         "\n"
-        "- On the strings of Chi et al. (2023), one simple feature answers more than 99 % of the strings in five rows "
-        "of the paper's Table 1: D_n and Tomita 3. In these rows, only a higher score shows that a net has learned "
-        "the language.\n"
-        "- If most strings outside the language are near misses, the best score is lower for seven of the eight "
-        "languages that have both scores. The best score is slightly higher for Tomita 6. Tomita 1, 2 and 7, which "
-        "are not in the paper's table, are so simple that one feature is right on 99 % or more.",
+        "- On the strings of Chi et al. (2023), one simple feature is right on more than 99 % of the strings in five "
+        "rows of the paper's Table 1: D_n and Tomita 3. In these rows, a net has to score higher than this feature "
+        "to show that it has learned the language.\n"
+        "- If most strings outside the language are near misses, the score of the best feature is lower than on the "
+        "published strings for seven of eight languages. For Tomita 6, this score is slightly higher. Tomita 1, 2 "
+        "and 7, which are not in the paper's table, are so simple that one feature is right on 99 % or more.",
         markdown_table(header, lines),
         "Entries are the score of the best feature, and its name; all features are listed below. The last two columns "
         "contain the scores of the paper's nets, measured at the same lengths, 51-100. The first number is the "
@@ -101,13 +101,13 @@ def page(scores: list[Score]) -> str:
         "because the paper's table has no such rows. *Number of runs*: the number of runs of equal symbols in the "
         "string.",
         "```console\npython benchmarks/shallow_features.py --save\n```",
-        "For each length and each value of a feature, the prediction is the most frequent answer among "
-        f"{NUM_COUNTED:,} strings. The score is the accuracy of these predictions on {NUM_COUNTED:,} other strings. A "
-        "logistic regression is fitted to the same strings. Scores are means over lengths "
-        f"{LENGTHS[0]}-{LENGTHS[-1]}. At some lengths, all strings have the same answer. The published sampling "
-        "(*chi2023*) includes these lengths, as in the paper. Our sampling (*near-miss*) leaves them out. No net is "
-        "trained. The same scores select the best feature, so its score is slightly too high if several features have "
-        "similar scores.",
+        f"At each length, {NUM_COUNTED:,} strings are drawn. The prediction for a value of a feature is the most "
+        f"frequent answer of the strings with this value. The logistic regression is fitted to these {NUM_COUNTED:,} "
+        f"strings. The score is the accuracy of these predictions on {NUM_COUNTED:,} other strings. Scores are means "
+        f"over lengths {LENGTHS[0]}-{LENGTHS[-1]}. At some lengths, all strings have the same answer. The published "
+        "sampling (*chi2023*) includes these lengths, as in the paper. Our sampling (*near-miss*) leaves them out. "
+        "No net is trained. The same scores select the best feature, so its score is slightly too high if several "
+        "features have similar scores.",
         folded("All features", [markdown_table(("row", "feature", "sampling", "score"), details)]),
         provenance(environment()),
     ]
