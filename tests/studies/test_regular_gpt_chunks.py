@@ -33,7 +33,7 @@ def test_the_lowest_training_loss_chooses_and_the_accuracy_does_not() -> None:
     text = "\n".join(page.sections).replace("\N{NO-BREAK SPACE}", " ")
     assert "| Parity | 3 | 0.5 | 0.01 | 0.02 | C=3 | 50.00 % | 100 % | 8 | 6 |" in text
     headline = page.headline.replace("\N{NO-BREAK SPACE}", " ")
-    assert "the mean accuracy of RegularGPT over 1 nets on 1 task is 50.00 %." in headline
+    assert "the mean accuracy over 1 nets on 1 task is 50.00 %." in headline
     assert (
         "With a fixed chunk size, the mean accuracy is 100 % with C=2, 50.00 % with C=3 and 75.00 % with C=4."
         in headline

@@ -39,7 +39,7 @@ def test_two_layers_a_level_say_which_form_was_run() -> None:
             configs = [spec.model_config for spec in table[row, column].specs]
             assert {(config.thickness, config.left_edge) for config in configs} == {(2, edge)}
     experiment = EXPERIMENTS["regular-gpt/variants"]("small")
-    assert "the published code treats the beginning of a string in another way. Its way was not run." in (
+    assert "treats the beginning of a string in another way than our nets. No net was run with the code's way." in (
         experiment.headline
     )
     recorded = {run.run_id for run in read_records(RECORDS / "regular-gpt-variants.jsonl.gz")}

@@ -86,15 +86,15 @@ def chunks(scale: Scale = "small") -> Experiment:
             "columns without *pilot*, are trained for 6,000 steps, and their final weights are measured at lengths "
             "41-500. *C=4, then 2*: the lowest level merges four symbols, and each higher level merges two states.",
             f"A pilot is a training run of {PILOT_STEPS:,} steps with a complete learning-rate schedule; a full net "
-            "is trained for six times as many steps. Pilots take the same steps but not the same CPU time, because "
-            "longer chunks make steps cheaper. The chunk size of the pilot with the lowest final loss is chosen. This "
-            "loss is measured without noise or pads, on a new batch of each training length (`final_loss` in the "
-            "records). No string longer than 40 symbols is used.",
+            "is trained for six times as many steps. All pilots take equally many steps, but not the same CPU time, "
+            "because a step with a larger chunk size is cheaper. The chunk size of the pilot with the lowest final "
+            "loss is chosen. This loss is measured without noise or pads, on a new batch of each training length "
+            "(`final_loss` in the records). No string longer than 40 symbols is used for this choice.",
             "Pilots must be long enough to learn something. After 300 steps (seed 0), the losses of the three sizes "
             "differed by at most 0.01 on each of the four tasks, so a choice would have been random.",
-            "All levels share one layer, even if their chunk sizes differ. A merge of two states then uses only the "
-            "first two of the layer's position biases. Machines cannot be extracted from such a net, so the page has "
-            "no certificates.",
+            "All levels share one layer, even if their chunk sizes differ. In a net with chunk sizes 4 and 2, a "
+            "merge of two states uses only the first two of the layer's position biases. Machines cannot be "
+            "extracted from such a net, and no net of the page has a certificate.",
             "*paper*: the maximum / mean that Chi et al. (2023) report by another protocol, over three seeds and "
             "probably three learning rates (see `regular-gpt/table-1`).",
         ),

@@ -28,9 +28,10 @@ NUM_CHUNKS: dict[Scale, int] = {"paper": 64, "small": 64, "smoke": 4}
 
 _HEADLINE = (
     "Language models of this size do not show whether RegularGPT learns to look only at a local window of tokens.\n"
-    "For ALiBi and for these nets of RegularGPT, half of the gradient lies in the newest few tokens at all lengths. "
-    "The reach of the other half grows with the length of the chunk. Only for net *16/3, at most 2 levels* does this "
-    "growth end, because two levels of this net reach at most 766 tokens."
+    "For the transformer with ALiBi and the nets of RegularGPT on this page, half of the gradient of the predicted "
+    "token lies in the newest few tokens, at all lengths of the text. The reach of the other half grows with this "
+    "length. Only for net *16/3, at most 2 levels* does the growth end, because two levels of this net reach at most "
+    "766 tokens."
 )
 
 
@@ -60,10 +61,12 @@ def receptive_field(scale: Scale = "small") -> Experiment:
         notes=(
             *experiment.notes[:4],
             f"In each of {NUM_CHUNKS[scale]:,} chunks of the test split, the gradient of the log-odds of the last "
-            "token is computed with respect to the embeddings of the earlier tokens. Chunks of all lengths end at the "
-            "same tokens. A net looks at a local window if the gradient reaches equally far back in longer chunks.",
-            "With any weights, two levels reach at most 1 + K (C^2 - 1) tokens: 766 with 16/3 and 6,139 with 32/6. "
-            "*Held at 2 levels*: the same net, measured with at most 2 levels. Training windows never need more.",
+            "token is computed with respect to the embeddings of the earlier tokens. Chunks of all lengths end at "
+            "the same tokens. A net looks at a local window if the gradient reaches equally far back in chunks of "
+            "all lengths.",
+            "Whatever the weights of a net, two levels reach at most 1 + K (C^2 - 1) tokens: 766 with 16/3 and 6,139 "
+            "with 32/6. *Held at 2 levels*: the net is measured with at most 2 levels. Training windows never need "
+            "more levels.",
             "A gradient measures how far small changes reach, but not what a net would lose without a token.",
         ),
         cells=cells,

@@ -32,11 +32,11 @@ class Inside(NamedTuple):
 
 
 _HEADLINE = (
-    "One seed and width 64 are too little to test the clusters of Figure 3 and the gradients of Figure 4a of Chi et "
-    "al. (2023).\n"
-    "Among the nets with the paper's layers (the code's or GPT-2's), {cells[*][the code's | GPT-2's][solved]} make no "
-    "error at lengths 41-500. So these nets did not learn their tasks completely, even if they answer all strings of "
-    "500 symbols below correctly."
+    "With one seed and width 64, this page cannot test what Chi et al. (2023) report about clusters of states "
+    "(Figure 3) and gradients (Figure 4a).\n"
+    "Among the nets with one of the paper's layers (the layer of its code, or GPT-2's), "
+    "{cells[*][the code's | GPT-2's][solved]} make no error at lengths 41-500. So none of these nets learned its "
+    "task completely, even if it answers all analyzed strings correctly."
 )
 
 
@@ -64,9 +64,9 @@ def inside(scale: Scale = "small") -> Experiment:
         about=(
             "Figure 3 shows the states of a net, and Figure 4a how far its gradients reach. This page shows both for "
             "nets on two tasks.\n"
-            "Each picture comes with a check: do clusters of states match the elements of the task's transition "
-            "monoid, and does the answer change if a symbol is replaced? An element of the monoid is what a string "
-            "does to all states of the task's machine."
+            "A check of Figure 3 compares clusters of states with the elements of the task's transition monoid. An "
+            "element shows to which state a string leads from each state of the task's machine. A check of Figure 4a "
+            "replaces a symbol, and counts how often the answer changes."
         ),
         notes=(
             "*Ours*: the nets of `regular-gpt/ours` with seed 0 on two tasks. The other nets have the paper's layers "

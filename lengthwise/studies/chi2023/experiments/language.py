@@ -79,19 +79,20 @@ COMPARED = (
 _HEADLINE = (
     "The perplexity of RegularGPT as a language model rises at the first length at which its tree has a third level, "
     "which training never uses.\n"
-    "This length is 512 tokens with chunk size C=16, and 2,048 tokens with C=32. Net 16/3 has C=16, and K=3 layers "
-    "for each level. From 256 to 512 tokens, the perplexity of net 16/3 rises from {cells[*][16/3][256]} to "
-    "{cells[*][16/3][512]}. From 1,024 to 2,048 tokens, the perplexity of net 32/6 rises from "
-    "{cells[*][32/6][1,024]} to {cells[*][32/6][2,048]}. In the paper, all positions have as many levels as the "
-    "whole input needs. With this depth, the perplexity of net 16/3 rises from "
+    "This length is 512 tokens with chunk size C=16, and 2,048 tokens with C=32. Net C/K has chunk size C, and K "
+    "layers for each level. From 256 to 512 tokens, the perplexity of net 16/3 rises from {cells[*][16/3][256]} to "
+    "{cells[*][16/3][512]}. If net 16/3 has at most two levels, its perplexity changes from "
+    "{cells[*][16/3, at most 2 levels][256]} to {cells[*][16/3, at most 2 levels][512]}. From 1,024 to 2,048 tokens, "
+    "the perplexity of net 32/6 rises from {cells[*][32/6][1,024]} to {cells[*][32/6][2,048]}. In the paper, all "
+    "positions have as many levels as the whole input needs. With this depth, the perplexity of net 16/3 rises from "
     "{cells[*][16/3, depth of the input][256]} to {cells[*][16/3, depth of the input][512]} between 256 and 512 "
-    "tokens, and the perplexity of net 32/3 from {cells[*][32/3, depth of the input][1,024]} to "
-    "{cells[*][32/3, depth of the input][2,048]} between 1,024 and 2,048 tokens. With at most two levels, net 16/3 "
-    "has {cells[*][16/3, at most 2 levels][256]} at 256 tokens, and {cells[*][16/3, at most 2 levels][512]} at 512. "
-    "At the training length, net 32/6 has {cells[*][32/6][128]}, and net 32/3 has {cells[*][32/3][128]}.\n"
-    "From the training length to 16 times this length, the perplexity of a transformer with ALiBi changes from "
-    "{cells[*][ALiBi][128]} to {cells[*][ALiBi][2,048]}. With T5, this perplexity changes from {cells[*][T5][128]} "
-    "to {cells[*][T5][2,048]}, and with KERPLE from {cells[*][KERPLE][128]} to {cells[*][KERPLE][2,048]}."
+    "tokens. With this depth, the perplexity of net 32/3 rises from {cells[*][32/3, depth of the input][1,024]} to "
+    "{cells[*][32/3, depth of the input][2,048]} between 1,024 and 2,048 tokens. At the training length, the "
+    "perplexities of nets 32/6 and 32/3 are {cells[*][32/6][128]} and {cells[*][32/3][128]}.\n"
+    "From the training length to 16 times this length, the perplexity of a transformer with ALiBi's positions "
+    "changes from {cells[*][ALiBi][128]} to {cells[*][ALiBi][2,048]}. With T5's positions, the perplexity changes "
+    "from {cells[*][T5][128]} to {cells[*][T5][2,048]}, and with KERPLE's from {cells[*][KERPLE][128]} to "
+    "{cells[*][KERPLE][2,048]}."
 )
 
 
@@ -121,15 +122,15 @@ def table_3(scale: Scale = "small") -> Experiment:
             "its training length. If the paper's C and K differ from ours, they are printed before the numbers.",
             "Relative to the training length, the levels of our trees cover about the same lengths as in the paper. "
             "With the paper's C=32 and our C=16, two levels cover twice the training length. With the paper's C=64 "
-            "and our C=32, they cover 8 times the training length. With the paper's C=256 and our C=64, a training "
-            "string has two chunks. The paper's 128/12 needs no third level at any of these lengths, and our 32/6 "
-            "needs one at 2,048.",
+            "and our C=32, two levels cover 8 times the training length. With the paper's C=256 and our C=64, a "
+            "training string has two chunks. The paper's 128/12 needs no third level at any measured length, and our "
+            "32/6 needs one at 2,048.",
             "The first length with a third level is 512 for C=16 and 2,048 for C=32; C=64 has no such length. *At "
             "most 2 levels* leaves the third level out.",
             "*Depth of the input*, the paper's depth: all positions are answered after the number of levels that the "
-            "whole input needs, which is two in training. In the other nets with RegularGPT, each position is "
-            "answered after as many levels as the input up to this position needs. So in training, the first C "
-            "positions are answered after one level, and the others after two.",
+            "whole input needs, which is two in training. In the other nets of RegularGPT, each position is answered "
+            "after as many levels as the input up to this position needs. So in training, the first C positions are "
+            "answered after one level, and the others after two.",
             "Weight decay applies to all parameters, including the norms and biases that nanoGPT leaves out.",
         ),
         cells=text_cells(scale, task, COLUMNS, steps=STEPS),

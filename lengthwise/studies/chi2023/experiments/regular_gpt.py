@@ -43,19 +43,19 @@ def _products(specs: ScaledSpecs) -> list[Cell]:
 
 _HEADLINE = (
     "On fifteen regular tasks, {cells[not D_12 | Modular Arithmetic][C=2][solved]} nets of RegularGPT make no error "
-    "on random strings of 41-500 symbols; on two further tasks, D_12 and modular arithmetic, {cells[D_12 | Modular "
-    "Arithmetic][C=2][solved]} nets make no error.\n"
-    "If the merge is a product of matrices, {cells[*][products][solved]} nets make no error, and "
-    "{cells[*][products][level proved]} are `proved`. The rule that decides whether a net is trained again is the "
-    "same for both kinds of nets."
+    "on random strings of 41-500 symbols; on two further tasks, D_12 and modular arithmetic, "
+    "{cells[D_12 | Modular Arithmetic][C=2][solved]} nets make no error.\n"
+    "If nets merge states by a product of matrices (column *products*), {cells[*][products][solved]} make no error, "
+    "and {cells[*][products][level proved]} are `proved`. For both kinds of nets, the same rule decides whether a "
+    "run trains another net."
 )
 
 _ABOUT_PRODUCTS = (
     "*products*: model `block-linear-rnn` with preset `machine`, trained on the answers to all prefixes. Each symbol "
-    "has a learned matrix of S x S numbers, with S from 16 to 128, and its columns become one-hot vectors. A node of "
-    "the tree is the product of the matrices of its symbols. So the merge is given, and only the matrices are learned. "
-    "In training, the product is computed from left to right. If it is computed in a tree with log T levels, the "
-    "result is the same bit for bit."
+    "has a learned matrix of S x S numbers, with S from 16 to 128, and the columns of this matrix become one-hot "
+    "vectors. A node of the tree is the product of the matrices of its symbols. So the merge is given, and only the "
+    "matrices are learned. In training, the product is computed from left to right. If it is computed in a tree with "
+    "log T levels, the result is the same bit for bit."
 )
 
 
@@ -80,7 +80,7 @@ def ours(scale: Scale = "small") -> Experiment:
             "In tasks of recognition, most strings outside the language are near misses, which differ little from "
             "strings in the language. Column *paper* has the maximum / mean of Chi et al. (2023) on the paper's "
             "strings. On D_n and Tomita, the paper's strings are easier, and have 51-100 symbols. Because the "
-            "protocol is different, these entries are shown only for orientation. `python "
+            "paper's protocol is different, the entries of column *paper* are shown only for orientation. `python "
             "benchmarks/shallow_features.py` computes the scores of shallow features on the paper's strings and on "
             "ours.",
         ),
@@ -99,7 +99,7 @@ def codebook(scale: Scale = "small") -> Experiment:
             "In {cells[*][*][solved]} runs, RegularGPT with a codebook of states makes no error at the scored "
             "lengths; {cells[*][*][level proved]} nets are `proved` and {cells[*][*][level extracted]} are "
             "`extracted`.\n"
-            "A run trained {cells[*][*][attempts]} nets, one after another, and the last net is measured."
+            "Each run trained {cells[*][*][attempts]} nets, one after another, and its last net is measured."
         ),
         about=(
             "RegularGPT merges pairs of states in a tree. At the end of training, the merge of model `codebook-gpt` "
@@ -134,16 +134,18 @@ def groups(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT on groups that are not solvable",
         headline=(
-            "On the word problem of group A_5, RegularGPT makes no error in {cells[A5][D=128][solved]} runs with width "
-            "128 and {cells[A5][D=64][solved]} runs with width 64; on S_5, in {cells[S5][*][solved]} runs."
+            "On the word problem of group A_5, RegularGPT makes no error in {cells[A5][D=128][solved]} runs with "
+            "width 128 and in {cells[A5][D=64][solved]} runs with width 64; on the word problem of S_5, it makes no "
+            "error in {cells[S5][*][solved]} runs."
         ),
         about=(
-            "The groups A_5 (60 elements) and S_5 (120 elements) have two generators each, and only final answers are "
-            "supervised.\n"
+            "A string is a sequence of generators of the group, and its answer is their product. The groups A_5 (60 "
+            "elements) and S_5 (120 elements) have two generators each. Only final answers are supervised.\n"
             "Nets are trained with preset `fast`, with width D=64 or D=128, and with one seed."
         ),
         notes=(
-            "The answer is the group element. A task that asks only for the image of one point would be easier.",
+            "The answer is an element of the group, which is a permutation. A task that asks only to which point "
+            "this permutation maps a given point would be easier.",
             "`lengthwise compile` writes weights that solve A_5 at every length. Here the weights are learned.",
         ),
         cells=[
@@ -171,22 +173,22 @@ def chunk_sizes(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="RegularGPT with larger chunks",
         headline=(
-            "With larger chunks, RegularGPT loses little accuracy: on parity, {cells[Parity][*][solved]} nets with "
-            "chunk size C = 2, 3 or 4 make no error.\n"
+            "If RegularGPT merges C = 3 or 4 states at a time instead of 2, it loses little accuracy: on parity, "
+            "{cells[Parity][*][solved]} nets with C = 2, 3 or 4 make no error at lengths 41-500.\n"
             "On cycle navigation, {cells[Cycle Navigation][C=2 | C=3][solved]} nets with C=2 or 3 make no error, and "
-            "{cells[Cycle Navigation][C=4][solved]} with C=4. The lowest accuracy with C=4 at any length up to 500 is "
-            "{cells[Cycle Navigation][C=4][lowest]}.\n"
-            "With C=3, Chi et al. (2023) report {cells[Parity][C=3][paper]} on parity and {cells[Cycle "
-            "Navigation][C=3][paper]} on cycle navigation."
+            "{cells[Cycle Navigation][C=4][solved]} with C=4. The lowest accuracy with C=4 at any length up to 500 "
+            "is {cells[Cycle Navigation][C=4][lowest]}.\n"
+            "With C=3, the maximum / mean of the runs of Chi et al. (2023) are {cells[Parity][C=3][paper]} on parity "
+            "and {cells[Cycle Navigation][C=3][paper]} on cycle navigation."
         ),
         about=(
             "Nets are trained with preset `fast`, at lengths at which every answer is possible. Column *paper* has the "
             "maximum / mean of the paper's runs, by another protocol."
         ),
         notes=(
-            "With C=4, a net has width 128 and is trained for 8,000 steps of 256 strings. On cycle navigation, a net "
-            "with width 64 is always wrong on the rarest groups of four states to merge: all four moves are +2, or "
-            "all four are -2.",
+            "With C=4, a net has width 128 and is trained for 8,000 steps of 256 strings. On cycle navigation, a "
+            "state of the net represents a move on the cycle. With C=4 and width 64, a net always merges four states "
+            "wrongly if all four moves are +2, or all four are -2, the rarest groups of moves.",
         ),
         cells=cells,
         plan=_our_plan(scale),
@@ -262,7 +264,8 @@ def ablation(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             "Row *nothing* has the complete preset. The merge layer, Muon, the activation, the initialization of the "
-            "heads, and the late comparison of states are always included, so their effect is not measured here.",
+            "attention heads, and the late comparison of states are always included, so their effect is not measured "
+            "here.",
         ),
         cells=[Cell(name, "C=2", specs("even-pairs", {"train": changes})) for name, changes in left_out.items()],
         plan=_our_plan(scale, certificate=True),
@@ -282,11 +285,11 @@ def contraction(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="The cost of contracting states",
         headline=(
-            "If training contracts the states of RegularGPT to points, {cells[*][preset fast][level proved]} nets are "
-            "`proved` and {cells[*][preset fast][level refuted]} `refuted`.\n"
-            "If training leaves out one or both parts of the contraction, {cells[*][not preset fast][level "
-            "extracted]} nets are `extracted`: the machine that is read off the net is right. But {cells[*][not "
-            "preset fast][level proved]} nets are `proved`."
+            "If training contracts the states of RegularGPT to points, {cells[*][preset fast][level proved]} nets "
+            "are `proved` and {cells[*][preset fast][level refuted]} `refuted`.\n"
+            "If training leaves out one or both parts of the contraction (see the next item), "
+            "{cells[*][not preset fast][level extracted]} nets are `extracted`: the machine that is read off the net "
+            "is right. But {cells[*][not preset fast][level proved]} nets are `proved`."
         ),
         about=(
             "The contraction has two parts, both in the second half of training with preset `fast`. The noise on "
@@ -294,10 +297,12 @@ def contraction(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             "Neither the noise nor the comparison uses answers of the task. Column *states not compared* leaves out "
-            "the comparison, and column *nor noisier late* also the rise of the noise. All nets are trained for the "
-            "same number of steps. Compare column *at step* (in the last section) and the certificates.",
+            "the comparison, and column *nor noisier late* also leaves out the rise of the noise. All nets are "
+            "trained for the same number of steps. To compare the columns, use *at step* (in the last section) and "
+            "the certificates.",
             "The recorded nets of column *preset fast* were trained by later code than the other nets, and their "
-            "steps take a different time. So CPU seconds of this column cannot be compared with the other columns.",
+            "steps take a different time. So the CPU seconds of this column cannot be compared with the CPU seconds "
+            "of the other columns.",
         ),
         cells=[
             Cell(task, column, specs(task, changes))

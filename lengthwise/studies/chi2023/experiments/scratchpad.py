@@ -103,10 +103,11 @@ class Remedies(NamedTuple):
 
 
 _HEADLINE = (
-    "With a scratchpad and a recency bias (ALiBi or a window), {cells[*][scratchpad, ALiBi | scratchpad, "
-    "window][solved]} transformers make no error on random strings of 41-100 symbols.\n"
-    "On parity, mean accuracies with a recency bias alone are at most {highest[Parity][ALiBi | window][mean]}. With a "
-    "scratchpad alone, they are {cells[Parity][scratchpad][mean]} with sinusoidal positions and "
+    "With a scratchpad and a recency bias (ALiBi or a window), "
+    "{cells[*][scratchpad, ALiBi | scratchpad, window][solved]} transformers make no error on random strings of "
+    "41-100 symbols.\n"
+    "On parity, mean accuracies with a recency bias alone are at most {highest[Parity][ALiBi | window][mean]}. With "
+    "a scratchpad alone, mean accuracies are {cells[Parity][scratchpad][mean]} with sinusoidal positions and "
     "{cells[Parity][scratchpad, none][mean]} without positions. All nets are trained on strings of 40 symbols, for "
     "only 300 steps. So few steps cannot show that a scratchpad alone fails."
 )
@@ -125,25 +126,27 @@ def scratchpad(scale: Scale = "small") -> Experiment:
         headline=_HEADLINE,
         about=(
             "Section 2.2 of Chi et al. (2023) describes a remedy for transformers that fail beyond their training "
-            "length. Such a transformer writes its intermediate answers into a scratchpad, and attends mostly to the "
-            "last symbols.\n"
+            "length. With this remedy, a transformer writes its intermediate answers into a scratchpad, and attends "
+            "mostly to the last symbols.\n"
             "In the first table, strings with a scratchpad contain the right intermediate answers. In the section "
             "*With the net's own answers*, the net reads the answers that it gave itself."
         ),
         notes=(
             "The nets are transformers with 2 layers and width 64. They are trained for 300 steps on strings of 40 "
-            "symbols, and the answers to all prefixes are supervised. There are three seeds, and nothing is selected. "
-            "A net that reads its own intermediate answers gives them one after another. In the first table, it reads "
-            "the right ones, and gives all its answers in one pass.",
-            "*Sinusoids* is a transformer with sinusoidal positions, which column *scratchpad* also has. Beyond the "
-            "training length, a net reads positions that it has never seen. *None* has no position encoding. *ALiBi* "
-            f"and *window* are recency biases: ALiBi's slopes, and attention to the last {WINDOW} positions only.",
+            "symbols, and the answers to all prefixes are supervised. There are three seeds, and nothing is "
+            "selected. A net that reads its own intermediate answers gives these answers one after another. In the "
+            "first table, a net reads the right intermediate answers, and gives all its own answers in one pass.",
+            "*Sinusoids* is a transformer with sinusoidal positions. Column *scratchpad* also has sinusoidal "
+            "positions. Beyond the training length, these nets read positions that they have never seen. *None* has "
+            "no position encoding. *ALiBi* and *window* are recency biases: ALiBi's slopes, and attention to the "
+            f"last {WINDOW} positions only.",
             "With a *scratchpad*, the string s_1 s_2 ... s_T is written as s_1 =q_1 s_2 =q_2 ... s_T. Here =q_t is a "
             "single symbol for q_t, the right answer after s_t. The written string has 2T - 1 symbols. In the last "
-            "section, column *lengths* counts all of them, so 81-199 means 41-100 symbols of the task.",
-            "All columns have the same labels in training: 40 answers for each of 16 strings in a step. The preset is "
-            "`recurrent`, with 300 steps of 16 strings, a learning rate of 0.002 and 50 steps of warm-up. Nets "
-            "without a scratchpad need more steps: here they do not even fit the training length (see "
+            "section, column *lengths* counts all symbols of the written string, so 81-199 means 41-100 symbols of "
+            "the task.",
+            "All columns have the same labels in training: 40 answers for each of 16 strings in a step. The preset "
+            "is `recurrent`, with 300 steps of 16 strings, a learning rate of 0.002 and 50 steps of warm-up. After "
+            "these 300 steps, nets without a scratchpad do not even fit the training length (for more steps, see "
             "`regular-gpt/table-1`).",
         ),
         cells=cells,

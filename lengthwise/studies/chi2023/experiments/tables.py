@@ -89,9 +89,9 @@ _HEADLINE_1 = (
 _HEADLINE_2 = (
     "RegularGPT and the RNN, trained on parity, reach the paper's mean accuracies, to the printed digits, in "
     "{reached[*][RegularGPT* | RNN*]} cases.\n"
-    "A case is an entry of the paper. Most entries count twice, once for each assumed training probability. The page "
-    "decides nothing about the paper's Transformer. After 2,000 steps, the mean accuracies of our Transformer at the "
-    "training lengths are only {cells[*][Transformer, same length][mean]} ([claims](../claims.md#chi2023))."
+    "A case is an entry of the paper, read in one of two ways (see the next item). So most entries count twice. The "
+    "page decides nothing about the paper's Transformer. After 2,000 steps, the mean accuracies of our Transformer "
+    "at the training lengths are only {cells[*][Transformer, same length][mean]} ([claims](../claims.md#chi2023))."
 )
 
 _NEEDS_1 = (
@@ -112,8 +112,8 @@ def table_1(scale: Scale = "small") -> Experiment:
         title="Chi et al. (2023), Table 1: RegularGPT and its baselines on regular languages, the paper's protocol",
         headline=_HEADLINE_1,
         about=(
-            "The paper's entries are maximum / mean: compare them with columns *best run* and *mean*, which are over "
-            "all three learning rates."
+            "The paper's entries are maximum / mean: compare them with columns *best run* and *mean*, which cover "
+            "runs with all three learning rates."
         ),
         notes=(
             "At scale `small`, the three runs of a cell have seed 0 and the paper's three learning rates. So *3 of 3* "
@@ -125,25 +125,26 @@ def table_1(scale: Scale = "small") -> Experiment:
             "these runs its maximum and mean include. Its section 5.2 suggests that both include all learning rates.",
             "The paper states 4.3 million parameters, which is the number of parameters of its Transformer. "
             "RegularGPT shares one layer among its levels, and has 0.79 million parameters at D=256 with C=2.",
-            "On these strings, a score above chance does not show that a net has learned the language. A classifier "
-            "on shallow features is right on 99.5 to 100 % of the strings of D_n and, up to rounding, on all strings "
-            "of Tomita 3. Such features are the number of runs, the frequencies of pairs of symbols, or equal counts "
-            "of brackets together with the first and last symbol ([shallow features](shallow-features.md)). Some "
-            "scores are lower than these features' scores: the paper's D_3, D_4 and Tomita 3 with C=2 (99.7, 98.7, "
-            "99.7), our D_2, D_4 and D_12 with C=2, and the means of C=3 on D_n, here and in the paper. The paper "
-            "does not measure lengths 101-500. At these lengths, our three nets with C=2 on D_2 score 76.88 to 84.66 "
-            "%, and a constant answer scores 75 %.",
+            "On strings of D_n and Tomita 3 that are drawn as in the paper, a score above chance does not show that "
+            "a net has learned the language. A classifier on shallow features is right on 99.5 to 100 % of the "
+            "strings of D_n and, up to rounding, on all strings of Tomita 3. The features are the number of runs, "
+            "the frequencies of pairs of symbols, or equal counts of brackets together with the first and last "
+            "symbol ([shallow features](shallow-features.md)). With C=2, some mean scores are lower than the "
+            "classifier's scores: the paper's on D_3, D_4 and Tomita 3 (99.7, 98.7, 99.7), and ours on D_2, D_4 and "
+            "D_12. With C=3, all means on D_n are lower, here and in the paper. The paper does not measure lengths "
+            "101-500. At these lengths, our three nets with C=2 on D_2 score 76.88 to 84.66 %, and a constant answer "
+            "scores 75 %.",
             "RegularGPT has the published code's layer. Training uses Adam at a constant learning rate, without "
             "augmentation. On D_n and Tomita, nets are trained up to length 50 and scored at 51-100. On other tasks, "
             "they are trained up to 40 and scored at 41-500 (the code begins at 42). Some nets were also measured at "
             "other lengths, which do not count here.",
             "Baselines: the RNN is Elman's network with ReLU, as in the code that the paper builds on. The "
             "Transformer has 5 layers with separate weights, and the relative positions of Transformer-XL. It is "
-            "causal, as in the paper, and its answer is read at the last symbol; in the code, every position attends "
-            "to all symbols. The paper has no LSTM and no GRU.",
+            "causal, as in the paper, and its answer is read at the last symbol; in the published code, every "
+            "position attends to all symbols. The paper has no LSTM and no GRU.",
             "Lengths at which only one answer can occur also count, as in the paper. A rule that uses only whether the "
             "length is odd scores 75 % on D_n and Tomita 5.",
-            "Expressions of modular arithmetic begin with a +, as in the code.",
+            "Expressions of modular arithmetic begin with a +, as in the published code.",
             "At scale `small`, sixteen Transformers on D_4, D_12 and Tomita 3 to 6 were trained with PyTorch 2.11 and "
             "measured with 2.13.",
         ),
@@ -201,8 +202,8 @@ def table_2(scale: Scale = "small") -> Experiment:
         headline=_HEADLINE_2,
         about=(
             "The paper does not state at which probability its nets were trained, so its table can be read in two "
-            "ways. Either each net was trained at the probability at which it was measured, or always at 0.5 "
-            "(*trained at 0.5*).\n"
+            "ways. Either each net was trained at the probability at which it was measured, or all nets were trained "
+            "at 0.5 (*trained at 0.5*).\n"
             "*Same length*: lengths 1-40, as in training. *Extrapolation*: lengths 41-500. The paper's entries are "
             "means over three seeds, and are shown for both ways to read the table."
         ),
@@ -213,8 +214,8 @@ def table_2(scale: Scale = "small") -> Experiment:
             "P(1) is the probability of a one in the measured strings. At P(1) = 0.5, both ways to read the table are "
             "the same. A net that is trained at 0.5 is measured at the other four probabilities without further "
             "training.",
-            "*Chance* is more than 50 % on short strings with few or many ones, because one of the two answers is "
-            "then more frequent at each length.",
+            "If P(1) is not 0.5, *chance* is more than 50 % on short strings, because one of the two answers is more "
+            "frequent at each length.",
         ),
         cells=cells,
         plan=plan_of_lengths(scale, (1, 60) if scale == "smoke" else (1, 500)),

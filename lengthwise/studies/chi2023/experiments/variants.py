@@ -19,18 +19,19 @@ def variants(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Chi et al. (2023): layers and thickness of RegularGPT",
         headline=(
-            "RegularGPT is trained with three kinds of layers; three runs in each row of the table are too few to "
-            "decide which kind is best.\n"
+            "RegularGPT is trained with three kinds of layers (the published code's, GPT-2's and ours); three runs "
+            "in each row of the table are too few to decide which kind is best.\n"
             "Column *the code's, K=1* has one layer of the code of Chi et al. (2023) for each level of the tree. Its "
-            "mean accuracies on even pairs, parity and cycle navigation are {cells[Even Pairs][the code's, "
-            "K=1][mean]}, {cells[Parity][the code's, K=1][mean]} and {cells[Cycle Navigation][the code's, "
-            "K=1][mean]}. With two of these layers for each level, and pads before the string, the mean accuracies "
-            "are {cells[Even Pairs][the code's, K=2, pads][mean]}, {cells[Parity][the code's, K=2, pads][mean]} and "
+            "mean accuracies on even pairs, parity and cycle navigation are "
+            "{cells[Even Pairs][the code's, K=1][mean]}, {cells[Parity][the code's, K=1][mean]} and "
+            "{cells[Cycle Navigation][the code's, K=1][mean]}. With two of these layers for each level, and pads "
+            "before the string, the mean accuracies are {cells[Even Pairs][the code's, K=2, pads][mean]}, "
+            "{cells[Parity][the code's, K=2, pads][mean]} and "
             "{cells[Cycle Navigation][the code's, K=2, pads][mean]}. With GPT-2's layer, the mean accuracies are "
-            "{cells[Even Pairs][GPT-2's, K=1][mean]}, {cells[Parity][GPT-2's, K=1][mean]} and {cells[Cycle "
-            "Navigation][GPT-2's, K=1][mean]}.\n"
-            "With two layers for each level, the published code treats the beginning of a string in another way. Its "
-            "way was not run."
+            "{cells[Even Pairs][GPT-2's, K=1][mean]}, {cells[Parity][GPT-2's, K=1][mean]} and "
+            "{cells[Cycle Navigation][GPT-2's, K=1][mean]}.\n"
+            "With two layers for each level, the published code treats the beginning of a string in another way than "
+            "our nets. No net was run with the code's way."
         ),
         about=(
             "The three kinds are the layer of the published code, GPT-2's layer (which the paper describes), and our "
@@ -45,10 +46,11 @@ def variants(scale: Scale = "small") -> Experiment:
             "nets on parity were also measured at lengths 1-40, for `regular-gpt/table-2`. This page counts only "
             "lengths 41-500.",
             "*K=2, pads*: a window contains the symbols below one state of the tree. If a window begins before the "
-            "string, it has pads at these positions, and the pads pass through the layers. The published code adds "
-            "pads only until the first chunk is full, and its windows contain only these pads and symbols (setting "
-            '`left_edge` `"cut"`). So windows near the beginning are shorter. With K=1, both forms compute the same '
-            "function; with K=2, they differ. Scale `paper` runs the code's form.",
+            "string, it has pads at the positions before the string, and the pads pass through the layers. The "
+            "published code adds pads only until the first chunk is full, and its windows contain only these pads "
+            'and symbols (setting `left_edge` `"cut"`). So windows near the beginning are shorter. With K=1, nets with '
+            "pads and nets with cut windows compute the same function; with K=2, the functions differ. Scale `paper` "
+            "runs nets with cut windows.",
             "Our layer was designed for preset `fast`, with pads, noise and Muon. Here it is trained with Adam, "
             "without pads and noise.",
             "In these runs, the code's layer takes 8 to 11 times as many CPU seconds with K=2 as with K=1. With K=1, "

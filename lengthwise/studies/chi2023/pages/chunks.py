@@ -24,13 +24,14 @@ def chunks_page(study: Chunks, stem: str) -> StudyPage:
             ["column", *(f"levels at {length:,}" for length in DEPTHS_AT)],
             [[column, *(f"{depths[length]}" for length in DEPTHS_AT)] for column, depths in study.depths.items()],
         ),
-        "Entries are numbers of levels of the tree. The head of a column has the length of the string, in symbols.",
+        "Entries are numbers of levels of the tree of a string. The head of a column has the length of this string, "
+        "in symbols.",
         "## The size that pilots choose",
         f"![Training loss of pilots against chunk size]({file})\n\n*A filled marker shows the chosen size.*",
         markdown_table(header, map(_line, study.choices)),
-        "*Loss*: the loss of the final weights of each pilot, at the training lengths. *Mean*: the mean accuracy "
-        "at lengths 41-500 of the full net with the chosen size. *Best of all*: the accuracy of the best of the "
-        "three full nets with a fixed chunk size, which can only be found by testing. *CPU s*: CPU seconds of "
+        "*Loss*: the loss of the final weights of each pilot, at the training lengths. *Mean*: the mean accuracy at "
+        "lengths 41-500 of the full net with the chosen size. *Best of all*: the highest accuracy of the three full "
+        "nets with a fixed chunk size. Only a test can show which of these nets is the best. *CPU s*: CPU seconds of "
         "training the full net with the chosen size. *Pilots*: CPU seconds of the three pilots.",
     ]
     return StudyPage(sections, {file: _chart(study.choices).to_dict()}, headline=_headline(study.choices))
@@ -63,8 +64,9 @@ def _headline(choices: tuple[Choice, ...]) -> str:
     pilots = sum(choice.pilot_seconds for choice in complete)
     nets = sum(choice.seconds[choice.size] for choice in complete)
     return (
-        "With chunk sizes chosen by the training loss of short pilot runs, the mean accuracy of RegularGPT over "
-        f"{len(complete)} nets on {counted(len({choice.row for choice in complete}), 'task')} is {chosen}.\n"
+        "If the training loss of short pilot runs decides how many states RegularGPT merges at a time (its chunk size "
+        f"C), the mean accuracy over {len(complete)} nets on "
+        f"{counted(len({choice.row for choice in complete}), 'task')} is {chosen}.\n"
         f"With a fixed chunk size, the mean accuracy is {listed(fixed)}.\n"
         f"Training the nets with the chosen sizes takes {nets:.0f} CPU seconds, and the pilots take another "
         f"{pilots:.0f}."

@@ -31,10 +31,10 @@ def text_field_page(nets: Sequence[NetField], stem: str) -> StudyPage:
         f"## How far gradients reach\n\n![Share of the gradient by distance]({stem}.svg)",
         markdown_table(header, lines),
         "*With 50 %*: the smallest number of newest tokens that hold more than half of the gradient, averaged over "
-        "chunks. Student's 95 % interval accounts for the choice of chunks. If every token were equally important, "
-        "50, 90 and 99 % of the tokens would hold 50, 90 and 99 % of the gradient. *In the last "
-        f"{TRAINED_AT - 1}*: the share of the gradient in the newest {TRAINED_AT - 1} tokens. A training window "
-        f"has {TRAINED_AT - 1} tokens before the predicted token. The dashed line in the chart marks this number.",
+        "chunks. In brackets is Student's 95 % interval, which accounts for the choice of chunks. If every token were "
+        "equally important, 50, 90 and 99 % of the tokens would hold 50, 90 and 99 % of the gradient. *In the last "
+        f"{TRAINED_AT - 1}*: the share of the gradient in the newest {TRAINED_AT - 1} tokens. A training window has "
+        f"{TRAINED_AT - 1} tokens before the predicted token. The dashed line in the chart marks this number.",
     ]
     return StudyPage(sections, {f"{stem}.svg": text_field_chart(nets).to_dict()})
 

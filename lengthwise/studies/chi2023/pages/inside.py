@@ -32,14 +32,14 @@ def inside_page(inside: Inside, stem: str) -> StudyPage:
         markdown_table(HEADER, map(_line, inside.nets)),
         "*Levels whose clusters are elements*: a level counts if its clusters match the elements of the monoid at "
         "some clustering distance. All states of each element are then in one cluster, and no cluster has states "
-        "of two elements. *Symbols with 99 % of gradient*: the number of last symbols that hold more than 99 % of "
-        "the gradient, averaged over strings. *Changed*: how often the net's answer changed when one symbol was "
-        "replaced. *Should change*: how often the right answer changed.\n"
+        "of two elements. *Symbols with 99 % of gradient*: the smallest number of last symbols that hold more than "
+        "99 % of the gradient, averaged over strings. *Changed*: how often the net's answer changed when one symbol "
+        "was replaced. *Should change*: how often the right answer changed.\n"
         "\n"
         "In the tables of levels, *window* is the number of symbols below a state. *Clusters at* a distance: the "
         "number of clusters if states at most this far apart are joined. *Each element in one cluster from*: the "
         "smallest distance at which all states of each element are in one cluster. *Elements apart up to*: the "
-        "smallest distance between states of two elements.",
+        "smallest distance between states of two different elements.",
     ]
     pictures: dict[str, Chart] = {}
     for net in inside.nets:

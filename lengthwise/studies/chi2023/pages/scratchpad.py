@@ -74,11 +74,12 @@ def _about_windows(nets: Sequence[Measured]) -> str:
     field = _field(nets)
     return (
         f"With a window of w = {WINDOW} symbols, L = 2 layers see the last L (w - 1) + 1 = {field} symbols. An answer "
-        f"depends on nothing else. So strings that end with the same {field} symbols get the same answer. A larger w "
-        f"only moves this limit. A net with a scratchpad and a window also sees only {field} symbols, but one of them "
-        "is an answer about all earlier symbols. Each of these nets is therefore a finite machine. Its states are the "
-        f"strings of up to {field} symbols that the net can see, and column *windows* counts them. The net answered "
-        "each of them once. The machine with these answers was compared with the task's machine at all lengths."
+        f"depends on these symbols alone. So strings that end with the same {field} symbols get the same answer. A "
+        f"larger w only moves this limit. A net with a scratchpad and a window also sees only {field} symbols, but "
+        "one of them is an answer about all earlier symbols. So each net with a window is a finite machine. Its "
+        f"states are the strings of up to {field} symbols that the net can see, and column *windows* counts them. The "
+        "net answered each of these strings once. The machine with these answers was compared with the task's "
+        "machine at all lengths."
     )
 
 
