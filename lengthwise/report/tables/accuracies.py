@@ -46,7 +46,8 @@ COLUMNS = {
     "best test": (
         f"the highest test accuracy of a run, averaged over runs. Every {TEST_EVERY:,} steps, a run is tested on "
         f"{TEST_STRINGS} new strings of {PROBE_LENGTHS[-1]} symbols. (If a task has no strings of this length, its "
-        "longest strings below this length are used.) This is the rule of Fan et al. (2024), which selects on test data"
+        "longest strings below this length are used.) Like the score of Fan et al. (2024), this score selects on "
+        "test data"
     ),
     "fits": (
         "whether every run is right on nearly all strings of the longest training length (see the notes). If not, the "

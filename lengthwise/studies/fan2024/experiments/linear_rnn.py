@@ -110,16 +110,18 @@ def _plan(scale: Scale) -> EvaluationPlan:
 _HEADLINE = (
     "*Ours*, the layer in the published code of Fan et al. (2024), fits strings of 40 symbols in "
     "{share[*][Ours][fits][yes]} tasks.\n"
-    "Its best test accuracies at 500 symbols on Sum(5), EvenPair(5) and ModArith(5) are {cells[Sum(5)][Ours][best "
-    "test]}, {cells[EvenPair(5)][Ours][best test]} and {cells[ModArith(5)][Ours][best test]} (the paper: "
-    "{cells[Sum(5)][Ours][paper]}, {cells[EvenPair(5)][Ours][paper]} and {cells[ModArith(5)][Ours][paper]}). If the "
-    "layer follows eq. (5)-(6) of the paper literally, the best test accuracies are {cells[Sum(5)][Ours, eq. "
-    "(5)-(6)][best test]}, {cells[EvenPair(5)][Ours, eq. (5)-(6)][best test]} and {cells[ModArith(5)][Ours, eq. "
-    "(5)-(6)][best test]}. Two other pages train *Ours* for more steps: [at the learning rate of the "
-    "code](linear-rnn-controls.md), and [at the paper's size](linear-rnn-table-2-paper.md).\n"
-    "With the training recipe of *Ours*, S4, S4D and Liquid-S4 fit strings of 40 symbols in {share[*][S4 | S4D | "
-    "Liquid-S4][fits][yes]} cases. If a net does not fit, its score at 500 symbols does not measure generalization. "
-    "[Another page](linear-rnn-baselines-search.md) chooses a recipe for each baseline by its training loss."
+    "Its best test accuracies at 500 symbols on Sum(5), EvenPair(5) and ModArith(5) are "
+    "{cells[Sum(5)][Ours][best test]}, {cells[EvenPair(5)][Ours][best test]} and "
+    "{cells[ModArith(5)][Ours][best test]} (the paper: {cells[Sum(5)][Ours][paper]}, "
+    "{cells[EvenPair(5)][Ours][paper]} and {cells[ModArith(5)][Ours][paper]}). If the layer follows eq. (5)-(6) of "
+    "the paper literally, the best test accuracies are {cells[Sum(5)][Ours, eq. (5)-(6)][best test]}, "
+    "{cells[EvenPair(5)][Ours, eq. (5)-(6)][best test]} and {cells[ModArith(5)][Ours, eq. (5)-(6)][best test]}. On "
+    "two other pages, *Ours* is trained for more steps: [at the learning rate of the code](linear-rnn-controls.md), "
+    "and [at the paper's size](linear-rnn-table-2-paper.md).\n"
+    "With the training recipe of *Ours*, S4, S4D and Liquid-S4 fit strings of 40 symbols in "
+    "{share[*][S4 | S4D | Liquid-S4][fits][yes]} cases (three baselines on three tasks). If a net does not fit, its "
+    "score at 500 symbols does not measure generalization. On [another page](linear-rnn-baselines-search.md), the "
+    "recipe of each baseline is chosen by training loss."
 )
 _PAPER_HEADLINE = (
     "At the paper's size, *Ours*, the layer in the published code of Fan et al. (2024), has a best test accuracy of "
@@ -134,11 +136,12 @@ _PAPER_HEADLINE = (
     "{cells[*][Ours][level refuted]} nets of *Ours*. These strings have {cells[Sum(5)][Ours][counterexamples]} "
     "symbols on Sum(5), {cells[EvenPair(5)][Ours][counterexamples]} on EvenPair(5) and "
     "{cells[ModArith(5)][Ours][counterexamples]} on ModArith(5).\n"
-    "If the layer follows eq. (5)-(6) of the paper literally, the best test accuracies are {cells[Sum(5)][Ours, eq. "
-    "(5)-(6)][best test]} on Sum(5) and {cells[EvenPair(5)][Ours, eq. (5)-(6)][best test]} on EvenPair(5). On "
-    "EvenPair(5), a net that always gives the most frequent answer has an expected best test of "
-    "{cells[EvenPair(5)][Ours, eq. (5)-(6)][guesses]}. With final weights, mean accuracies on these two tasks are "
-    "{cells[Sum(5)][Ours, eq. (5)-(6)][mean]} and {cells[EvenPair(5)][Ours, eq. (5)-(6)][mean]} (see the notes)."
+    "If the layer follows eq. (5)-(6) of the paper literally, the best test accuracies are "
+    "{cells[Sum(5)][Ours, eq. (5)-(6)][best test]} on Sum(5) and {cells[EvenPair(5)][Ours, eq. (5)-(6)][best test]} "
+    "on EvenPair(5). On EvenPair(5), a net that always gives the most frequent answer has an expected best test "
+    "accuracy of {cells[EvenPair(5)][Ours, eq. (5)-(6)][guesses]}. With final weights, mean accuracies on these two "
+    "tasks are {cells[Sum(5)][Ours, eq. (5)-(6)][mean]} and {cells[EvenPair(5)][Ours, eq. (5)-(6)][mean]} (see the "
+    "notes)."
 )
 _SMALL = (
     "Preset `fan2024` is the recipe of the published code. Nets on this page are trained for a twentieth of its "
@@ -152,8 +155,8 @@ _PAPER = (
     "*fits* describe final weights."
 )
 _ENTRIES = (
-    "A run is tested at 500 symbols during training. The paper's entries are the best of 40 tests, averaged over "
-    "five seeds. So they should be compared with column *best test*, not with column *mean*."
+    "During training, a run is tested on strings of 500 symbols. The paper's entries are the best of 40 tests, "
+    "averaged over five seeds. So these entries should be compared with column *best test*, not with column *mean*."
 )
 _COLUMNS = (
     "*Ours* is the paper's name for its layer, and means here the layer of the published code. *Clamped columns* is "
@@ -182,7 +185,7 @@ _NOTES = (
 _SMALL_NOTES = (
     "Scale `small`: two seeds, 2,000 steps with 2 tests, and a learning rate of 0.001. The paper has five seeds, "
     "40,000 steps, and a learning rate of 0.0001 or 0.0002. For ModArith, nets have three layers and are trained for "
-    "1,000 steps with one test. Liquid-S4 has 8 numbers in a state instead of 64.",
+    "1,000 steps with one test. Liquid-S4 has 8 numbers in a state instead of the default of 64.",
     "The table has nine baselines: eight linear recurrences and the LSTM. The paper does not give settings of its "
     "baselines. The baselines here are our own implementations, with the recipe, embedding, norms and read-out of "
     "*Ours*. (The paper took its baselines from a code base that trains the parameters of recurrences at a learning "
@@ -193,11 +196,11 @@ _SMALL_NOTES = (
     "*Vanilla* is `linear-rnn`, with one dense matrix for all symbols. *LRU* is `diagonal-linear-rnn` with constant "
     "transitions. *Diagonal, eq. (3)* is `diagonal-linear-rnn` with transitions tanh(f(u_t)), which depend on the "
     "input u_t.",
-    "Sum(5) at scale `small`, *Ours*: both nets are right on all strings of up to 130 symbols. Their accuracies are "
-    "below chance from 416 symbols on for one net, and from 205 on for the other. At 500 symbols, one net is right "
-    "on about an eighth of the strings, and the other net on no string. Guesses would be right on a fifth of the "
-    "strings. On all strings, states drift in the same way and leave the regions that the read-out has learned "
-    "(`linear-rnn/drift`).",
+    "Sum(5) at scale `small`, *Ours*: both nets are right on all measured strings of up to 130 symbols. Their "
+    "accuracies are below chance from 416 symbols on for one net, and from 205 on for the other. At 500 symbols, one "
+    "net is right on about an eighth of the strings, and the other net on no string. Guesses would be right on a "
+    "fifth of the strings. On all strings, states drift in the same way and leave the regions that the read-out has "
+    "learned (`linear-rnn/drift`).",
     "Liquid-S4 is computed step by step by the recurrence of eq. (4), and its states overflow (below). The published "
     "code of Liquid-S4 instead adds a few correlations of inputs to S4's convolution, and may have other scores.",
 )
@@ -211,9 +214,11 @@ _PAPER_NOTES = (
     "to 27,000. On EvenPair(5), the loss never jumps. On ModArith(5), the loss of the one net jumps 7 times from "
     "below 0.001 to more than 2, between steps 4,442 and 32,281. In 2 of its 40 tests, this net makes no error.",
     "The code stops a run after a test without errors. Our runs always train for all steps. This does not change the "
-    "best test, but may change final weights. On some GPUs, the code multiplies matrices in a lower precision.",
-    "The paper's Table 2 also has S4, S4D and Liquid-S4, which are only trained at scale `small`. The paper does not "
-    "give their recipes, and with the recipe of *Ours* they do not fit the training length.",
+    "best test, but may change final weights. On some GPUs, the code multiplies matrices in a lower precision than "
+    "float32.",
+    "The paper's Table 2 also has S4, S4D and Liquid-S4. Here, these baselines are trained only [at scale "
+    "`small`](linear-rnn-table-2.md). The paper does not give their recipes. With the recipe of *Ours*, the "
+    "baselines do not fit strings of the training length.",
 )
 
 

@@ -89,7 +89,7 @@ def looped_table_3(scale: Scale = "small") -> Experiment:
             "of *timestep* does nothing at first.",
             "A loop runs a layer of width 448, which takes about 0.9 times as many multiplications as the "
             "transformer's six layers. So 6 loops take 5.4 times as many multiplications as the transformer. On a "
-            "CPU, the time is longer by about the same factor; on a GPU, it is hardly longer.",
+            "CPU, their time is longer by about the same factor; on a GPU, it is hardly longer.",
         ),
         cells=text_cells(scale, task, list(_columns(_SMALL)), steps=STEPS),
         plan=chunk_plan(scale, (TRAINED_AT,)),

@@ -81,6 +81,7 @@ def trees(scale: Scale = "small") -> Experiment:
         title="Xu and Sato (2024), C.3: decision trees of the paper's size, and its curricula",
         headline=_HEADLINE,
         about=(
+            "A prompt contains points, and each point is followed by the value of a decision tree at this point. "
             "Trees and prompts have the size of Table 2 of Xu and Sato. Nets are trained with and without the "
             "curricula of the paper, and compared with simple learners. At scale `small` there is one seed."
         ),

@@ -23,8 +23,8 @@ def moduli_page(study: Study, stem: str) -> StudyPage:
         f"## Largest changes found\n\n![Moduli against distance]({stem}.svg)",
         markdown_table(header, lines),
         f"Nets are trained on parity of strings of up to {size.length} symbols, and the answer to every prefix is "
-        f"supervised. They have width 32, 2 heads and {size.num_loops} loops. Preset `plain` trains them for "
-        f"{size.steps:,} steps of 64 strings with seed 0, and nothing is selected. In the paper's theorem, the "
+        f"supervised. They have width 32, 2 heads and {size.num_loops} loops. They are trained with preset `plain` "
+        f"for {size.steps:,} steps of 64 strings with seed 0, and nothing is selected. In the paper's theorem, the "
         "error of a net grows with the contextual and token moduli of the function that the net approximates. The "
         "table instead has the moduli of the functions that the nets compute. A search finds these moduli, so the "
         "entries are lower bounds.",
