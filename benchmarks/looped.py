@@ -179,11 +179,12 @@ def _page(costs: dict[Size, dict[str, float]], peaks: dict[tuple[str, int], floa
         "The table compares the CPU times of training steps of three nets: the looped transformer with timestep "
         "encoding, the same net without this encoding, and the plain loop.",
         markdown_table(header, rows),
-        f"Entries are CPU times of a training step on edit distances with R={NUM_LOOPS} and one torch thread. They are "
-        "medians of 15 steps, and the variants ran in alternation. In *timestep*, the layer's gains and gates are "
-        "functions of the loop's index. In *control*, gains and gates are the same in all loops, so the index is not "
-        "encoded. *code* is the plain loop: it has no gates, its norm has a gain of its own, and its activation is a "
-        "GELU instead of a SiLU.",
+        f"Entries are CPU times of a training step on edit distances with R={NUM_LOOPS} loops and one torch thread. D "
+        "is the width. A row's name also contains the number of pairs of strings in a batch, and the length of the "
+        "strings in letters. Times are medians of 15 steps, and the variants ran in alternation. In *timestep*, the "
+        "layer's gains and gates are functions of the loop's index. In *control*, gains and gates are the same in "
+        "all loops, so the index is not encoded. *Code* is the plain loop, the net of the published code. It has no "
+        "such gains and gates, its norms have learned gains, and its activation is a GELU instead of a SiLU.",
         "```console\npython benchmarks/looped.py --save\n```",
         "The next table has the memory that one step adds to the peak memory of a process, for "
         f"D={MEMORY_SIZE.d_model} and {MEMORY_SIZE.batch_size} pairs of strings of {MEMORY_SIZE.length} letters. With "

@@ -213,9 +213,9 @@ def _page(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, f
         _headline(measured),
         "![L² error of looped approximations against loops, and the theorems' bounds](looped-approximation.svg)",
         markdown_table(header, [_line(m) for m in measured]),
-        "- *1/δ*: the number of intervals into which the grid divides each token.\n"
+        "- *1/δ*: the number of intervals into which the grid divides [0, 1], the range of a token.\n"
         f"- *One block*: the network of Theorem 3.7, in all rows with {_sizes(sizes['one block'])}.\n"
-        "- *With factors*: the network of Theorem 4.2, which has a factor for every loop and output. Besides the "
+        "- *With factors*: the network of Theorem 4.2. In every loop, each output has its own factor. Besides the "
         f"factors, it has {_sizes(sizes['with factors'])}.\n"
         "- *Loops in the theorem*: the number of loops for which the theorem states its bound, 2 + 2 / δ⁴.\n"
         "- *Different tokens alone*: the input has two tokens, so the grid consists of cubes. The entry is the error "
@@ -223,8 +223,9 @@ def _page(measured: Sequence[Measurement], moduli: Sequence[tuple[Kind, float, f
         "interval, have a fraction δ of the volume. On these cubes, the proof allows any answer. They cause the "
         "largest term, of order √δ, of the bound and of the error.\n"
         "- *Bound*: the theorem's bound. Its term of order √δ is 1.5 √2 √δ, where 1.5 √2 is the largest distance "
-        "between an output of the network and a value of the function. Gaps of the quantizer are left out of the "
-        "integral. They are a thousandth of an interval here, and can be arbitrarily narrow.",
+        "between an output of the network and a value of the function. Bound and error neglect the gaps between the "
+        "intervals that the network tells apart. A gap is a thousandth of an interval here, and can be arbitrarily "
+        "narrow.",
         "```console\npython benchmarks/looped_approximation.py --save\n```",
         "Xu and Sato (2024) bound the distance of a looped transformer of fixed size from a continuous "
         "permutation-equivariant function. The bound uses three moduli of continuity and the number of loops. This "
@@ -266,8 +267,9 @@ def _conclusions(measured: Sequence[Measurement]) -> str:
     below = sum(m.bound < CONSTANT for m in measured)
     worse = [t.bins for p, t in zip(plain, timed, strict=True) if t.error > p.error]
     while_coarse = (
-        f" Up to 1/δ = {max(worse)}, the network with factors has the larger error over all cubes. Most of this error "
-        "comes from cubes with both tokens in one interval, for which the proofs construct no answer."
+        f" Up to 1/δ = {max(worse)}, the network with factors has a larger error over all cubes than the network of "
+        "one block. Most of this error comes from cubes with both tokens in one interval, for which the proofs "
+        "construct no answer."
         if worse
         else ""
     )
@@ -277,9 +279,9 @@ def _conclusions(measured: Sequence[Measurement]) -> str:
         f"loops, but not that they are below the error of a constant. From {plain[0].sizes.num_loops} to "
         f"{plain[-1].sizes.num_loops:,} loops, the error on different tokens falls by a factor of {shrunk[0]:.1f} "
         f"with one block and {shrunk[1]:.1f} with factors. With the most loops, this error is "
-        f"{plain[-1].error_different:.4f} and {timed[-1].error_different:.4f}. Token IDs are the numbers of a token's "
-        "intervals. With factors, the change of the output from one token ID to the next is exact. With one block, "
-        f"this change is a multiple of one fixed step. Both networks are constant on cubes.{while_coarse}"
+        f"{plain[-1].error_different:.4f} and {timed[-1].error_different:.4f}. Both networks look up outputs in a "
+        "table. With factors, the table contains exact values of the function. With one block, the values are rounded, "
+        f"so that they differ by multiples of one fixed step. Both networks are constant on cubes.{while_coarse}"
     )
 
 

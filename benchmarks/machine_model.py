@@ -164,11 +164,11 @@ def page(measurements: list[Measurement], where: dict[str, str]) -> str:
         "A `MachineModel`, which answers by table look-up, reads at least "
         f"{minimum / 1e6:,.0f} million symbols a second for the final answer.",
         markdown_table(header, map(cells, measurements)),
-        "*Tree machine*: a machine that merges level by level like RegularGPT with C=2; its states are the elements "
-        "of the task's monoid (A_5: 60). *Transducer*: a machine with the states of the task's machine (A_5: 60). *x "
-        "definition*: the speed, divided by the speed of a short definition of the same machine in NumPy. *x net*: "
-        "the speed, divided by the speed of an untrained RegularGPT of default size. The definition and the net read "
-        "only a 64th of the symbols.",
+        "*Tree machine*: a machine that merges two states into one, level by level, like RegularGPT with chunk size "
+        "C=2. Its states are the elements of the task's monoid (A_5: 60). *Transducer*: a machine with the states of "
+        "the task's machine (A_5: 60). *x definition*: the speed, divided by the speed of a short definition of the "
+        "same machine in NumPy. *x net*: the speed, divided by the speed of an untrained RegularGPT of default size. "
+        "The definition and the net read only a 64th of the symbols.",
         "```console\npython benchmarks/machine_model.py --save\n```",
         "Times are CPU time on one core with one torch thread, for the fastest of five calls in one process. Before "
         "the measurement, all answers were compared with the answers of the definitions. Calls for final answers read "

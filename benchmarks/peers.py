@@ -143,9 +143,10 @@ def page(measurements: Sequence[Measurement], where: dict[str, str]) -> str:
         'measure commands, which have no size ("-").',
         *([f"Not installed, so not measured: {', '.join(absent)}."] if absent else []),
         "```console\nmake peers\n```",
-        "## Below the aim\n\n" + ("\n".join(missed) or "No row."),
-        "If the peer is one of torch's own fused kernels, the aim is 0.95. Transformers with biases are compared with "
-        "a net without biases, and their aim is 0.8.",
+        "## Below the aim\n\n"
+        "The aim is that theirs / ours is at least 1. If the peer is one of torch's own fused kernels, the aim is "
+        "0.95. Transformers with biases are compared with a net without biases, and their aim is 0.8.",
+        "\n".join(missed) or "No row.",
         provenance(where),
     ]
     return "\n\n".join(parts) + "\n"

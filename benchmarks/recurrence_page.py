@@ -46,17 +46,17 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         _headline(measurements),
         "## A layer that reads token ids",
         _by_length(measurements, "layer", PUBLISHED),
-        "The measured layer is the layer of Fan et al. (2024), with states h_t = A_t h_(t-1) + v_t and 5 symbols. Two "
-        "linear maps compute A_t, and two other linear maps compute v_t. *Tables*: A_t and v_t are computed once for "
-        "each symbol of the alphabet. All other forms compute them for every position, as the published code does. In "
-        "brackets are times of the published code on another core. Its loop indexes a tensor by time, so the cost of "
-        "its gradient is quadratic in the length.",
+        "The measured layer is the layer of Fan et al. (2024), with states h_t = A_t h_(t-1) + v_t and 5 symbols. "
+        "Two linear maps compute A_t, and two other linear maps compute v_t. *Tables*: A_t and v_t are computed once "
+        "for each symbol of the alphabet. All other forms compute them for every position, as the published code "
+        "does. In brackets are times of the published code on another core. The published code's loop indexes a "
+        "tensor by time, so the cost of its gradient is quadratic in the length.",
         "Times are medians of the CPU time of the forward and backward pass together. All times are from one run, on "
         "one core and one thread. Before the measurement, a check showed that all forms have equal states and "
-        "gradients. There are 8 blocks of 8 x 8 and a batch of 128, unless noted. *Sequential*, *scan* and *chunked* "
-        "are the forms of our function `recurrence`. *The paper's scan* is our implementation of appendix A.2 of Fan "
-        "et al. (2024), with autograd's gradient, as in the published code. *Loop, autograd* is a plain loop over the "
-        "symbols, with which the other forms are checked.",
+        "gradients. Unless noted, A_t has 8 blocks of 8 x 8, and a batch has 128 strings. *Sequential*, *scan* and "
+        "*chunked* are the forms of our function `recurrence`. *The paper's scan* is our implementation of appendix "
+        "A.2 of Fan et al. (2024), with autograd's gradient, as in the published code. *Loop, autograd* is a plain "
+        "loop over the symbols, with which the other forms are checked.",
         "```console\npython benchmarks/recurrence.py --save\n```",
         "## The recurrence alone\n\nA_t and v_t are given for every position. Gradients are taken with respect to "
         "both and to the first state.",
@@ -94,8 +94,8 @@ def _page(measurements: Sequence[Any], memory: Mapping[str, float], where: Mappi
         "the time of the chosen form, divided by the time of the fastest form.",
         _rule(measurements),
         "If the alphabet has few symbols, the form *tables* multiplies all states by the matrices of all symbols at "
-        "once, and selects the results. If it has many symbols, the form gathers the matrices of the symbols at each "
-        "step.",
+        "once, and selects the results. If the alphabet has many symbols, this form gathers the matrices of the "
+        "symbols at each step.",
         _symbols(measurements),
         provenance(where),
     ]

@@ -130,22 +130,24 @@ def _page(
         "The tables compare the CPU times of four implementations of RegularGPT, and of two whole training loops.",
         "![Cost of a training step against length](speed.svg)",
         *[_table(what, steps) for what in ("training step", "forward")],
-        "All times are CPU times from one run, on one core and one torch thread. The task is parity. RegularGPT has "
-        "chunk size C=2 and one layer for each level, and a batch has 128 strings. The first four forms compute the "
-        "same values and gradients. At each level, RegularGPT merges windows of two states into one state. In *tree, "
-        "tables*, the form that the package uses, a level with many equal windows merges each different window once. "
-        "*Tree, no tables* merges every window. *Masked definition* is the short definition that tests use. *Training "
-        "step*: forward, backward and AdamW on final answers. *Preset fast* is a step of the training loop as users "
-        "run it, with data, pads, noise, Muon and the moving average; *bare* leaves out pads and noise. *Plain dense "
-        'mask* is torch\'s own attention with a full mask, on the string padded to a power of two. "-": not measured.',
+        "All times are CPU times from one run, on one core and one torch thread. D is the width, and T the length of "
+        "a string. The task is parity. RegularGPT has chunk size C=2 and one layer for each level, and a batch has "
+        "128 strings. The first four forms compute the same values and gradients. At each level, RegularGPT merges "
+        "windows of two states into one state. In *tree, tables*, the form that the package uses, a level with many "
+        "equal windows merges each different window once. *Tree, no tables* merges every window. *Masked definition* "
+        "is the short definition that tests use. *Training step*: forward, backward and AdamW on final answers. "
+        "*Preset fast* is a step of the training loop as users run it, with data, pads, noise, Muon and the moving "
+        "average of weights; *bare* leaves out pads and noise. *Plain dense mask* is torch's own attention with a "
+        'full mask, on the string padded to a power of two. "-": not measured.',
         "```console\nmake benchmark\n```",
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(by_shape, evaluations, data)),
         f"Limits in ms and s were set on a core on which the plain dense mask takes {DENSE_MASK_MS} ms at T=40, D=64. "
-        f"On the core of this page, the mask takes {by_shape['plain dense mask', 64, 40]:,.0f} ms. Data are drawn "
-        "slowly if few edits of a string in the language lead out of the language, because edits are then repeated "
-        "until one does. An example is Tomita 4, whose strings do not contain `000`.",
+        f"On the core of this page, the mask takes {by_shape['plain dense mask', 64, 40]:,.0f} ms. Some strings "
+        "outside the language are drawn by editing strings in the language. If few edits lead out of the language, "
+        "edits are often repeated, and drawing data is slow. An example is Tomita 4, whose strings do not contain "
+        "`000`.",
         "\n".join(["## Whole evaluations\n", *(f"- {name}: {value:.2f}" for name, value in evaluations.items())]),
-        "*One-pass*: 512 random strings are read once, and their prefixes count as strings of the other lengths. "
+        "*One-pass*: 512 random strings are read once, and their prefixes count as strings of the shorter lengths. "
         "*Independent*: each length has its own strings. Times are in seconds (s). The last item is the largest "
         "memory of the process up to this point.",
         "\n".join(
