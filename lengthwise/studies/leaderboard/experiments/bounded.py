@@ -46,9 +46,10 @@ def proved(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Transformers, proved right up to a length",
         headline=(
-            "Small transformers are proved right on every string up to a length: {cells[*, 1 layer, *][*][level "
-            "bounded]} nets with one layer and {cells[*, 2 layers, *][*][level bounded]} with two layers.\n"
-            "A string with a wrong answer refutes {cells[*][*][level refuted]} nets."
+            "Small transformers are proved right on every string up to a length: "
+            "{cells[*, 1 layer, *][*][level bounded]} nets with one layer and "
+            "{cells[*, 2 layers, *][*][level bounded]} with two layers.\n"
+            "{cells[*][*][level refuted]} nets are refuted by a string with a wrong answer."
         ),
         about=(
             "The nets are trained with preset `bounded` on strings of at most 40 symbols, and their final weights are "
@@ -62,12 +63,12 @@ def proved(scale: Scale = "small") -> Experiment:
         ),
         notes=(
             "Training stops if the loss does not fall for 400 steps, so nets that cannot learn a task end early. "
-            "Without positions, the answer of one layer depends only on the last symbol and on the number of each "
-            "symbol. So a net with one layer and without positions cannot learn a language that depends on the order "
-            "of symbols.",
+            "Without positions, the answer of a net with one layer depends only on the last symbol and on the number "
+            "of each symbol. So this net cannot learn a language that depends on the order of the symbols before the "
+            "last one.",
             "Optimizer, learning rates, noise and lengths were chosen by trials on Tomita 1, *no c*, *all symbols "
             "equal* and *ab occurs*, with seed 0.",
-            "A bound is at most 4,096 symbols, because certification does not try longer strings.",
+            "A bound is at most 4,096 symbols, because the prover does not try larger lengths.",
         ),
         cells=[
             Cell(

@@ -88,14 +88,14 @@ def state_tracking(scale: Scale = "small") -> Experiment:
         about=(
             "Symbols are elements of a group, and the answer is the product of all symbols so far. There are "
             f"{len(groups)} groups of 2 to 360 elements, and {len(UNSOLVABLE)} of these groups are not solvable.\n"
-            "All models are trained on strings of up to 40 symbols with the answers to all prefixes. On the generators "
-            f"of {len(COMPARED)} groups, all six models are trained; in all other cases, only the finite machine is "
+            "All models are trained on strings of up to 40 symbols with the answers to all prefixes. The *finite "
+            "machine* is a `block-linear-rnn` with as many states as the group has elements. On the generators of "
+            f"{len(COMPARED)} groups, all six models are trained; in all other cases, only the finite machine is "
             "trained."
         ),
         notes=(
-            "The finite machine is a `block-linear-rnn` with as many states as the group has elements. It is trained "
-            f"for {MACHINE_STEPS} Baum-Welch steps (preset `likelihood`) on 64 strings of 39 and 40 symbols, which is "
-            f"{MACHINE_STEPS * 64 * 39.5 / 1e6:.1f} million symbols.",
+            f"The finite machine is trained for {MACHINE_STEPS} Baum-Welch steps (preset `likelihood`), each on 64 "
+            f"strings of 39 and 40 symbols, in all {MACHINE_STEPS * 64 * 39.5 / 1e6:.1f} million symbols.",
             f"The other models have the settings, the learning rates and the schedule of the `leaderboard`: {STEPS:,} "
             f"steps on {BATCH_SIZE} strings of 1 to 40 symbols, about {STEPS * BATCH_SIZE * MEAN_LENGTH / 1e6:.1f} "
             "million symbols. Published nets have more layers, and read more than 100 times as many symbols.",

@@ -46,16 +46,17 @@ def bounded(scale: Scale = "small") -> Experiment:
     return Experiment(
         title="Recurrences of reflections, proved right up to a length",
         about=(
-            "Linear RNNs whose matrices are reflections are trained on parity, and proved right up to a length.\n"
-            "Reflections preserve distances, so rounding errors add up. A certificate of level *bounded* contains the "
-            "length up to which rounding cannot change an answer.\n"
+            "Linear RNNs whose matrices are reflections or the identity are trained on parity; the table of "
+            "certificates shows how many are proved right up to a length.\n"
+            "Reflections preserve distances, so rounding errors add up. A certificate of level *bounded* contains "
+            "the length up to which rounding cannot change an answer.\n"
             "Each symbol has one 4 x 4 matrix, the identity or a reflection. The nets are trained with preset "
             "`reflecting` and five seeds, and their final weights are certified."
         ),
         notes=(
-            "The nets are trained for 2,000 steps on the answers to all prefixes of strings of at most 40 symbols. If "
-            "the matrices of both symbols are reflections, each pair of symbols turns the state a little, because the "
-            "two planes of reflection are never exactly at right angles.",
+            "The nets are trained for 2,000 steps on the answers to all prefixes of strings of at most 40 symbols. "
+            "If the matrices of both symbols are reflections, the planes of the two reflections are never exactly at "
+            "right angles. So each `ab` in a string turns the state by a slightly wrong angle.",
         ),
         cells=[Cell("Parity", "", specs("parity", {}, preset="reflecting"))],
         plan=with_certificates(plan, scale),

@@ -66,7 +66,8 @@ def tasks(scale: Scale = "small") -> Experiment:
             "*restarts* counts these restarts. A restart uses no accuracy and no string of the measurement.",
             "Selection: lengths, thresholds and sizes were chosen by trials on some of these tasks, with these and "
             "other seeds. No setting differs between tasks.",
-            "The budget decides only whether another attempt begins. It changes nothing within an attempt.",
+            "The limit of CPU seconds decides only whether another attempt begins. It changes nothing within an "
+            "attempt.",
         ),
         cells=[
             Cell(row, "", specs(task, {"task": fields}, preset="likelihood")) for row, (task, fields) in _TASKS.items()
