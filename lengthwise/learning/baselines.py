@@ -62,7 +62,7 @@ def majority_answer(examples: Examples) -> Answers:
 def last_symbols(examples: Examples) -> Answers:
     """Return the baseline that answers each prefix with the most frequent label after the prefix's last three symbols.
 
-    If these three symbols never precede a label in the examples, fewer symbols are used.
+    If the examples have no label after these three symbols, the last two, one or no symbols are used.
 
     Source: Shannon, "A mathematical theory of communication" (1948), n-grams.
     Differs from the source: the last symbols predict the label, not the next symbol.
@@ -102,8 +102,8 @@ def merged_states(examples: Examples) -> Transducer | None:
     """Return the machine that RPNI learns by merging states of the prefix tree of all examples in a fixed order.
 
     The result is None if AALpy is not installed, or if the labeled prefixes have more than `MAX_SYMBOLS` symbols in
-    total. AALpy stores each prefix separately, which would fill memory. A prefix without a transition in the machine
-    gets the most frequent label as its answer.
+    total. AALpy stores each prefix separately, so more symbols could fill memory. A prefix without a transition in the
+    machine gets the most frequent label as its answer.
 
     Source: Oncina and Garcia, "Inferring regular languages in polynomial updated time" (1992), as AALpy implements it.
     Differs from the source: there can be more than two labels, and missing transitions get an answer.

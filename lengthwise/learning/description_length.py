@@ -14,8 +14,8 @@ name the states to which transitions lead.
   these are, because each target is named when a string first needs it. Other transitions cost nothing, because no label
   depends on them.
 - The targets are named one after another by the adaptive code of Krichevsky and Trofimov. If k targets were named
-  before and m of them are the next target, this target costs -log2((m + 1/2) / (k + n / 2)) bits. So a state to which
-  many transitions lead is cheap to name. An example is the rejecting state of a protocol.
+  before, and m of them equal the next target, the next target costs -log2((m + 1/2) / (k + n / 2)) bits. So a state to
+  which many transitions lead is cheap to name. An example is the rejecting state of a protocol.
 - The states other than the start can be numbered in (n - 1)! ways, and all of these describe the same machine.
 - With the noise rate p = e / N, log2(N choose e) is about N h(p) bits, where h is the binary entropy. The number e
   itself costs log2(N + 1) bits.
@@ -57,7 +57,7 @@ def label_bits(num_errors: int, num_labels: int, num_classes: int) -> float:
 def in_degrees(
     table: Int64[np.ndarray, "S V"], used: Bool[np.ndarray, "S V"], num_states: int
 ) -> Int64[np.ndarray, " S"]:
-    """Return the number of used transitions that lead to each state."""
+    """Return, for each state, the number of transitions in the mask `used` that lead to this state."""
     return np.bincount(table[used], minlength=num_states)
 
 

@@ -50,7 +50,7 @@ def agree_where_seen(machine: Transducer, target: Transducer, examples: Examples
 
 
 def exactness(machine: Transducer, target: Transducer, examples: Examples) -> Exactness:
-    """Return whether a machine that was learned from these examples is the target.
+    """Return a verdict on whether a machine that was learned from these examples equals the target machine.
 
     "exact": the two machines agree on every string that takes only seen transitions of the target (`agree_where_seen`).
     "indistinguishable": they disagree on such a string, but give equal answers to all labeled prefixes, and the learned

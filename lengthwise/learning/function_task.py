@@ -22,7 +22,7 @@ from lengthwise.tasks.regular.machine import machine_fields
 from lengthwise.validation import check_function, texts_of, truncate, whole_number
 
 MAX_STATES, MAX_ANSWERS = 100, 256
-"""The largest number of states if no bound is given, and the largest number of different answers."""
+"""The largest number of states of a machine if no bound is given, and the largest number of different answers."""
 
 MAX_ANSWER_LENGTH = 100
 """The largest number of characters of an answer, as a text."""
@@ -39,7 +39,7 @@ MAX_CALLS = 10_000_000
 NUM_RANDOM, MAX_RANDOM_LENGTH = 1_000, 60
 """The number and the largest length of random strings, which can find long counterexamples, but prove nothing."""
 
-_WAY_OUT = "label strings with it, and use `learn` or task `examples`"
+_WAY_OUT = "label strings with f, and pass them to `learn` or to the task `examples`"
 """The advice in errors about functions that may have no finite machine."""
 
 _UNASKED = IGNORE - 1
@@ -64,10 +64,11 @@ def task_from_function(
     The machine is found by L* and the W-method. The machine equals `f` on all strings if a machine of at most
     `max_states` states computes `f`, counting only states that nonempty strings reach. The task's `note` states this
     bound and the number of calls. The default bound is the largest bound whose test strings have at most 500,000
-    symbols in all. The default bound still allows one state more than the machine has, if the test strings then have at
-    most 15,000,000 symbols. Each further state multiplies the number of test strings by the number of symbols, so a
-    smaller `max_states` also means fewer calls of a slow `f`. `f` is also called on the given `strings`, which should
-    include strings with rare answers. `title` names the task; the default is the name of the function.
+    symbols in all. If this bound is not larger than the machine, a bound of one state more than the machine has is
+    used. The test strings of this larger bound may have at most 15,000,000 symbols. Each further state multiplies the
+    number of test strings by the number of symbols, so a smaller `max_states` also means fewer calls of a slow `f`. `f`
+    is also called on the given `strings`, which should include strings with rare answers. `title` names the task; the
+    default is the name of the function.
 
     Raises:
         ValueError: more than `max_states` (by default 100) states are needed, so `f` may have no finite machine; the
@@ -125,11 +126,11 @@ class _Teacher:
         """Call the function on given and random strings; every hypothesis is compared with these answers."""
         ids = {symbol: v for v, symbol in enumerate(self.symbols)}
         if not isinstance(strings, Iterable):
-            raise ValueError(f"strings: expected several strings, got {truncate(repr(strings))}; give a list of them")
+            raise ValueError(f"strings: expected a list of strings, got {truncate(repr(strings))}; give a list")
         for string in (texts_of("strings", string) for string in strings):
             if unknown := [symbol for symbol in string if symbol not in ids]:
                 got = truncate(repr(unknown[0]))
-                raise ValueError(f"strings: expected symbols of the alphabet, got {got}; add it to the alphabet")
+                raise ValueError(f"strings: expected symbols of the alphabet, got {got}; add {got} to the alphabet")
             if string:
                 self._try(tuple(ids[symbol] for symbol in string))
         generator = generator_for(0, "function")
@@ -142,7 +143,7 @@ class _Teacher:
         self.tried.append((string, self.call(string)))
 
     def answer(self, string: String) -> int:
-        """Return the number of the function's answer to a string, and check that two calls give the same answer."""
+        """Return the id of the function's answer to a string (`call`), and check that two calls give equal answers."""
         if string not in self.known:
             self.known[string] = self.call(string)
             self._check_repeats(string, self.call(string))
@@ -158,7 +159,7 @@ class _Teacher:
             )
 
     def call(self, string: String) -> int:
-        """Return the number of the function's answer to a string; numbers are in the order of first occurrence."""
+        """Call the function on a string, and return the answer's id; ids are given in order of first occurrence."""
         self.num_calls += 1
         if self.num_calls > MAX_CALLS:
             raise ValueError(
@@ -178,7 +179,7 @@ class _Teacher:
         return self.labels[value] if type(value) is self.kind and value in self.labels else self._number(value, string)
 
     def _number(self, value: object, string: String) -> int:
-        """Return the number of an answer. A new answer gets the next number, and NumPy's types are converted."""
+        """Return the id of an answer. A new answer gets the next id, and NumPy's types become Python's types."""
         value = value.item() if isinstance(value, np.generic) else value
         kind = next((kind for kind in (bool, int, str) if isinstance(value, kind)), None)
         if kind is None or value == "":
@@ -209,7 +210,7 @@ class _Teacher:
         return self.labels.setdefault(label, len(self.labels))
 
     def counterexample(self, machine: Transducer) -> String | None:
-        """Return a string that the machine answers wrongly, or None; `tried` comes before the W-method's strings."""
+        """Return a string that the machine answers wrongly, or None; strings in `tried` come before the W-method's."""
         rows, outputs = machine.semiautomaton.table.tolist(), machine.outputs.tolist()
         for string, answer in chain(self.tried, self._tested(machine)):
             state = machine.start
@@ -225,7 +226,7 @@ class _Teacher:
         return None
 
     def _tested(self, machine: Transducer) -> Iterator[tuple[String, int]]:
-        """Yield the strings of the W-method with the function's answers, up to the bound on the number of states."""
+        """Yield the W-method's strings with the function's answers; set `bound` to the number of states they cover."""
         num_states = machine.num_states - 1  # L* adds the start, to which no string returns
         limit = MAX_STATES if self.max_states is None else self.max_states
         if num_states > limit:
@@ -254,12 +255,12 @@ class _Teacher:
         self.bound = self.max_states or num_states + last
 
     def task(self, machine: Transducer, *, title: str, note: str) -> RegularTask:
-        """Return the task of a machine whose outputs are the numbers that `call` returned."""
+        """Return the task of a machine whose outputs are the ids of answers that `call` returned."""
         if len(self.labels) < 2:
             answers = [*map(repr, self.labels), *(["None"] if IGNORE in self.known.values() else [])]
             raise ValueError(
                 f"f: expected at least two different answers other than None, got {' or '.join(answers)} at all "
-                f"{self.num_calls:,} calls; give a string with another answer (strings)"
+                f"{self.num_calls:,} calls; give a string with another answer in the argument strings"
             )
         order = sorted(self.labels)
         if self.kind is bool and IGNORE not in self.known.values():

@@ -11,7 +11,7 @@ from lengthwise.randomness import generator_for
 from lengthwise.tasks.given.examples import Examples
 
 SHARE_OF_LONGEST, SHARE_AT_RANDOM = 0.2, 0.1
-"""The largest fraction of examples that is held out as the longest, and the chance of any other to be held out."""
+"""The largest fraction of examples held out as the longest, and the chance that any other example is held out."""
 
 MIN_TRAINED = 8
 """The smallest number of examples to train on."""

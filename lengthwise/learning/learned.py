@@ -136,7 +136,8 @@ class Learned(NamedTuple):
             return "nothing was tested, because no label was held out"
         bound = math.ceil(100 * error_bound(total - right, total))
         return (
-            f"{right:,} of {total:,} right; up to {bound} % of answers to such strings may be wrong (95 % confidence)"
+            f"{right:,} of {total:,} right; up to {bound} % of answers to similar strings may be wrong "
+            "(95 % confidence)"
         )
 
     @property

@@ -1,4 +1,4 @@
-"""Machines that state merging and repair find, one for each of several settings."""
+"""Machines found by state merging (`merge_states`) and local search (`repair`), one for each of several settings."""
 
 import time
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from lengthwise.learning.state_merging import SymbolBits, completed, machine_fro
 from lengthwise.tasks.given.examples import Examples
 
 MAX_STATES = 40
-"""The largest number of states after merging. Repair can split states, and so exceed this number."""
+"""The largest number of states after merging. Then `repair` can split states, and so exceed this number."""
 
 MAX_ENTRIES = 50_000_000
-"""The largest product of the total length of the strings and the size of the alphabet; tables take up to 400 MB."""
+"""The largest product of the strings' total length and the alphabet's size; a table of this size takes 400 MB."""
 
 MAX_LEVELS = 2_000
 """The largest length of a string, in symbols. Each level of the prefix tree costs time, even with few strings."""
@@ -24,12 +24,12 @@ MAX_LEVELS = 2_000
 MIN_SECONDS = 20.0
 """The CPU seconds that are always allowed, whatever the budget.
 
-These seconds are allowed for merging under the first setting, and for repair under each setting.
+These seconds are allowed for `merge_states` under the first setting, and for `repair` under each setting.
 """
 
 
 class Setting(NamedTuple):
-    """A setting of state merging: the assumed noise rate of labels, and whether symbols after states are compared."""
+    """A setting of state merging: the assumed noise rate of labels, and whether next symbols of states also count."""
 
     noise: float
     with_symbols: bool
@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 LABELS_ALONE = tuple(Setting(noise, False) for noise in (0.001, 0.02, 0.05, 0.005, 0.1))
 """Settings for strings whose symbols do not depend on each other.
 
-A low noise rate can leave too many states, which repair then merges.
+A low noise rate can leave too many states, which `repair` then merges.
 """
 
 WITH_SYMBOLS = (*(Setting(noise, True) for noise in (0.01, 0.05, 0.002, 0.1)), Setting(0.02, False))
@@ -49,7 +49,7 @@ WITH_SYMBOLS = (*(Setting(noise, True) for noise in (0.01, 0.05, 0.002, 0.1)), S
 
 
 class Merged(NamedTuple):
-    """A machine that state merging and repair found, and the CPU seconds that they took."""
+    """A machine that `merge_states` and `repair` found, and the CPU seconds that both took together."""
 
     machine: Transducer
     setting: Setting
@@ -59,8 +59,8 @@ class Merged(NamedTuple):
 def merged_machines(examples: Examples, *, budget: float) -> Iterator[Merged]:
     """Yield a machine for each setting until the budget is used up; the first setting is tried whatever the budget.
 
-    Yield nothing if a string is too long (`MAX_LEVELS`), or if the table would be too large (`MAX_ENTRIES`). The budget
-    is in CPU seconds.
+    Yield nothing if a string is too long (`MAX_LEVELS`), or the table of all prefixes too large (`MAX_ENTRIES`). The
+    budget is in CPU seconds.
     """
     if int(examples.lengths.max()) > MAX_LEVELS or len(examples.ids) * len(examples.symbols) > MAX_ENTRIES:
         return

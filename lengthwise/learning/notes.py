@@ -20,19 +20,19 @@ def notes_on_search(parts: dict[Part, Examples], result: SearchResult, separator
     if unknown := [symbol for v, symbol in enumerate(trained_on.symbols) if v not in known]:
         notes.append(f"symbols only in held-out strings, about which nothing was learned: {' '.join(unknown[:20])}")
     if " " in trained_on.symbols and are_characters(trained_on):
-        notes.append("symbols are characters, including spaces; if they are words, give a separator")
+        notes.append("each character is read as a symbol, also spaces; if symbols are words, give a separator")
     if separator and all((examples.lengths == 1).all() for examples in parts.values()):
         notes.append(f"no string contains {separator!r}, so each string is one symbol: leave the separator out")
     if trained_on.empty_label and trained_on.empty_label not in trained_on.classes:
-        notes.append(f"only the empty string has the label {trained_on.empty_label}, which the machine leaves out")
+        notes.append(f"the machine leaves out the label {trained_on.empty_label}, which only the empty string has")
     if result.best.num_bits >= constant_description_length(trained_on):
         notes.append(
-            "the labels are too few to support this machine: the most frequent answer describes them as briefly; give "
+            "the labels are too few to support this machine: a constant answer describes them in no more bits; give "
             "more examples"
         )
     if result.num_alike == 0:
         has_errors = exact and min(attempt.num_errors for attempt in result.attempts)
-        lack = "a machine without errors" if has_errors else "such a short machine"
+        lack = "a machine without errors" if has_errors else "a machine with so short a description"
         theirs = min(attempt.num_bits for attempt in result.attempts)
         bits = f"{result.best.num_bits:,.0f} bits; the best attempt has {theirs:,.0f}"
         notes.append(f"no attempt found {lack}, so this is RPNI's machine (AALpy) with a net ({bits})")
@@ -48,6 +48,6 @@ def notes_on_search(parts: dict[Part, Examples], result: SearchResult, separator
             f"{result.machine.semiautomaton.table.size:,}; their targets are guesses"
         )
     if contradicted := contradictions_of(result.machine, trained_on, separator):
-        way_out = "" if exact else "; set exact if they are right"
+        way_out = "" if exact else "; set exact if all labels are right"
         notes.append(f"the machine contradicts {counted(len(contradicted), 'label')} of the training examples{way_out}")
     return tuple(notes)

@@ -81,11 +81,11 @@ class Program:
     def step(self, symbol: str) -> str:
         """Send a symbol, and return the line that the program prints."""
         if symbol == RESET or not symbol.isprintable():
-            raise ValueError(f"symbols: expected printable texts other than {RESET}, got {symbol!r}; rename it")
+            raise ValueError(f"symbols: expected printable texts except {RESET}, got {symbol!r}; rename this symbol")
         return self._answer_to(symbol)
 
     def close(self) -> None:
-        """End the process and the processes that it started: close its input, wait up to a second, and kill them."""
+        """Close the program's input, wait up to a second, and kill the process and all processes that it started."""
         self._selector.close()
         for stream in (self._process.stdin, self._process.stdout):
             assert stream is not None
@@ -127,7 +127,7 @@ class Program:
             if not self._read():
                 raise self._ended()
             if len(self._unread) > MAX_LINE:
-                raise self._error(f"a line of at most {MAX_LINE:,} bytes", "a longer one")
+                raise self._error(f"a line of at most {MAX_LINE:,} bytes", "a longer line")
         answer, _, self._unread = self._unread.partition(b"\n")
         try:
             return answer.decode().removesuffix("\r")
@@ -147,8 +147,8 @@ class Program:
         try:
             code = f"exit code {self._process.wait(1)}"
         except subprocess.TimeoutExpired:
-            code = "it only closed its output"
-        return self._error("a line of output", f"the end of the program ({code})")
+            code = "the program still runs"
+        return self._error("a line of output", f"the end of the output ({code})")
 
     def _error(self, expected: str, got: str) -> ValueError:
         string = spelled(self._sent) if self._sent else RESET

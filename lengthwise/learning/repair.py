@@ -1,21 +1,22 @@
 r"""Local search after state merging: move a transition, merge or split states, while the description gets shorter.
 
-The message is the description of the machine and of the wrong labels (`description_length`). All single moves are rated
-at once. Let e be the noise rate and Y the number of classes. Let c(y, r) be the bits of label y in state r:
--log2(1 - e) if r answers y, else -log2(e / (Y - 1)). Let w[x, r] be the bits of the labels at and below prefix x if the
-machine is in state r after x:
+The description is the machine and the labels that it gets wrong, in bits (`description_length`). The effects of all
+single moves are estimated at once. Let e be the noise rate and Y the number of classes. Let c(y, r) be the bits of
+label y in state r: -log2(1 - e) if r answers y, else -log2(e / (Y - 1)). Let w[x, r] be the bits of the labels at and
+below prefix x if the machine is in state r after x:
 
     w[x, r] = c(label of x, r) + sum over symbols v of w[x v, table[r, v]].
 
-The longest prefixes are computed first. Let (q, v) be the transition of state q by symbol v. If its target changes from
-r to r', the bits of the labels change by about
+The longest prefixes are computed first. Let (q, v) be the transition of state q by symbol v. If the target of (q, v)
+changes from r to r', the bits of the labels change by about
 
     sum over x of w[x, r'] - w[x, r]
 
 where x are the prefixes whose last transition is their first use of (q, v). This is exact unless a string uses the
-transition again later. A merge of state q into r is rated in the same way, by the first visits of q. A split copies a
-state for the strings that enter it by one transition. A split is rated by the best other answer and the best other
-targets of the copy. The moves with the best rates are then tried, and kept only if the description length falls.
+transition again later. The effect of a merge of state q into r is estimated in the same way, from the first visits of
+q. A split copies a state for the strings that enter it by one transition. Its effect is estimated with the best other
+answer and the best other targets of the copy. The moves with the best estimates are then tried, and kept only if the
+description length falls.
 
 Source: Stolcke and Omohundro, "Hidden Markov model induction by Bayesian model merging" (NIPS 1992), for merges by
     description length; Rabiner, "A tutorial on hidden Markov models" (1989), for the backward messages.
@@ -35,16 +36,16 @@ from lengthwise.learning.description_length import in_degrees, label_bits, machi
 from lengthwise.learning.prefix_tree import Nodes, PrefixTree, Table
 
 MACHINE_WEIGHTS = ((3.0, 1.0), (1.5, 1.0), (1.0,))
-"""The weights of the machine's bits in successive searches.
+"""The factors by which successive searches multiply the machine's bits in the description length.
 
-Each inner tuple is a sequence of searches, which begins with the machine of state merging. A large first weight merges
-states that state merging left separate.
+Each inner tuple is a sequence of searches. The first search begins with the machine of state merging. A large first
+factor merges states that state merging left separate.
 """
 
 MAX_MOVES = 40
 """The largest number of transitions that a round of the search tries to change.
 
-A round considers at most four times as many merges.
+A round looks at no more than four times as many merges, and tries some of them.
 """
 
 MAX_FAILURES = 12
@@ -54,28 +55,28 @@ A round tries at most this number of splits.
 """
 
 SLACK_BITS = 20.0
-"""The largest number of bits by which a merge may seem to lengthen the message and is still tried.
+"""A merge is tried unless, by an estimate (`rates`), it adds more than this number of bits to the description.
 
-The number is above 0 because rates are approximate.
+The number is above 0 because estimates are approximate.
 """
 
 MIN_SPLIT_BITS = 3.0
-"""The smallest number of label bits that a split has to save according to its rate."""
+"""A split is tried only if, by an estimate, it saves at least this number of label bits."""
 
 MAX_TRIES = 40
-"""The number of random changes in a row, without a shorter message, after which the search ends."""
+"""The number of random changes in a row, without a shorter description, after which the search ends."""
 
 MIN_SHAKING_SECONDS = 1.0
-"""The smallest time for random changes, in CPU seconds, even if merging and repair took less."""
+"""The smallest time for random changes, in CPU seconds, even if the search before them took less time."""
 
 MIN_GAIN = 1e-6
-"""A random change is kept if the message is shorter by more than this number of bits; less may be rounding."""
+"""A random change is kept if it saves more than this number of bits; a smaller gain may be a rounding error."""
 
 Rates = Float[np.ndarray, "E S"]
 
 
 class Fitted(NamedTuple):
-    """A machine with start state 0, the state that it reaches by each prefix, and the bits of the whole message."""
+    """A machine with start state 0, the state that it reaches by each prefix, and the description length (`fit`)."""
 
     table: Table
     states: Nodes
@@ -85,7 +86,7 @@ class Fitted(NamedTuple):
 
 
 class Repair:
-    """The local search on one prefix tree; `weight` is the factor of the machine's bits."""
+    """The local search on one prefix tree; `weight` multiplies the machine's bits in the description length."""
 
     def __init__(self, tree: PrefixTree, weight: float = 1.0) -> None:
         self.tree, self.weight = tree, weight
@@ -97,7 +98,10 @@ class Repair:
             self._siblings.append((level, firsts, parents[firsts]))
 
     def fit(self, table: Table) -> Fitted:
-        """Return the machine with this table; the answer of each state is the most frequent label in this state."""
+        """Return the machine with this table; each state's answer is its most frequent label.
+
+        The `bits` of the result are the description length, in which the machine's bits are multiplied by `weight`.
+        """
         tree, num_states = self.tree, len(table)
         states = tree.states(table)
         counts = tree.label_counts(states, num_states)
@@ -187,9 +191,10 @@ class Repair:
         return moves, visits - np.diag(visits)[:, None]
 
     def moved(self, fitted: Fitted, rates: Rates) -> Fitted:
-        """Move single transitions to other states, and keep each move that shortens the message.
+        """Move single transitions to other states, and keep each move that shortens the description.
 
-        `rates` are estimates of the change in bits for each transition and each target, and the smallest come first.
+        `rates` are estimates of the change in label bits for each transition and each target. Moves that save most bits
+        are tried first.
         """
         num_states, targets = len(fitted.table), fitted.table.ravel()
         used = self.tree.are_used(fitted.states, num_states)
@@ -211,9 +216,10 @@ class Repair:
         return fitted
 
     def merged(self, fitted: Fitted, rates: Float[np.ndarray, "S S"]) -> Fitted:
-        """Merge pairs of states, and keep each merge that shortens the message.
+        """Merge pairs of states, and keep each merge that shortens the description.
 
-        `rates` are estimates of the change in bits for each pair, and the smallest come first.
+        `rates` are estimates of the change in label bits for each pair. Merges with the smallest estimates are tried
+        first.
         """
         num_states, failures = len(rates), 0
         gone: set[int] = set()
@@ -234,14 +240,14 @@ class Repair:
         return fitted
 
     def split(self, fitted: Fitted) -> Fitted:
-        """Try splits of states, best rate first; return the machine after the first split that shortens the message."""
+        """Try splits of states (`_splits`); return the machine after the first split that shortens the description."""
         for table in self._splits(fitted):
             if (other := self.fit(table)).bits < fitted.bits:
                 return other
         return fitted
 
     def _splits(self, fitted: Fitted) -> Iterator[Table]:
-        """Yield tables in which one transition to a state leads to a new copy of this state, best rate first."""
+        """Yield tables in which one transition to a state leads to a new copy of this state, best estimate first."""
         tree, num_symbols = self.tree, self.num_symbols
         table = fitted.table
         num_edges, noise = table.size, self._noise(fitted)
@@ -287,8 +293,8 @@ def repair(tree: PrefixTree, table: Table, *, deadline: float) -> Fitted:
     """Improve the machine with this table by local search; `deadline` is a time of `time.process_time`.
 
     The search is repeated from random changes of the best machine. It ends after `MAX_TRIES` changes in a row without a
-    shorter message, or at the deadline. It also ends when the changes have taken as long as the search before them, but
-    not before `MIN_SHAKING_SECONDS`.
+    shorter description, or at the deadline. It also ends when the changes have taken as long as the search before them,
+    but not before `MIN_SHAKING_SECONDS`.
     """
     began = time.process_time()
     search = Repair(tree)

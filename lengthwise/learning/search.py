@@ -28,10 +28,10 @@ SIZES = (8, 16, 32, 64)
 """The numbers of states of the trained models; the learned machine may have fewer states than its model."""
 
 MIN_ALIKE = {True: 2, False: 4}
-"""The number of attempts that must find the best machine; the key is True if this machine makes no errors."""
+"""The number of attempts that must find the best machine before a search ends; the key is True without errors."""
 
 MIN_MERGED_ALIKE = {True: 1, False: 2}
-"""The number of merging settings that must give the best machine if its description is short (`MAX_TRUSTED_SHARE`).
+"""The number of merging settings that must give a machine before it is trusted (see also `MAX_TRUSTED_SHARE`).
 
 The key is True if this machine makes no errors.
 """
@@ -43,7 +43,7 @@ The value is a fraction of the description length of the machine that always giv
 """
 
 MAX_ROUNDS = 8
-"""The number of times that all sizes are tried, each time with other seeds."""
+"""The largest number of times that all sizes are tried, each time with other seeds."""
 
 NET, RPNI = "net", "RPNI"
 """The methods of attempts other than state merging; an attempt by state merging has the name of its setting instead."""
@@ -72,7 +72,7 @@ class SearchResult(NamedTuple):
     """The best model of a search with its machine and attempt, and all attempts.
 
     `num_alike` attempts found this machine. `runner_up` is the best attempt with another machine. The machine that
-    always gives the most frequent answer also counts as such an attempt.
+    always gives the most frequent answer also counts as an attempt.
     """
 
     model: BlockLinearRNN
@@ -262,7 +262,7 @@ def _train_model(task: Sample, size: int, seed: int, longest: int) -> BlockLinea
 
 
 def _machine_of(model: BlockLinearRNN, symbols: tuple[str, ...]) -> Transducer | None:
-    """Return the machine that the model computes; None if a column is not a one-hot vector."""
+    """Return the machine that the model computes; None if a column of a transition matrix is not a one-hot vector."""
     with eval_mode(model):
         columns = one_hot_columns(model)
         if columns is None:

@@ -9,7 +9,7 @@ SEPARATORS = " ,;|>:/-_."
 """Characters that commonly separate words; if several are likely, the first one counts."""
 
 MAX_STRINGS = 1_000
-"""The number of strings that are inspected."""
+"""The largest number of strings that are inspected: the first strings of the examples."""
 
 MIN_SHARE = 0.5
 """A separator other than a blank must occur in at least this fraction of the strings with several symbols."""

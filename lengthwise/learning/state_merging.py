@@ -48,7 +48,7 @@ AT_ONCE = 4
 """The number of blue states whose gains are computed again together: the states with the largest margins."""
 
 MIN_VISITS = 2
-"""The smallest number of strings that pass through a node whose next symbols are counted."""
+"""The symbols after a node are counted if at least this number of strings pass through the node."""
 
 
 class LabelBits:
@@ -89,7 +89,9 @@ def _log_gammas(most: int, first: float) -> Float[np.ndarray, " N"]:
 
 
 class Hypothesis:
-    """The red states `red` and the trees below them, as one `table` of transitions.
+    """An unfinished machine: the red states `red` and the trees below them, as one `table` of transitions.
+
+    The module docstring defines red and blue states.
 
     Each row of `counts` contains the counts of labels in one state and, with `with_symbols`, the counts of the symbols
     that follow the state.
@@ -161,8 +163,8 @@ class Hypothesis:
     def gains(self, blues: Int64[np.ndarray, " B"], reds: Int64[np.ndarray, " R"]) -> Float[np.ndarray, "B R"]:
         """Return the bits that merging each blue state into each red state saves (`gain_by_definition`).
 
-        Some symbols lead from a blue state to a node below it. From the red state, the same symbols lead to the image
-        of the node. If a transition is missing on the way, the fold would attach a new node. The new node is named by a
+        A string leads from a blue state to each node below it. From the red state, this string leads to the image of
+        the node. If a transition is missing on the way, the fold would attach a new node. The new node is named by a
         hash of the last state on the way and of the remaining symbols. Nodes that the fold would unite therefore get
         one name.
         """
@@ -255,7 +257,7 @@ class _Margins:
     """The best and the second best merge of each blue state.
 
     `best` maps a blue state to the largest gain, the red state with this gain, and the second largest gain. `fresh`
-    contains the blue states whose gains were computed after the last fold, and are exact for this reason.
+    contains the blue states whose gains were computed after the last fold, so that these gains are exact.
     """
 
     def __init__(self, hypothesis: Hypothesis) -> None:
@@ -275,7 +277,7 @@ class _Margins:
             self.fresh.add(blue)
 
     def compare(self, blues: Sequence[int], red: int) -> None:
-        """Update the best merges of these blue states after `red` became red: a merge into it may be better."""
+        """Update the best merges of these blue states after `red` became red: a merge into `red` may be better."""
         if blues:
             for blue, gain in zip(
                 blues, self.hypothesis.gains(np.array(blues), np.array([red]))[:, 0].tolist(), strict=True

@@ -50,7 +50,7 @@ def test_a_machine_that_is_right_on_all_held_out_labels_is_confirmed_and_printed
         == repr(learned)
         == (
             "A machine of 2 states over 2 symbols, learned from 399 rows. On held-out labels: 37 of 37 right; up to "
-            "8 % of answers to such strings may be wrong (95 % confidence). "
+            "8 % of answers to similar strings may be wrong (95 % confidence). "
             "proved: the net answers like this machine at every length; nothing is proved about the world."
         )
     )
@@ -80,6 +80,6 @@ def test_a_handful_of_held_out_labels_confirms_no_machine(monkeypatch) -> None:
     learned = learn(rows)
     assert learned.held_out() == (2, 2)
     assert learned.doubt == (
-        "only 2 labels could be held out: 2 of 2 right; up to 78 % of answers to such strings may be wrong "
+        "only 2 labels could be held out: 2 of 2 right; up to 78 % of answers to similar strings may be wrong "
         "(95 % confidence); give more examples"
     )

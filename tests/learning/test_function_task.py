@@ -103,7 +103,7 @@ def test_given_strings_are_tried() -> None:
         task_from_function(lambda text: "hello" in text, letters)
     task = task_from_function(lambda text: "hello" in text, letters, strings=["ohhello"])
     assert task.transducer.num_states == 6
-    with pytest.raises(ValueError, match=r"^strings: expected symbols of the alphabet, got ' '; add it to the"):
+    with pytest.raises(ValueError, match=r"^strings: expected symbols of the alphabet, got ' '; add ' ' to the"):
         task_from_function(ends_in_abb, "ab", strings=["a b"])
 
 
@@ -127,7 +127,7 @@ def balanced(text: str) -> bool:
         (
             balanced,
             {},
-            r"^f: .* of at most 20 states computes, .* and otherwise label strings with it, and use",
+            r"^f: .* of at most 20 states computes, .* and otherwise label strings with f, and pass them to",
         ),
         (
             lambda text: text[3:] == "",

@@ -119,7 +119,7 @@ def test_wrong_labels_are_contradicted(tmp_path: Path, monkeypatch) -> None:
     assert result.notes == (
         "no other attempt found this machine: give a larger budget, or more examples",
         f"the machine contradicts {result.search.attempts[0].num_errors} labels of the training examples; set exact "
-        "if they are right",
+        "if all labels are right",
     )
     longest = result.accuracies["longest"]
     assert longest["machine"].num_correct > longest["RPNI"].num_correct
@@ -161,12 +161,12 @@ def test_labels_without_a_rule_are_named(monkeypatch) -> None:
         return result._replace(best=attempt, attempts=(attempt,))
 
     monkeypatch.setattr(learned_module, "search", as_if_searched_with_bits)
-    assert learn(rows).notes[0].startswith("the labels are too few to support this machine: the most frequent answer")
+    assert learn(rows).notes[0].startswith("the labels are too few to support this machine: a constant answer")
     machine = Transducer(Semiautomaton(machine.semiautomaton.table, ("a", " ")), machine.start, machine.outputs)
     spaced = [(string.replace("b", " "), label) for string, label in rows]
     with pytest.warns(UserWarning, match="strings look like words with"):
         notes = learn(spaced).notes
-    assert "symbols are characters, including spaces; if they are words, give a separator" in notes
+    assert "each character is read as a symbol, also spaces; if symbols are words, give a separator" in notes
 
 
 def test_too_few_are_refused() -> None:

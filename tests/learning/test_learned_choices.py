@@ -130,7 +130,7 @@ def test_merged_states_stand_in_for_nets_where_their_message_is_shorter(share_wr
     learned = learn(pairs_of(machine, 2_000, 20, 0, share_wrong))
     assert same(learned, other if share_wrong else machine)
     assert learned.certificate.level == "proved"
-    named = [note for note in learned.notes if "found such a short machine, so this is RPNI's machine" in note]
+    named = [note for note in learned.notes if "so short a description, so this is RPNI's machine" in note]
     assert len(named) == (share_wrong == 0.0)
     assert all(re.search(r"\(\d+ bits; the best attempt has [\d,]+\)$", note) for note in named)
 
@@ -160,7 +160,7 @@ def test_a_label_that_only_the_empty_string_has_is_left_out(monkeypatch) -> None
     learned = learn([*pairs_of(machine, 200, 9), ("", "none yet")])
     assert learned.classes == CLASSES
     assert not learned.answers_empty
-    assert learned.notes[0] == "only the empty string has the label none yet, which the machine leaves out"
+    assert learned.notes[0] == "the machine leaves out the label none yet, which only the empty string has"
 
 
 def test_a_message_is_longer_for_more_states_and_more_errors() -> None:

@@ -122,7 +122,7 @@ def test_a_contradicted_label_is_listed_once_by_the_number_of_its_symbols(monkey
     learned = learned_from(rows, monkeypatch, machine, supervision="prefix")
     assert learned.contradictions == (("longer longer", "a", "longer"), ("a a a", "longer", "a"))
     (note,) = learned.notes
-    assert note == "the machine contradicts 2 labels of the training examples; set exact if they are right"
+    assert note == "the machine contradicts 2 labels of the training examples; set exact if all labels are right"
 
 
 def test_an_answer_that_no_string_has_gets_no_expression_and_notes_are_sentences(monkeypatch, tmp_path: Path) -> None:
@@ -136,6 +136,6 @@ def test_an_answer_that_no_string_has_gets_no_expression_and_notes_are_sentences
     page = (tmp_path / "report.html").read_text()
     assert "<dt>YES:</dt><dd>no string</dd>" in page
     assert (
-        "of the empty string. The machine contradicts 1 label of the training examples; set exact if they are right."
-        in page
+        "of the empty string. The machine contradicts 1 label of the training examples; "
+        "set exact if all labels are right." in page
     )

@@ -284,12 +284,12 @@ LINE = "print(line.strip())"
     ("broken", "sentence"),
     [
         ("time.sleep(9)", "expected a line of output, got none within 0.2 seconds, after RESET; print one line for"),
-        (f"{LINE} if line != 'b\\n' else sys.exit(3)", r"got the end of the program \(exit code 3\), after ab; print"),
-        ("os.close(1); time.sleep(9)", r"got the end of the program \(it only closed its output\), after RESET"),
+        (f"{LINE} if line != 'b\\n' else sys.exit(3)", r"got the end of the output \(exit code 3\), after ab; print"),
+        ("os.close(1); time.sleep(9)", r"got the end of the output \(the program still runs\), after RESET"),
         ("print(2 * line, end='')", "expected one line of output for each line of input, got another: b'RESET"),
         ("print(line * (1 + (line == 'b\\n')), end='')", r"got another: b'b\\n', after ab; print one line"),
         ("sys.stdout.buffer.write(b'\\xff\\n')", r"expected text in UTF-8, got b'\\xff', after RESET"),
-        ("print('x' * 20_000)", "expected a line of at most 10,000 bytes, got a longer one, after RESET"),
+        ("print('x' * 20_000)", "expected a line of at most 10,000 bytes, got a longer line, after RESET"),
     ],
     indirect=["broken"],
 )
@@ -356,6 +356,6 @@ def is_running(process: int) -> bool:
 def test_the_reset_line_is_rejected_as_a_symbol(device: str) -> None:
     with (
         Program(device) as program,
-        pytest.raises(ValueError, match="symbols: expected printable texts other than RESET"),
+        pytest.raises(ValueError, match="symbols: expected printable texts except RESET"),
     ):
         learn_system(program, ["CONNECT", "RESET"], max_states=3)
