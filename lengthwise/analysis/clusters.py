@@ -21,7 +21,7 @@ def principal_components(states: Float[Tensor, "N D"], num_components: int = 2) 
     """Project states minus their mean onto the first right singular vectors, in float64.
 
     In each vector, the entry of largest magnitude is positive, so that the result does not depend on the signs of the
-    decomposition. Shares are 0 if all states are equal.
+    decomposition. The fractions of variance are 0 if all states are equal.
 
     Raises:
         ValueError: there are fewer than `num_components` states or dimensions.
@@ -69,7 +69,7 @@ def num_clusters(linkage: Float[Tensor, " M"], distance: float) -> int:
 
 
 class LevelClusters(NamedTuple):
-    """The clusters of the states of one level, compared with the monoid elements of the windows of these states.
+    """The clusters of states of one level (`BlockStates`), compared with the monoid elements of the states' windows.
 
     `within` is the smallest distance at which the states of every element are in one cluster. `between` is the smallest
     distance between states of different elements, infinite if there is only one element. At distances from `within`

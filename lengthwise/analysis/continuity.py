@@ -85,7 +85,7 @@ def continuity_modulus(
     num_steps: int = 60,
     p: float = 2.0,
 ) -> list[ModulusPoint]:
-    """Return the largest difference found at each distance, in order of distance: lower bounds on the modulus.
+    """Return the largest difference of outputs found at each distance, in order: lower bounds on the modulus.
 
     The distances are searched from the largest to the smallest. Gradient ascent improves two kinds of starting pairs:
     random pairs, and the best pieces of the pairs that were found at larger distances. The pieces of a pair divide the
@@ -150,8 +150,8 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], D
     named = [name for name, module in model.named_modules() if isinstance(module, nn.Embedding)]
     if len(named) != 1:
         raise ValueError(
-            f"model: expected a model with a single embedding, got {len(named)}; write the function of embeddings "
-            "yourself"
+            f"model: expected a model with a single embedding, got {len(named)} embeddings; write the function from "
+            "embeddings to outputs yourself"
         )
     embedding = model.get_submodule(named[0])
     assert isinstance(embedding, nn.Embedding)
@@ -178,7 +178,7 @@ def on_embeddings(model: nn.Module) -> tuple[SequenceFunction, Callable[[int], D
     if reads_elsewhere:
         raise ValueError(
             f"model: expected a model that embeds each position separately, got {type(model).__name__}, which also "
-            "reads the table of embeddings elsewhere; write the function of embeddings yourself"
+            "reads the table of embeddings elsewhere; write the function from embeddings to outputs yourself"
         )
     return function, domain
 
@@ -311,6 +311,8 @@ def _check(kind: str, distances: Sequence[float], domain: Domain, num_starts: in
         )
     check_sizes(num_starts=num_starts)
     if not p >= 1:
-        raise ValueError(f"p: expected at least 1, got {p}; smaller p do not satisfy the triangle inequality")
+        raise ValueError(f"p: expected at least 1, got {p}; choose a larger p, so that the p-norm is a norm")
     if kind == "contextual" and len(low) < 2:
-        raise ValueError("domain: expected at least 2 tokens for a context, got 1; its contextual modulus is 0")
+        raise ValueError(
+            "domain: expected at least 2 tokens for a context, got 1; the contextual modulus of a single token is 0"
+        )

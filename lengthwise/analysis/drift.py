@@ -1,4 +1,4 @@
-"""The drift of a recurrence that computes a remainder: the mean states of the remainders shrink and turn."""
+"""The drift of a recurrence that computes a remainder: how the mean state of each remainder shrinks and turns."""
 
 import math
 from collections.abc import Sequence

@@ -86,7 +86,7 @@ def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
 
     Source: Chi et al., "Dissecting Transformer Length Extrapolation via the Lens of Receptive Field Analysis" (arXiv
         2212.10356); used by Chi et al. (2023), section 7.4 and Figure 4.
-    Differs from the source: no difference; but see `gradient_norms`.
+    Differs from the source: `gradient_norms` returns gradients of the log-odds, not of the loss.
     """
     later = norms.flip(1).cumsum(1).flip(1)
     total = later[:, :1]
@@ -110,7 +110,7 @@ def receptive_window(cumulative: Float[Tensor, "B T"], share: float = 0.99) -> I
         [3]
     """
     if not 0 <= share < 1:
-        raise ValueError(f"share: expected a fraction of at least 0 and below 1, got {share}; the source uses 0.99")
+        raise ValueError(f"share: expected a fraction of at least 0 and below 1, got {share}; choose for example 0.99")
     return 1 + (cumulative.flip(1) > share).int().argmax(1)
 
 

@@ -45,7 +45,9 @@ class BlockStates(NamedTuple):
         return self._keep(self.levels == level)
 
     def subsample(self, max_states: int, generator: torch.Generator) -> "BlockStates":
-        """Draw at most `max_states` rows of each level. Each level has about C times as many rows as the level above.
+        """Draw at most `max_states` rows of each level.
+
+        Each level has about `chunk_size` times as many rows as the level above.
 
         Raises:
             ValueError: `max_states` is below 1.
@@ -65,8 +67,9 @@ class BlockStates(NamedTuple):
 def block_states(model: RegularGPT, task: RegularTask, inputs: Int64[Tensor, "B T"]) -> BlockStates:
     """Return the states of all nodes above the leaves in the trees of these strings.
 
-    A string of T symbols has about T / (C - 1) such nodes. The monoid belongs to the task's minimal transducer. In a
-    correct model whose states distinguish no more than necessary, windows with the same element have equal states.
+    With chunks of C parts, a string of T symbols has about T / (C - 1) nodes above the leaves. The monoid belongs to
+    the task's minimal transducer. In a correct model whose states distinguish no more than necessary, windows with the
+    same element have equal states.
 
     Raises:
         ValueError: the model's thickness is above 1, so a state depends on more than its window; chunk sizes differ
@@ -129,7 +132,7 @@ def window_elements(
 
 
 def _level_states(model: RegularGPT, inputs: Int64[Tensor, "B T"]) -> list[Float[Tensor, "B N D"]]:
-    """Return the states of the nodes at each level, collected by a perturbation that returns states unchanged."""
+    """Return the states of the nodes at each level, collected by a hook that leaves states unchanged."""
     levels = []
 
     def keep(states: Tensor) -> Tensor:

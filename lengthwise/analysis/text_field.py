@@ -32,7 +32,7 @@ class TextField(NamedTuple):
 def text_fields(
     model: SequenceModel, task: LanguageTask, lengths: Sequence[int], *, num_chunks: int = 64
 ) -> list[TextField]:
-    """Return cumulative fields of chunks of each length; all chunks end at the same tokens of the test split.
+    """Return the `cumulative_field` of chunks of each length; all chunks end at the same tokens of the test split.
 
     In a chunk of T tokens, the first T - 1 are read and the last one is predicted. `gradient_norms` gives the gradient
     of the log-odds of the last token.

@@ -131,7 +131,7 @@ class LengthCurve(FrozenRecord):
             1
         """
         if not self.points:
-            raise ValueError("points: expected at least one point to draw, got none; measure a length")
+            raise ValueError("points: expected at least one point to draw, got none; measure at least one length")
         return Picture(self._chart())
 
     def save(self, path: str | Path) -> None:
@@ -166,7 +166,7 @@ class LengthCurve(FrozenRecord):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        """Return a chart for notebooks, of the balanced lengths if there are any, and otherwise of all lengths."""
+        """Return a chart for notebooks: of lengths at which every class can occur or, without any, of all lengths."""
         if not self.points:
             return card(f"{self.protocol}: no points", [])
         points = self._drawn()

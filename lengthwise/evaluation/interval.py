@@ -81,7 +81,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _have_spread(values: Sequence[float]) -> bool:
-    """Return whether there are two or more values, all finite; a model without a measured length has mean NaN."""
+    """Return whether there are two or more values, all finite; a value is NaN if no length of a model was measured."""
     return len(values) > 1 and all(map(math.isfinite, values))
 
 
@@ -106,7 +106,7 @@ def accuracy_interval(accuracies: Sequence[float], num_strings: int) -> tuple[fl
 
     Seeds and strings are independent, so their variances add up. Student's interval measures the variation between
     nets, and Wilson's interval the variation between strings. Let a and b be the distances of the two intervals' lower
-    ends from the mean. The lower end of the result has the distance sqrt(a^2 + b^2), and the upper end is computed
+    ends from the mean. The lower end of the result is sqrt(a^2 + b^2) below the mean, and the upper end is computed
     alike. The result is NaN for fewer nets, or if a net was not measured. If all nets have the same accuracy, only
     Wilson's interval remains. The result then describes only these nets, on other strings, because equal nets do not
     show how much other nets would differ.

@@ -61,7 +61,7 @@ def _numbers(task: SymbolTask, examples: Examples) -> list[int]:
         at = int(np.flatnonzero(np.isin(examples.ids, unknown))[0])
         raise ValueError(
             f"examples: row {examples.row_of(at):,}: expected strings over the symbols of {task.name}, got "
-            f"{examples.symbols[examples.ids[at]]!r}; leave the row out, or, if symbols are words, give the separator "
-            "between them"
+            f"the symbol {examples.symbols[examples.ids[at]]!r}; leave the row out, or, if symbols are words, give the "
+            "separator between them"
         )
     return [task.symbols.index(symbol) for symbol in examples.symbols]

@@ -60,7 +60,7 @@ def has_structured(task: Task) -> TypeGuard[OracleTask]:
 
 
 def max_legal_length(task: Task, maximum: int) -> int | None:
-    """Return the largest legal length up to `maximum`, or None if there is no legal length."""
+    """Return the largest length up to `maximum` at which the task has strings (`is_legal_length`), or None."""
     return next((length for length in range(maximum, 0, -1) if task.is_legal_length(length)), None)
 
 
@@ -279,7 +279,7 @@ def graded_point(
     balanced: bool | None = None,
     family: str = "random",
 ) -> LengthPoint:
-    """Return a point for graded answers; by default, the task knows the baseline and whether the length is balanced."""
+    """Return a point for graded answers; by default, the task gives the baseline, and whether all classes occur."""
     return LengthPoint(
         length=length,
         num_strings=len(answers),

@@ -26,9 +26,9 @@ def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
     """Return the mean accuracy on 64 fixed strings of each of six lengths.
 
     If some class cannot occur at a length, strings of one symbol less are used. The length is left out if some class
-    cannot occur there either. If no length remains, the legal ones among the six lengths are used. If the task has no
-    strings of these lengths, its longest length below them is used. Strings are drawn from another seed than training
-    strings and the strings of a run's final measurement.
+    cannot occur there either. If no length remains, those of the six lengths at which the task has strings are used. If
+    there is no length of this kind either, the task's longest length below them is used. Strings are drawn from another
+    seed than training strings and the strings of a run's final measurement.
     """
     lengths = [n if task.is_balanced_length(n) else n - 1 for n in PROBE_LENGTHS]
     lengths = [n for n in lengths if task.is_balanced_length(n)] or [

@@ -44,8 +44,8 @@ def test_other_symbols_and_labels_are_refused() -> None:
     model = TransducerModel(task.transducer, task.classes)
     rows = [("a", "no"), ("", "no"), ("a", "no"), ("b", "yes"), ("bd", "no"), ("cb", "yes")]
     sentence = (
-        "examples: row 5: expected strings over the symbols of regex, got 'd'; leave the row out, or, if symbols "
-        "are words, give the separator between them"
+        "examples: row 5: expected strings over the symbols of regex, got the symbol 'd'; leave the row out, or, if "
+        "symbols are words, give the separator between them"
     )
     with pytest.raises(ValueError, match=sentence):
         labeled_curve(model, task, read_examples(rows))
@@ -94,5 +94,8 @@ def test_words_are_read_as_the_model_reads_them(tmp_path: Path, monkeypatch, cap
     assert "net: 2 of 3 labels of logs.csv" in capsys.readouterr().out
     Path("logs.csv").write_text("string,label\nSEND;ACK,yes\nSEND;SEND,no\n")
     assert exit_code("evaluate", "net", "--labeled", "logs.csv") == 2
-    assert "got 'SEND;ACK'; leave the row out, or, if symbols are words, give the separator" in capsys.readouterr().err
+    assert (
+        "got the symbol 'SEND;ACK'; leave the row out, or, if symbols are words, give the separator"
+        in capsys.readouterr().err
+    )
     assert exit_code("evaluate", "net", "--labeled", "logs.csv", "--separator", ";") == 0

@@ -28,8 +28,9 @@ differ by at most d."""
 class LoopedApproximation(NamedTuple):
     """A network that is constant on the cubes of a grid, except for gaps between them.
 
-    A cube contains the sequences whose tokens have the same T token IDs. If these IDs are different, the network's
-    outputs differ by at most `tolerance` (in each dimension) from the function's outputs at the center of the cube.
+    The ID of a token is the number of its cell in the grid (`Grid`). A cube contains the sequences whose tokens have
+    the same T token IDs. If these IDs are different, the network's outputs differ by at most `tolerance` (in each
+    dimension) from the function's outputs at the center of the cube.
     """
 
     network: LoopedNetwork
@@ -102,7 +103,7 @@ def looped_approximation(
 def timed_approximation(
     function: SequenceFunction, num_bins: int, num_tokens: int, token_dim: int = 1, sharpness: int = SHARPNESS
 ) -> LoopedApproximation:
-    """Return a network like `looped_approximation`, but with `timed_memory` as the third step and factors in all loops.
+    """Return a network like `looped_approximation`, but with `timed_memory` as third step, and a factor for each loop.
 
     The outputs at the centers of cubes of different tokens are exact. The error is at most
     w(delta sqrt(T d)) + O(delta^(d/p)). The bound does not contain w_token and w_contextual. The network has state
@@ -170,7 +171,9 @@ def error_bound(
 
 
 def loop_budget(grid: Grid) -> int:
-    """Return the number of loops r in Theorem 3.7, which solves ``1 / n = ((r - T) / 2)^(-1 / ((T+1)d + 1))``.
+    """Return the number of loops r that solves ``1 / n = ((r - T) / 2)^(-1 / ((T+1)d + 1))``.
+
+    Source: Xu and Sato (2024), Theorem 3.7.
 
     Example:
         >>> loop_budget(Grid(num_bins=5, num_tokens=2, token_dim=1))
@@ -192,7 +195,7 @@ def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
 
 
 def used_ids(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray, " N"], Shaped[np.ndarray, "N Y"]]:
-    """Return the sorted extended contextual IDs of all tokens in sequences of different tokens, and each ID's value."""
+    """Return the sorted `extended_contextual_mapping` IDs of sequences of different tokens, and each ID's value."""
     tokens = np.array(list(combinations(range(grid.base - 1, -1, -1), grid.num_tokens)))
     values = _at_centers(function, tokens, grid)
     powers = grid.base ** np.arange(grid.num_tokens)[::-1]
@@ -217,8 +220,8 @@ def interpolate(ids: Int64[np.ndarray, " N"], values: Shaped[np.ndarray, "N Y"])
 def _token_ids_in_context(grid: Grid, sharpness: int) -> tuple[dict[str, Form], list[Unit]]:
     """Return the coordinates and units that compute contextual IDs, which are steps 1 and 2 of the approximation.
 
-    Before loop n, coordinates `waiting` and `number` are -1. Loop n sets both to twice the token's ID. From loop
-    n + T + 1 on, `number` is the contextual ID.
+    Let n be the number of bins. Before loop n, coordinates `waiting` and `number` are -1. Loop n sets both to twice the
+    token's ID. From loop n + T + 1 on, `number` is the contextual ID.
     """
     n, inputs = grid.num_bins, _inputs(grid)
     starts, units = quantizer_parts(n, inputs, sharpness)

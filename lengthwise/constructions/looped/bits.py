@@ -202,6 +202,6 @@ def _nearest(number: Fraction) -> int:
 def _check_count(count: int) -> None:
     if count > MAX_VALUES:
         raise ValueError(
-            f"values: expected at most {MAX_VALUES:,} values, got {count:,}; every loop computes with integers that "
-            "have a bit for each value"
+            f"values: expected at most {MAX_VALUES:,} values, got {count:,}; take fewer values, because every loop "
+            "computes with integers that have a bit for each value"
         )

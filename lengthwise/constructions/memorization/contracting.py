@@ -1,4 +1,6 @@
-"""Generators that read their own output and forget errors, because all eigenvalues of W_h are inside the unit circle.
+"""Generators that read their own output and forget errors.
+
+They forget errors because all eigenvalues of the recurrence matrix W_h (`LinearGenerator`) are inside the unit circle.
 
 `feedback.digits` generates any word with d = 1, but its W_h expands. This module searches for contracting nets.
 `contracting_line` decides which words one dimension can generate, and `contracting_plane` which words two dimensions

@@ -11,7 +11,7 @@ NUM_PERIODS = 50
 
 
 class Undecided(RuntimeError):
-    """The search found neither a net nor a proof that none exists."""
+    """An error that is raised if a search finds neither a net nor a proof that no net exists."""
 
 
 def cycle_states(hidden: np.ndarray, added: np.ndarray, word: Word) -> np.ndarray:

@@ -159,7 +159,7 @@ def holds(word: Word, certificate: FarkasCertificate) -> bool:
 
 
 def _is_about(word: Word, certificate: FarkasCertificate) -> bool:
-    """Return whether each pair is a position and a competing symbol, and each number has the type for this kind.
+    """Return whether pairs are positions and competing symbols, and all numbers have the type for the kind of proof.
 
     Without this check, Python would read negative positions from the end, and accept sums of any length.
     """

@@ -27,7 +27,9 @@ def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
 
 
 def counter(zeros: int) -> LinearGenerator:
-    """Return a generator of (0^a 1)^+ with d = 1: the state counts zeros until a 1; y compares the count with a - 1/2.
+    """Return a generator of (0^a 1)^+ with d = 1, for a = `zeros`.
+
+    The state is the number of zeros since the last 1. The next symbol is 1 if this number is above a - 1/2.
 
     Example:
         >>> counter(3).generate(9)

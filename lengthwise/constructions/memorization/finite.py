@@ -11,10 +11,10 @@ END = "$"
 """The default symbol that marks the end of a string."""
 
 MAX_STEPS = 10_000_000
-"""The largest number of steps until all exponentials are small. The logits of these steps are computed one by one."""
+"""The largest number of steps until states are too small to change an answer. Logits of all steps are computed."""
 
 MAX_DIMENSION = 30
-"""The largest dimension that is tried. With more exponentials, rounding hides the read-outs."""
+"""The largest dimension that is tried. In higher dimensions, rounding hides the read-outs."""
 
 MAX_LENGTH = 1_000
 """The longest string, in symbols."""

@@ -19,7 +19,7 @@ GRID_POINTS = 20_000
 """The number of later steps, in geometric progression, at which margins are evaluated."""
 
 MAX_DRIFT = 50.0
-"""The largest drift of a plane, in radians. `predicted_lifetime` does not examine steps after a larger drift."""
+"""The largest angle by which rounding of W_h may have turned a state, in radians; later steps are not examined."""
 
 MAX_LOG = math.log(np.finfo(np.float64).max)
 """The largest x for which exp(x) does not overflow in float64; exp(-x) is nearly 0."""

@@ -81,7 +81,10 @@ def _scaled(letters: Letters, orbit: Orbit, unknowns: Float[np.ndarray, " k"]) -
     logits = orbit @ parameters[:, :-1].T + parameters[:, -1]
     margin = (logits[positions, letters[positions]] - logits[positions, competitors]).min()
     if margin <= 1e-12 * np.abs(parameters).max():
-        raise RuntimeError(f"HiGHS: expected margins of at least 1, got {margin}; the program is badly conditioned")
+        raise RuntimeError(
+            f"HiGHS: expected margins of at least 1, got {margin}, because the linear program is badly conditioned; "
+            "take a shorter word"
+        )
     parameters /= margin
     return Readout(parameters[:, :-1], parameters[:, -1])
 
@@ -193,7 +196,10 @@ def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> Widest
 
 
 def _with_norms(readout: Readout, blocks: list[slice]) -> WidestMargin:
-    """Return the read-out with its norms; since weights have mean 0, squared differences of pairs sum to n |W|^2."""
+    """Return the read-out with the norm |V_k| of each block (`widest_margin`), for weights with mean 0 over symbols.
+
+    The squared differences of all pairs of n such weights add up to n times the sum of their squares.
+    """
     n = len(readout.bias)
     norms = np.array([np.sqrt(n) * np.linalg.norm(readout.weights[:, block]) for block in blocks])
     return WidestMargin(readout, norms, lower_bound=0.0, programs=0)

@@ -1,4 +1,4 @@
-"""Words that are repeated indefinitely, so that their letters are on a circle and can be read at any stride."""
+"""Words that are repeated indefinitely: letters on a circle, which can be read at any stride (`at_stride`)."""
 
 from collections.abc import Iterator
 from math import gcd

@@ -30,8 +30,8 @@ def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine
     largest = max(float(part.abs().max()) for part in (cell.per_class, cell.per_row))
     if not largest < MAX_NUMBER:
         raise ValueError(
-            f"model: expected numbers of messages below {MAX_NUMBER:,}, which float32 does not round, got {largest:g}; "
-            "train a model with smaller numbers"
+            f"model: expected per_class and per_row below {MAX_NUMBER:,}, which float32 does not round, got "
+            f"{largest:g}; train a model with smaller values"
         )
     table, top, left = (part.numpy() for part in cell.classes())
     per_class, per_row = (part.numpy() for part in cell.integers())
@@ -48,7 +48,7 @@ def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine
 
 
 def kept_classes(cell: CategoricalCell, machine: GridMachine) -> tuple[Int64[Tensor, " P"], Int64[Tensor, " Q"]]:
-    """Return the cell's index of each class of the machine, for the classes that go down and that go to the right.
+    """Return the cell's index of each class of the machine: first of messages that go down, then to the right.
 
     The machine has its own numbers, because it omits classes that neither a cell nor a border produces.
     """
