@@ -56,8 +56,9 @@ def analyze(model: SequenceModel, task: Task, *, length: int = 500, seed: int = 
     symbols.
 
     Raises:
-        ValueError: the model is not a RegularGPT of thickness 1 with one chunk size, or `length` is above 10,000. The
-            task is not regular, has a single symbol or answer, lacks strings of this length, or has too large a monoid.
+        ValueError: the model is not a RegularGPT of thickness 1 (one layer per level) with one chunk size, or `length`
+            is above 10,000. The task is not regular, has a single symbol or answer, lacks strings of this length, or
+            has too large a monoid.
     """
     if not (isinstance(task, RegularTask) and isinstance(model, RegularGPT)):
         raise ValueError(

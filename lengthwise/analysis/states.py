@@ -18,7 +18,9 @@ from lengthwise.validation import check_sizes
 
 
 class BlockStates(NamedTuple):
-    """States of windows, one in each row, with the level of each window and its element in `monoid`.
+    """States of a tree's nodes, one in each row, with the level of each node's window and the window's monoid element.
+
+    The window of a node consists of the symbols below the node.
 
     With C = `chunk_size`, a window of level l has C^l symbols, or pads followed by fewer symbols. Level 1 is the
     lowest.

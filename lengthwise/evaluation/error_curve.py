@@ -68,8 +68,8 @@ def error_curve(
     prompts.
 
     Raises:
-        ValueError: the length is not legal; `num_prompts` is not in 1 ... `MAX_PROMPTS`; or the answers of the model or
-            the task are classes.
+        ValueError: the task has no prompts of this length; `num_prompts` is not in 1 ... `MAX_PROMPTS`; or the answers
+            of the model or the task are classes.
 
     Source: Garg et al., "What can transformers learn in-context?" (NeurIPS 2022), and its code.
     Differs from the source: errors are not divided by the dimension of the inputs.

@@ -82,8 +82,8 @@ def length_curve(
     wrong if the model's states overflow. `set_progress` is called with the fraction of the work that is done.
 
     Raises:
-        ValueError: a length is not legal, or no length is given. The task does not allow the protocol, or its answers
-            are numbers.
+        ValueError: the task has no strings of a length (`is_legal_length`), or no length is given. The task does not
+            allow the protocol, or its answers are numbers.
     """
     check_is_model(model)
     check_is_task(task)

@@ -37,11 +37,11 @@ CHUNK_LENGTHS, NUM_CHUNKS = (128, 256, 512, 1_024, 2_048), 256
 class EvaluationPlan(Description):
     """A plan of what is measured: a dense range of lengths, a few long lengths, and structured strings.
 
-    The dense range is measured in one pass if the task is `prefix_exchangeable`, and otherwise with independent
-    strings. Long lengths always have independent strings. `dense_every` is the distance from one measured length of the
-    dense range to the next. The strings are drawn from `seed`, and are the same for every run. With `certificate`, the
-    model is also certified. Language models are measured by their perplexity instead, on `num_chunks` chunks of the
-    test split at each of `chunk_lengths`.
+    The dense range is measured with protocol `one-pass` if the task is `prefix_exchangeable`, and otherwise with
+    independent strings. Long lengths always have independent strings. `dense_every` is the distance from one measured
+    length of the dense range to the next. The strings are drawn from `seed`, and are the same for every run. With
+    `certificate`, the model is also certified. Language models are measured by their perplexity instead, on
+    `num_chunks` chunks of the test split at each of `chunk_lengths`.
     """
 
     dense: tuple[int, int] = (41, 500)

@@ -62,7 +62,8 @@ def contracting_rate(word: Word) -> Fraction | None:
         intervals = halves
     near = float(intervals[0][0])
     raise Undecided(
-        f"word: found neither a W_h that generates {word.text} nor a proof that none exists, for W_h near {near}"
+        f"word: found neither a W_h that generates {word.text} nor a proof that none exists, for W_h near {near}; take "
+        "another word"
     )
 
 

@@ -99,7 +99,10 @@ def contracting_plane(word: Word) -> LinearGenerator | None:
     else:
         return None
     reached = f"{count:,} triangles with {len(known)} kinds of crossings"
-    raise Undecided(f"word: found neither a net that generates {word.text} nor a proof that none exists, on {reached}")
+    raise Undecided(
+        f"word: found neither a net that generates {word.text} nor a proof that none exists, on {reached}; take "
+        "another word"
+    )
 
 
 def _crossings(word: Word) -> Iterator[Crossing]:

@@ -48,7 +48,7 @@ def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine
 
 
 def kept_classes(cell: CategoricalCell, machine: GridMachine) -> tuple[Int64[Tensor, " P"], Int64[Tensor, " Q"]]:
-    """Return the cell's index of each class of the machine: first of messages that go down, then to the right.
+    """Return the index in the cell of each class of the machine, for messages downwards and for messages rightwards.
 
     The machine has its own numbers, because it omits classes that neither a cell nor a border produces.
     """
