@@ -216,10 +216,11 @@ def _closure(extraction: Extraction, radius: float) -> Closure:
 
 
 def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
-    """Return the prototypes along their first two principal axes, with their classes.
+    """Return the coordinates of prototypes along their first two principal axes, with their classes.
 
-    The map is empty for more than `MAX_MAPPED` prototypes. It is also empty for one-hot states. The distance of two
-    such states depends only on the number of blocks in which they differ, so a map would show nothing.
+    The map is empty for more than `MAX_MAPPED` prototypes. It is also empty for states that consist of one-hot blocks.
+    The distance of two of these states depends only on the number of blocks in which they differ, so a map would show
+    nothing.
     """
     if extraction.exact or len(extraction.prototypes) > MAX_MAPPED:
         return ()

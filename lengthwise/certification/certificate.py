@@ -1,4 +1,4 @@
-"""Certificates: claims about models, with all that is needed to check them. This module never imports torch."""
+"""Certificates: claims about models, with the evidence for each claim. This module never imports torch."""
 
 import json
 from abc import abstractmethod
@@ -39,7 +39,7 @@ from lengthwise.files import json_text, parse_json_text, read_file
 from lengthwise.registry import Registry, check_known
 
 CERTIFICATE = "certificate.json"
-"""The name of a certificate's file in a run's folder. Next to NAME.toml, the name is NAME.certificate.json."""
+"""The name of a certificate's file in a run's folder. For a net in a file NAME.toml, it is NAME.certificate.json."""
 
 FORMAT: Literal[3] = 3
 """The version of the format in which certificates are written; `read` rejects all other versions."""
@@ -53,7 +53,7 @@ ACCENTS: dict[Level, str] = {
 }
 
 MAX_STATES = 12
-"""The largest number of states with which a machine is still drawn on a card."""
+"""The largest number of states of a machine that `certificate_card` draws."""
 
 MAX_QUOTED = 80
 """The largest number of a counterexample's symbols that cards and sentences quote."""
@@ -62,7 +62,7 @@ MachineKind = Literal["transducer", "tree", "grid"]
 
 
 class Requirement(NamedTuple):
-    """The requirements of a method of proof on a certificate: the kind of machine, the model, and its settings."""
+    """A method of proof's requirements on a certificate: the kind of machine, the model, and the model's settings."""
 
     machine: MachineKind | None
     """The kind of the extracted machine; None if the method follows the task's own machine and extracts no machine."""
@@ -89,7 +89,7 @@ class Requirement(NamedTuple):
 
 
 def _differs(certificate: "Certificate", key: str, settings: Mapping[str, object]) -> bool:
-    """Return whether a setting differs from the required setting in value or type: true in JSON is not 1."""
+    """Return whether a setting differs from the required setting in value or type. For example, True differs from 1."""
     given = certificate.model.get(key)
     return type(given) is not type(settings[key]) or given != settings[key]
 
@@ -101,7 +101,7 @@ def _as_settings(settings: Mapping[str, object]) -> str:
 class Evidence(Part):
     """The result of a method of proof, as numbers that can be checked against the certificate without the model.
 
-    Each subclass is registered in `EVIDENCE` under the name of its method, which is also its field `method`. The
+    Each subclass is registered in `EVIDENCE` under the name of a method. The field `method` contains this name. The
     modules of evidence never import torch.
     """
 
@@ -113,7 +113,7 @@ class Evidence(Part):
 
     @property
     def proved_length(self) -> int | None:
-        """Return the largest length that the proof covers, in symbols: the field `max_length`; None for all lengths."""
+        """Return the largest length that the proof covers, in symbols (`max_length`); None if it covers all lengths."""
         return getattr(self, "max_length", None)
 
     @abstractmethod
@@ -155,9 +155,9 @@ class Certificate(Part):
     `Transducer`, or a `GridMachine` for a `GridTask`. The outputs of both machines are indices of `classes`. The
     classes of a `GridTask` are the integers from 0. `max_length` is the largest proved length at level ``bounded``.
 
-    `weights` is a digest of the model's tensors. `net` is a digest of the model's settings and tensors. Recorded
-    certificates of format 2 lack `net` and `kernels`; `read` rejects files of that format. `independently_checked` is
-    True if the separate checker, which needs only NumPy, accepted the proof (`lengthwise.certification.checker`).
+    `weights` is a digest of the model's tensors. `net` is a digest of the model's settings and tensors. Certificates of
+    the earlier format 2 lack `net` and `kernels`; `read` rejects their files. `independently_checked` is True if the
+    separate checker, which needs only NumPy, accepted the proof (`lengthwise.certification.checker`).
 
     Example:
         >>> from lengthwise import certify, construct, make_task
@@ -200,10 +200,10 @@ class Certificate(Part):
 
     @property
     def num_classes(self) -> tuple[int, int]:
-        """Return the numbers of classes of states: of the extracted machine (0 without one), and of the task's machine.
+        """Return the number of classes of the extracted machine (0 if there is none), and of the task's machine.
 
-        The cells of a `GridMachine` pass messages downwards and to the right. Only the classes of messages that they
-        pass downwards count.
+        The cells of a `GridMachine` pass messages downwards and to the right. Only the classes of messages that go
+        downwards count.
         """
         machine, task = (
             0 if part is None else len(part["numbers"] if "cells" in part else part["outputs"])
@@ -266,7 +266,7 @@ class Certificate(Part):
         # A format such as 3.0 equals a number that the field allows, so the type is compared as well.
         given = content.get("format")
         if isinstance(given, int | float) and (type(given) is not int or given != FORMAT):
-            raise refusal(f"expected format {FORMAT}, got format {given} of another version")
+            raise refusal(f"expected format {FORMAT}, got format {given}, which this version does not read")
         claim = content.pop("claim", None)
         try:
             # Strict validation accepts a list in place of a tuple only from JSON. So `content` becomes JSON again.
@@ -274,7 +274,7 @@ class Certificate(Part):
         except ValidationError as error:
             first = error.errors()[0]
             index = ".".join(str(part) for part in first["loc"] if part not in (GRID, STRINGS))
-            raise refusal(f"{index}: {first['msg']}; it was edited, or is not of this version") from None
+            raise refusal(f"{index}: {first['msg']}; the file was edited, or another version wrote it") from None
         if given is None:  # the field has a default for new certificates, but a file must contain its format
             raise refusal(f"expected format {FORMAT}, got no format")
         # People read the claim, and programs read the level. If the two disagree, the file was edited.

@@ -32,11 +32,12 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
 
     1. The model answers strings. A wrong answer ends this step. The level is ``refuted`` if the model gives a wrong
        answer again when it reads the string alone. First come all strings, up to the largest length that has at most
-       4,096 strings. Then come 1,000 strings each of 40, 500 and 10,000 symbols. Some of these are structured, and some
-       have rare answers. Models without a reader (see step 2) answer fewer of the longest strings. Models with a
-       largest length get no strings beyond it. If the task cannot draw strings of 10,000 symbols, its longest strings
-       take their place. Some strings are read again: alone, and with answers to all prefixes at once (`searches`).
-       Last come the strings that distinguish the task's transducer from other machines (`automata.conformance`).
+       4,096 strings. Then come 1,000 strings each of 40, 500 and 10,000 symbols. Some of these strings are structured
+       (`evaluation.structured`), and some have rare answers. Models without a reader (see step 2) answer fewer of the
+       longest strings. Models with a largest length get no strings beyond it. If the task cannot draw strings of 10,000
+       symbols, its longest strings take their place. Some strings are read again: alone, and with answers to all
+       prefixes at once (`searches`). Last come the strings that distinguish the task's transducer from other machines
+       (`automata.conformance`).
     2. The reader of the model's kind (`extraction.base.READERS`) sorts the model's states into finitely many classes,
        which are the states of a machine. A few radii of classes are tried, the largest first, until all states along
        the strings of step 1 are in the classes that the machine predicts. For tree models, states along powers of words
@@ -116,7 +117,7 @@ def certificate_of(builder: CertificateBuilder, seed: int, num_lengths: int | No
 
 
 def _graded_alone(builder: CertificateBuilder, outcome: Outcome, reader: Reader[Any] | None) -> Certificate | None:
-    """Return the certificate for a string that a search found and the model answers wrongly.
+    """Return the certificate for a wrongly answered string that a search found.
 
     The result is None if the search found no such string. Otherwise, the string is shortened, and the model then reads
     it alone. If this answer is also wrong, the certificate has level ``refuted``. Otherwise it has level ``tested``.
@@ -217,7 +218,7 @@ def _attempt(
 def _prove(
     builder: CertificateBuilder, reader: Reader[Any], prover: Prover, extracted: Candidate, strings: traces.AllStrings
 ) -> Certificate:
-    """Prove that the model follows this machine or a finer machine, and return the certificate.
+    """Prove that the model follows the extracted machine, or a machine with smaller classes; return the certificate.
 
     Raises:
         Unproved: every proof fails. The message contains the reason of the first failure.

@@ -79,10 +79,13 @@ CHUNK = 64
 """Attention adds at least this number of keys between two rescalings of its sums."""
 
 MAX_ATTENTION_ERROR = 0.02
-"""The largest relative error of attention weights. Up to it, products of errors add less than 5 % to the bound."""
+"""The largest relative error of attention weights.
+
+Up to this error, products of errors add less than 5 % to a bound.
+"""
 
 MAX_PIECES = 200_000
-"""The largest number of regions into which `demand_one_answer` divides attention masses, for one block of lengths."""
+"""The largest number of regions into which `demand_one_answer` divides attention masses, for one range of lengths."""
 
 REGIONS = 512
 """The largest number of regions of attention masses for which bounds are computed at once."""
@@ -296,8 +299,8 @@ def integers(value: Any, what: str, num_axes: int) -> Array:
 class Proof(NamedTuple):
     """The content of a proof file: the net's tensors in the order of the state dict, and all other tensors, `sets`.
 
-    The sets describe the machine, and the net's states in each class or bounds on attention. Methods `choices` and
-    `rules` have no sets.
+    The sets describe the machine, and either the net's states in each class or bounds on attention. Methods `choices`
+    and `rules` have no sets.
     """
 
     weights: Tensors
@@ -439,7 +442,7 @@ def norm_shapes(name: str, width: int) -> Shapes:
 
 
 def tree_shapes(net: Net) -> Shapes:
-    """Return the shapes of RegularGPT of variant merge or bare. Row 0 of the embedding belongs to the pad."""
+    """Return the tensor shapes of RegularGPT in variant merge or bare. Row 0 of the embedding belongs to the pad."""
     width, heads = net.settings["d_model"], net.settings["num_heads"]
     demand(width % heads == 0, f"model: expected num_heads that divides {width}, got {heads}")
     is_merge = net.settings["variant"] == "merge"
@@ -490,7 +493,10 @@ def stacked_shapes(net: Net) -> Shapes:
 
 
 def block_linear_shapes(net: Net) -> Shapes:
-    """Return the shapes of one layer of blocks. Without hidden units, the embedding of a symbol is its transition."""
+    """Return the tensor shapes of one layer of blocks.
+
+    Without hidden units, the embedding of a symbol contains the numbers that determine its matrix.
+    """
     width, size, hidden = (net.settings[name] for name in ("d_model", "block_dim", "hidden"))
     demand(width % size == 0, f"model: expected block_dim that divides {width}, got {size}")
     is_reflected = net.settings["columns"] == "reflected"
@@ -771,9 +777,8 @@ class Form(NamedTuple):
         """Add the rounding errors of float32: `units` times `UNIT` times the size of what is rounded.
 
         The rest of a form contains these errors. If a size is above `LARGEST`, the rest becomes infinite, so that every
-        later comparison fails. A sum of known multiples of
-        2^-digits is exact if the sizes of its terms add up to at most 2^24 such multiples. Every partial sum is then
-        also exact, in any order.
+        later comparison fails. A sum of known multiples of 2^-digits is exact if the sizes of its terms add up to at
+        most 2^24 such multiples. Every partial sum is then also exact, in any order.
         """
         demand_limit(units, 4 * MAX_TERMS, "terms of a sum")
         slack = np.where(size < LARGEST, units * UNIT * (size + TINY), np.inf)
@@ -980,7 +985,7 @@ def total(
 
     Each product is a form and the name of a linear map. The name "readout.{}" selects the matrix "readout.weight" and,
     if there is one, the bias "readout.bias". If the name is empty, the form itself is added. `rows` selects rows of all
-    matrices. `shapes` may simplify each product before the sum.
+    matrices. The function `shapes` is applied to each product before the sum, for example to turn it into intervals.
     """
     parts = list[Form]()
     size = np.zeros(1)

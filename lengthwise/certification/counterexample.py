@@ -34,14 +34,14 @@ String = Int64[Tensor, " _"]
 
 
 class Graded(NamedTuple):
-    """Final answers of a model, and the expected answers (`IGNORE` if a string is not supervised)."""
+    """Final answers of a model, and the expected answers (`IGNORE` if the task has no answer to a string)."""
 
     answers: Int64[Tensor, " B"]
     expected: Int64[Tensor, " B"]
 
     @property
     def wrong(self) -> Bool[Tensor, " B"]:
-        """Return a mask of the supervised strings whose answer is not the expected answer."""
+        """Return a mask of the strings that have an expected answer, and to which the model gives another answer."""
         return (self.expected != IGNORE) & (self.answers != self.expected)
 
 

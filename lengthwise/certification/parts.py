@@ -74,12 +74,13 @@ class Part(FrozenRecord, allow_inf_nan=False):
 
 
 class Tested(Part):
-    """Counts of final answers to strings of one length; some of the strings are structured.
+    """Counts of final answers to strings of one length. Some of the strings are structured (`traces.tested_strings`).
 
-    Only answers to supervised strings are graded. Testing ends at the first batch with a wrong answer. Then the
-    fraction of right answers does not estimate the accuracy, because the wrong answer ended the count. If the strings
-    together have more than a million symbols, most answers of a RegularGPT come from the root states of its traced
-    trees. The model itself then does not compute these answers again.
+    Only answers to supervised strings (strings to which the task has an answer) are graded. Testing ends at the first
+    batch with a wrong answer. Then the fraction of right answers does not estimate the accuracy, because the wrong
+    answer ended the count. If the strings together have more than a million symbols, a RegularGPT computes only a part
+    of the answers itself. All other answers come from the root states of trees that the reader computed
+    (`TracedStrings.graded`).
     """
 
     length: Count
@@ -120,7 +121,7 @@ class Tested(Part):
 
 
 def describe_tested(tested: Sequence[Tested]) -> str:
-    """Return the counts of right answers at all lengths, in words, with the kinds of strings that were counted.
+    """Return the counts of right answers at all lengths, in words, with a bound on the fraction of structured strings.
 
     Example:
         >>> describe_tested([Tested(length=40, num_strings=1000, num_graded=1000, num_correct=990)])
@@ -155,10 +156,10 @@ class Closure(Part):
 
     `requested_radius` is the radius of classes with which the machine was extracted. `radius` is the largest distance
     of a computed state from the prototype of its class. `gap` is the smallest distance between prototypes of different
-    classes. `num_levels` is the number of levels of a tree, or of symbols, after which
-    no new class appeared. `points` contains each prototype's coordinates along the first two principal axes, and its
-    class in the machine (-1 if no string leads to it). `points` is empty if there are more than 2,000 prototypes, or if
-    the prototypes are one-hot vectors.
+    classes. `num_levels` is the number of levels of a tree, or of symbols, after which no new class appeared. `points`
+    contains each prototype's coordinates along the first two principal axes, and its class in the machine (-1 if no
+    string leads to it). `points` is empty if there are more than 2,000 prototypes, or if the prototypes are one-hot
+    vectors.
     """
 
     num_prototypes: PositiveCount
@@ -230,9 +231,9 @@ class Laws(Part):
 class Counterexample(Part):
     """A string that the model answers wrongly when it reads the string alone.
 
-    `got` is None if a logit is not finite. `shortest` is "of all strings" if every shorter string was tried. It is "of
-    the machine" if the extracted machine errs on no shorter string. It is "as found" if the model may err on a shorter
-    string.
+    `got` is None if a logit is not finite. `shortest` is "of all strings" if the model answers every shorter string
+    correctly. It is "of the machine" if the extracted machine errs on no shorter string. It is "as found" if the model
+    may err on a shorter string.
     """
 
     string: tuple[str, ...]
@@ -259,8 +260,8 @@ class TransducerFields(TypedDict):
 MAX_CHUNK = 32
 """The largest chunk size of a tree machine.
 
-A table has one axis for each part of a chunk, and arrays have at most 64 axes. Even two classes give 2^32 windows of 32
-parts.
+A tree machine merges chunks of states, and its table has one axis for each state of a chunk. Arrays have at most 64
+axes. With two classes, a table for chunks of 32 states already has 2^32 entries.
 """
 
 

@@ -33,7 +33,7 @@ Keeping denormal numbers is slow.
 """
 
 MAX_SYMBOLS_OF_PREFIXES = 4_096
-"""The approximate number of symbols, for each length, in strings for which the model answers all prefixes at once."""
+"""The approximate total number of symbols, for each length, in the strings that `search_prefixes` reads."""
 
 MAX_SYMBOLS_OF_SUITE = 100_000
 """The largest total number of symbols in the strings of the conformance suite."""

@@ -16,7 +16,7 @@ UNITS = {torch.float32: 2.0**-23, torch.float64: 2.0**-52}
 """The units of errors, each twice the unit roundoff of its type."""
 
 NUM_POINTS = {torch.float32: 6_000, torch.float64: 600}
-"""The number of evenly spaced points. A sweep has about twice this number of points."""
+"""The number of evenly spaced points of a sweep, which also has as many random points, and `EXTREMES`."""
 
 SMALLEST_SIZE = 1e-30
 """The smallest absolute value of a point other than 0. Every bound of a proof covers errors at smaller numbers."""
@@ -28,7 +28,7 @@ EXTREMES = (0.0, 1.0, -1.0, 1e3, -1e3, LARGEST, -LARGEST)
 class MeasuredError(NamedTuple):
     """The largest error of a kernel at the points of a sweep, and the largest error that proofs assume.
 
-    Both errors are in units. For kernels that must be exact, both are absolute differences.
+    Both errors are numbers of units (`UNITS`). For kernels that must be exact, both errors are absolute differences.
     """
 
     measured: float

@@ -56,20 +56,24 @@ A machine of 1,000 states and two symbols reaches this limit at length 10,000 if
 SUBSAMPLE_SIZE = 100
 """The number of strings in the subsample for each length.
 
-The subsamples for the two shorter lengths are compared before all strings.
+The model's states along the subsamples of the two shorter lengths are compared with a machine first, before all
+strings.
 """
 
 NUM_COMPARED_FIRST = 25
-"""The number of strings in each subsample that are compared before the whole subsample."""
+"""The number of strings in each subsample along which states are compared before the whole subsample."""
 
 MAX_SYMBOLS_READ = 1_000_000
-"""The largest number of symbols that the model itself reads, if traces give the answers to all other strings."""
+"""The largest number of symbols that the model itself reads, if a reader has traced its states along all strings.
+
+The answers to all other strings then come from the traced states (`TracedStrings.graded`).
+"""
 
 FIRST_BATCH_UNTRACED = 8
-"""The number of strings that a model without a reader answers first."""
+"""The number of strings that a model without a reader (`extraction.base.Reader`) answers first."""
 
 FIRST_BATCH_TRACED = 32
-"""The approximate number of strings that a model with a reader answers first, if no answers come from traces."""
+"""About how many strings a model with a reader (`extraction.base.Reader`) answers first, if traces give no answers."""
 
 
 def tested_lengths(model: SequenceModel, task: SymbolTask) -> tuple[int, ...]:
@@ -188,7 +192,7 @@ def _problems(num_letters: int, length: int, generator: torch.Generator) -> Int6
 
 
 class TracedStrings(NamedTuple):
-    """Strings of one length, and the model's states along them if a reader supports the model."""
+    """Strings of one length, with a model's states along them if the model has a reader (`extraction.base.Reader`)."""
 
     strings: Int64[Tensor, "B T"]
     traces: Traces | None
@@ -284,7 +288,7 @@ def stages(strings: AllStrings, reader: Reader[Any]) -> Stages:
 
 
 def compare_powers(reader: Reader[Any], extraction: Extraction) -> None:
-    """Raise `Unproved` if a state along powers of words is not in the class that the machine predicts."""
+    """Raise `Unproved` if a state along a repeated word is not in the class that the machine predicts."""
     traces = reader.power_traces()
     count = None if traces is None else traces.compare(extraction)
     # Powers of words can be much longer than drawn strings. Some errors grow with the depth of a tree, and appear only

@@ -27,7 +27,10 @@ NUM_STRINGS, LENGTH = 1_000, 40
 """The number and the length of the random strings whose states determine the radii of classes."""
 
 MAX_PROBED = 1 << 20
-"""The bound on the ids that are tried. If the net rejects none of these, its number of symbols is unknown."""
+"""The bound on the ids of symbols that `sizes_of` tries.
+
+If the net rejects none of the tried ids, its number of symbols is unknown.
+"""
 
 
 class Extracted(NamedTuple):
@@ -53,9 +56,9 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
     """Extract the machine of a net whose language is not known, and certify the net for this machine.
 
     The net's states are sorted into classes (`extraction`). A few radii of classes are tried, the largest first. For
-    each radius, the net is certified for the machine of these classes, as for a given machine. The machine is returned
-    if no string refutes the net, and if on all drawn strings the net's states are in the classes that the machine
-    predicts. Level ``proved`` means that the net computes this machine at every length.
+    each radius, the net is certified (`certify`) for the task that this radius's machine solves. The machine is
+    returned if no string refutes the net, and if on all drawn strings the net's states are in the classes that the
+    machine predicts. Level ``proved`` means that the net computes this machine at every length.
 
     The result does not show whether the net has learned the right language. It is also not about the empty string,
     which nets do not read. So the machine may start in any state that gives the same answers to all other strings.
@@ -67,7 +70,7 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
         seed: the seed that draws the strings.
 
     Raises:
-        NotFinite: no radius gives such a machine. The message contains the last reason.
+        NotFinite: no radius gives a machine that meets these conditions. The message contains the last reason.
         ValueError: the model is not recurrent, there is not one name for each symbol and each answer, or `certify`
             rejects the model.
 

@@ -34,7 +34,10 @@ SHORTEST_CLAIM = "the model answers every shorter string correctly"
 """The claim that is taken on trust if the file states that no shorter string is a counterexample."""
 
 NOT_COPIED = frozenset({"method", "max_length", "num_cells"})
-"""Fields of evidence that are not listed as copied: the claim contains the length, and a check counts the cells."""
+"""The fields of evidence that `copied_numbers` omits.
+
+The sentence of `copied_numbers` names the method anyway. The claim contains the length, and a check counts the cells.
+"""
 
 
 class Checked(NamedTuple):
@@ -88,7 +91,7 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
         trusted += ["the separate checker accepted the proof when the certificate was made"]
     if certificate.level == "refuted":
         verified += _check_refuted(certificate, task)
-        shown_by_model += ["the model gives the answer that the file contains"]
+        shown_by_model += ["the model gives the recorded answer to the counterexample"]
         trusted += shown_by_model[1:]
         if certificate.counterexample and certificate.counterexample.shortest == "of all strings":
             trusted += [SHORTEST_CLAIM]
@@ -96,11 +99,10 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
 
 
 def copied_numbers(evidence: Evidence) -> list[str]:
-    """Return one sentence with the numbers of evidence that neither a check nor a proof file shows.
+    """Return a sentence that lists the recorded numbers of evidence, which no check confirms exactly.
 
-    The list is empty if the evidence has no such numbers.
-
-    A check compares margins and slacks only with 0. The separate checker reads none of these numbers.
+    The result is a list with this sentence, or an empty list if the evidence has no numbers to list. A check compares
+    margins and slacks only with 0. The separate checker reads none of these numbers.
     """
     numbers = {name: value for name, value in evidence.model_dump(mode="json").items() if name not in NOT_COPIED}
     texts = [
@@ -138,7 +140,7 @@ def _check_names(certificate: Certificate, task: Transducer | GridMachine) -> No
         if certificate.classes != tuple(map(str, range(len(certificate.classes)))):
             raise refusal("expected the integers from 0 as names of its classes, got other names")
     elif not set(task.outputs.tolist()) <= {IGNORE, *range(len(certificate.classes))}:
-        raise refusal("its transducer gives answers that have no name in its classes")
+        raise refusal("expected a name in `classes` for each answer of its transducer, got too few names")
     # Without the digest, a certificate could be presented with any net.
     if certificate.net is None:
         raise refusal("expected the digest of its net, got none")
@@ -175,7 +177,7 @@ def _check_level(certificate: Certificate) -> None:
     if certificate.kernels is not None:
         _check_kernels(certificate.kernels)
     if certificate.independently_checked and certificate.evidence is None:
-        raise refusal(f"level {level} has no proof that could be checked")
+        raise refusal(f"expected independently_checked=false at level {level}, which has no proof, got true")
     if bool(certificate.reason) == (level == "proved"):
         needs_none = level == "proved"
         raise refusal(
@@ -221,9 +223,9 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
         assert isinstance(task, GridMachine), "`first_error` has checked this"
         down, right = paths(machine, task).num_pairs
         return [
-            f"the machine ({_size(machine)}) answers any two strings as the rule does: {down} pairs of a machine's "
-            f"class and a rule's class can be passed downwards, and {right} pairs to the right; both classes of each "
-            "pair that a cell passes downwards have the same number"
+            f"the machine ({_size(machine)}) answers any two strings as the task's rule does: {down} pairs of a "
+            f"machine's class and a rule's class can be passed downwards, and {right} pairs to the right; both classes "
+            "of each pair that a cell passes downwards have the same number"
         ]
     size = machine.num_classes if isinstance(machine, TreeMachine) else machine.num_states
     return [
@@ -265,7 +267,8 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
 def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
     """Reject a machine with more classes than prototypes, because each class has at least one prototype.
 
-    Also reject a map of another number of prototypes, or with another class.
+    Also reject a map if its number of points is not the number of prototypes, or if it has a class that the machine
+    lacks.
     """
     closure = certificate.closure
     assert closure is not None  # `_check_observed` has checked this
@@ -284,7 +287,7 @@ def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer |
 
 
 def _num_nodes(machine: TreeMachine | Transducer | GridMachine, length: int) -> int:
-    """Return the number of a model's states for a string.
+    """Return the number of states that a model computes for a string.
 
     A step model has one state for each symbol, a tree one for each merge, and a grid one for each cell.
 

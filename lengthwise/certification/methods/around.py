@@ -8,8 +8,8 @@ from lengthwise.display import counted
 class AroundPrototypes(Evidence):
     """A set around each prototype, of radius at most `radius`, and the smallest logit margin in these sets.
 
-    The logit margin is the logit of the machine's answer minus the largest other logit. `logit_margin` is None if the
-    task has only one answer.
+    A prototype is a state of the model that represents a class of states. The logit margin is the logit of the
+    machine's answer minus the largest other logit. `logit_margin` is None if the task has only one answer.
     """
 
     num_prototypes: PositiveCount

@@ -30,7 +30,8 @@ class Prover(ABC):
     method is registered in its own file, and each instance is used for one certificate. The proof must hold in the
     arithmetic of the model, rounding included. It shows by induction that the model's state after each string is in the
     class that the machine ``extraction.fine`` predicts. It also shows that the model's answer is the output of this
-    class. Answers in classes with output `IGNORE` are exempt, because no supervised string ends in such a class.
+    class. Answers in classes with output `IGNORE` are exempt, because the task has no answer to strings that end in one
+    of these classes.
 
     A method without a reader needs no extracted machine: it compares the model with the task's own machine
     (`task_extraction`).
@@ -58,18 +59,18 @@ class Prover(ABC):
     def reaches(cls, model: Any) -> Level:
         """Return the highest level that the method can reach for this model; here `proved`.
 
-        Methods that have bounds for some models only override this. Without bounds for the model, the level is
-        `extracted`, or `tested` for a method without a reader.
+        A method that has bounds only for some models overrides this function. Without bounds for the model, the level
+        is `extracted`, or `tested` for a method without a reader.
         """
         return "proved"
 
     def candidates(
         self, reader: Reader[Any], extraction: Extraction, radius: float
     ) -> Iterator[tuple[Extraction, float]]:
-        """Yield extractions to try in turn, each with its radius: the given one, and then finer ones.
+        """Yield extractions to try in turn, each with its radius: the given extraction first.
 
-        The finer ones are new extractions at 1/2, 1/4, ... of the radius. A radius is skipped if the number of classes
-        does not stay finite, or if the prototypes stay the same.
+        Then come new extractions with smaller classes, at 1/2, 1/4, ... of the radius. A radius is skipped if the
+        number of classes does not stay finite, or if the prototypes stay the same.
         """
         yield extraction, radius
         for smaller in (radius / 2**halvings for halvings in range(1, self.max_halvings + 1)):

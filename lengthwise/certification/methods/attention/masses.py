@@ -106,10 +106,11 @@ def paths_of(heads: Heads, pairs: Pairs) -> Paths:
 def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
     """Return bounds on the masses of all kinds, for each block of lengths and each pair.
 
-    The mass of a set of kinds is at most c on a string if the sum of e^s (1[kind counts] - c) over its positions is
-    at most 0. The largest sum over all strings is the length of a longest path through the machine. The threshold c
-    grows by Newton steps to the largest mass. The longest path for the last c, with slack in each term, has a length of
-    at most 0. This proves that no string has a mass above c. If no such c is found, the bound is 1.
+    The mass of a set of kinds is at most c on a string if the sum of e^s (1[kind counts] - c) over the string's
+    positions is at most 0. Here 1[kind counts] is 1 if the set contains a position's kind, and otherwise 0. The largest
+    sum over all strings is the length of a longest path through the machine. The threshold c grows by Newton steps to
+    the largest mass. The longest path for the last c, with slack in each term, has a length of at most 0. This proves
+    that no string has a mass above c. If no such c is found, the bound is 1.
 
     Source: Dinkelbach, "On nonlinear fractional programming" (1967), for the steps.
     Differs from the source: sums are bounded in float64, and the last threshold is a bound, not a root.
@@ -138,9 +139,10 @@ def max_path_sums(
 ) -> tuple[Float64[np.ndarray, "B P H K 2"], Float64[np.ndarray, "B P H K 2"]]:
     """Return the largest sums of e^s (1[kind counts] - c) over all paths, and the sum of e^s along each best path.
 
-    The letter c is the threshold. The largest sums are upper bounds on the exact real sums: each term is enlarged by
-    `TERM_SLACK` of its size. If no path exists, the sum is minus infinity. Paths are followed from their last symbol to
-    their first, because scores depend on the distance from the last position.
+    The letter c is the threshold, and 1[kind counts] is 1 or 0 as `Paths.counts` is True or False. The largest sums are
+    upper bounds on the exact real sums: each term is enlarged by `TERM_SLACK` of its size. If no path exists, the sum
+    is minus infinity. Paths are followed from their last symbol to their first, because scores depend on the distance
+    from the last position.
     """
     machine, symbols, states, kinds, last = paths.pairs
     table = machine.semiautomaton.table

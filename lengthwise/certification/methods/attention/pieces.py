@@ -81,7 +81,7 @@ class Head(NamedTuple):
     error: float
     """The relative error of a product of an attention weight and a value."""
     ratios: tuple[Float64[Tensor, "X K H"], Float64[Tensor, "X K H"]]
-    """The lower and the upper bounds of `ratio_bounds`, which relate the masses of all heads to the first head's."""
+    """The lower and upper bounds of `ratio_bounds`, which relate the masses of all heads to the first head's masses."""
 
     @property
     def num_slopes(self) -> int:
@@ -126,9 +126,9 @@ def narrowed(pieces: Pieces, ratios: tuple[Tensor, Tensor]) -> Pieces:
     """Cut away masses that no string can have, and drop pieces that become empty.
 
     The masses of a head add up to 1. The masses of two heads depend on each other. Let n_v be the sum of the first
-    head's e^s over the positions of kind v. Then the same sum for another head is n_v r_v, with r_v in `ratio_bounds`.
-    If the first head has mass m_v, the other head has mass m_v r_v / (m_v r_v + sum of m_u r_u over all other u). This
-    mass rises with m_v r_v, and falls with all other m_u r_u.
+    head's e^s over the positions of kind v. Then another head's sum over these positions is n_v r_v, with r_v within
+    the bounds of `ratio_bounds`. If the first head has mass m_v, the other head has mass m_v r_v / (m_v r_v + sum of
+    m_u r_u over all other u). This mass rises with m_v r_v, and falls with all other m_u r_u.
     """
     low, high = pieces.low, pieces.high
     if low.shape[1] > 1:

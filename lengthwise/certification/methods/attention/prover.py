@@ -48,7 +48,7 @@ queries or keys of a kind.
 """
 
 MAX_WEIGHTS = 1 << 24
-"""The largest number of bounds on the exponentials of scores, and the largest number of sums along paths."""
+"""The largest number of bounds on the exponentials of scores, and of sums along paths of the machine (`masses`)."""
 
 
 @PROVERS.register("attention")
@@ -60,9 +60,9 @@ class AttentionProver(Prover):
     positions. If a score depends only on two symbols and their distance, a longest path gives the largest mass over all
     strings of a regular language (`masses`). Now consider all strings that end with the same symbol in the same state.
     One box contains their masses, and one box contains the first layer's results for them. In a later layer, the pair
-    of symbol and state replaces the symbol: pairs determine the layer's values and scores, up to the size of these
-    boxes. The box of the last layer's masses is halved up to `NUM_ROUNDS` times, until the right answer leads
-    in each piece.
+    of symbol and state replaces the symbol. The pairs of positions determine the layer's values and scores, up to the
+    size of the boxes for the layer before. The boxes of the last layer's masses are halved, into at most `MAX_PIECES`
+    pieces, until the right answer leads in each piece.
 
     Source: ours.
     """
@@ -210,7 +210,7 @@ def _check_products(num_kinds: int, num_heads: int) -> None:
 
 
 def _regions(pairs: Pairs, masses: Masses, num_inputs: int) -> Pieces:
-    """Return the boxes of masses of supervised strings: one for each pair and each piece of the last layer's inputs."""
+    """Return boxes of masses for strings with answers: one for each pair and each piece of the last layer's inputs."""
     outputs = pairs.machine.outputs[pairs.states]
     graded = np.repeat(np.flatnonzero(masses.exists[0] & (outputs != IGNORE)), num_inputs)
     inputs = np.resize(np.arange(num_inputs), len(graded))

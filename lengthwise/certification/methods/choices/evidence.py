@@ -9,7 +9,7 @@ from lengthwise.display import counted
 
 @EVIDENCE.register("choices")
 class ChoiceEvidence(Evidence):
-    """All states that a recurrence whose matrices have one-hot columns may reach, and all steps that it may take.
+    """All states and steps that are possible in a recurrence whose matrices have one-hot columns.
 
     In each column, the largest number of a mixture of matrices is replaced by 1, and all other numbers by 0.
     `num_undecided`: the number of columns in which rounding may decide which number is the largest. The steps then

@@ -141,8 +141,9 @@ def _reached(choices: Bool[Tensor, "V N N"], machine: Transducer) -> list[tuple[
             pairs.extend(new)
         if len(pairs) > MAX_PAIRS or len(steps) * len(choices[0]) > MAX_NUMBERS:
             raise ValueError(
-                f"model: expected no more than {MAX_PAIRS:,} pairs of states, and steps between them whose states have "
-                f"no more than {MAX_NUMBERS:,} numbers, got more; use fewer states, or a task with a smaller machine"
+                f"model: expected at most {MAX_PAIRS:,} pairs of a state of the model and a state of the machine, and "
+                f"at most {MAX_NUMBERS:,} numbers in the states after all steps, got more; use fewer states, or a task "
+                "with a smaller machine"
             )
     return steps
 

@@ -46,8 +46,8 @@ CONVERGED_GROWTH = 1.01
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
 """A new enclosure contains the bounds on all merges of its class.
 
-Along each axis, its radius is the radius of these bounds times the factor, plus the term. So the bounds of the next
-round may fit into the enclosure.
+Along each axis, its radius is the radius of these bounds times `RELATIVE_SLACK`, plus `ABSOLUTE_SLACK`. So the bounds
+of the next round may fit into the enclosure.
 """
 FREE_FRACTION = 0.02
 """The fraction of a radius that bounds must leave free, because the separate checker's bounds are a little wider."""
@@ -86,9 +86,9 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     """Search for an enclosure of each class such that every merge maps enclosures into the enclosure of its class.
 
     The class of a merge is the class of its merged state. The search starts at the result of `first_order_enclosures`,
-    which is cheap and proves nothing. Each round bounds the merges of all windows in the machine's table. If all bounds
-    lie within the enclosures of their classes, the search ends. Otherwise each class gets an enclosure that contains
-    the bounds of all merges of this class.
+    which is cheap and proves nothing. Each round bounds the merges of all windows (the classes of the states that one
+    merge reads) in the machine's table. If all bounds lie within the enclosures of their classes, the search ends.
+    Otherwise each class gets an enclosure that contains the bounds of all merges of this class.
 
     The proof is by induction on the levels of the tree. It shows that each state that the float32 model computes is in
     the enclosure of its class, for every string of every length. If all logit margins are also positive, the model
@@ -165,8 +165,8 @@ def _check_work(layer: MergeLayer, windows: _Windows, max_merges: int) -> None:
     """Reject windows if two rounds over them have more than `max_merges` merges, or need too much memory."""
     if (minimum := MIN_ROUNDS * len(windows.parts)) > max_merges:
         raise ValueError(
-            f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, which are left of the "
-            f"prover's {MAX_BOUNDED:,}, got {minimum:,}; train a model whose states form fewer classes"
+            f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,} (the "
+            f"limit for all searches is {MAX_BOUNDED:,}); train a model whose states form fewer classes"
         )
     if (size := max(num_bytes(layer, *windows.parts.shape))) > MAX_BYTES:
         raise ValueError(
@@ -217,11 +217,10 @@ def first_order_enclosures(
 ) -> tuple[_Enclosures | None, float]:
     """Return the enclosures that result if each merge is replaced by its tangent, and their growth in the last round.
 
-    The growth is the factor by which a round enlarges the largest extent, the norm of an enclosure's radii. A merge
-    f(p + d) is replaced by f(p) + J d,
-    with the Jacobian J at the prototypes p. All Jacobians are computed once, so a round costs only matrix products. The
-    enclosures are None if they do not converge. They prove nothing: a proof must also bound the difference between a
-    merge and its tangent.
+    The extent of an enclosure is the norm of its radii. The growth is the factor by which a round enlarges the largest
+    extent. A merge f(p + d) is replaced by f(p) + J d, with the Jacobian J at the prototypes p. All Jacobians are
+    computed once, so a round costs only matrix products. The enclosures are None if they do not converge. They prove
+    nothing: a proof must also bound the difference between a merge and its tangent.
     """
     images, tangents = _tangents(layer, extraction.prototypes[windows.parts])
     if not bool(tangents.isfinite().all()):

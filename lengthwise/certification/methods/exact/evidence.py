@@ -11,7 +11,8 @@ from lengthwise.display import counted
 class ExactEvidence(Evidence):
     """The evidence that float32 computes each merge of a tree model's states without error.
 
-    `logit_margin` is None if the task has only one answer.
+    `logit_margin` is the smallest lead of the logit of the machine's answer over the other logits; None if the task has
+    only one answer.
     """
 
     requires = Requirement("tree", {"regular-gpt": {"variant": "bare", "thickness": 1}})

@@ -27,8 +27,8 @@ These intervals and the numbers computed from them take about 100 MB.
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
 """A new interval contains the bounds on all steps to its class.
 
-Its radius is the radius of these bounds times the factor, plus the term. So the bounds of the next round may fit into
-the interval.
+Its radius is the radius of these bounds times `RELATIVE_SLACK`, plus `ABSOLUTE_SLACK`. So the bounds of the next round
+may fit into the interval.
 """
 NUM_GROWTH_ROUNDS = 24
 """The number of rounds of power iteration in `growth`."""
