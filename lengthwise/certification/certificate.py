@@ -62,7 +62,7 @@ MachineKind = Literal["transducer", "tree", "grid"]
 
 
 class Requirement(NamedTuple):
-    """A method of proof's requirements on a certificate: the kind of machine, the model, and the model's settings."""
+    """The requirements of a method of proof: a certificate's kind of machine, its model, and the model's settings."""
 
     machine: MachineKind | None
     """The kind of the extracted machine; None if the method follows the task's own machine and extracts no machine."""

@@ -785,14 +785,14 @@ class Form(NamedTuple):
         return self._replace(rest=self.rest + np.where(size <= 2.0 ** (24 - digits), 0, slack))
 
     def plus(self, other: "Form", sign: int = 1) -> "Form":
-        """Return the bounds of one addition: |fl(x + y) - (x + y)| <= u |x + y| <= u (|x| + |y|)."""
+        """Return bounds on the sum. One addition rounds by |fl(x + y) - (x + y)| <= u |x + y| <= u (|x| + |y|)."""
         slope = self.padded(len(other.slope)) + sign * other.padded(len(self.slope))
         total = Form(self.center + sign * other.center, slope, self.rest + other.rest)
         # A sum of multiples of 2^-a and of 2^-b is a multiple of the smaller of the two.
         return total.rounded(self.size + other.size, 1, max(self.digits, other.digits))
 
     def times(self, other: "Form") -> "Form":
-        """Return the bounds of one product: |fl(x y) - x y| <= u |x| |y|.
+        """Return bounds on the product. One multiplication rounds by |fl(x y) - x y| <= u |x| |y|.
 
         Let x = c + s + e, with its center c, a combination s of its slopes, and |e| <= rest. Let y = c' + s' + e' in
         the same way. The form keeps c c' + c s' + c' s. The remaining terms are c e' + c' e and (s + e)(s' + e'). Their
@@ -1042,7 +1042,7 @@ def are_ahead(logits: Form, answers: Array) -> Array:
 def in_parts(count: int, numbers_each: int) -> list[Array]:
     """Return the indices 0..count-1 in parts. For each part, an array of bounds has at most `MAX_ELEMENTS` numbers.
 
-    It has `numbers_each` numbers for each index of the part.
+    This array has `numbers_each` numbers for each index of the part.
     """
     demand_limit(numbers_each, MAX_ELEMENTS, "numbers in the bounds of one state")
     return np.array_split(np.arange(count), -(-count // max(1, MAX_ELEMENTS // numbers_each)))

@@ -86,8 +86,8 @@ def common_machine(
     ``extracted`` or above. The level of the claim is the lower of both nets' levels. If the budget ends, the claim has
     level ``tested``.
 
-    The returned string is one to which the second net and a machine of the first net give different answers. The result
-    is None instead of a string if no such string was found.
+    The second net and a machine of the first net give different answers to the returned string. If no such string was
+    found, None replaces the string.
     """
     tables = [_table_of(net, names.symbols) for net in nets]
     for net, table, position in zip(nets, tables, ("first", "second"), strict=True):

@@ -31,8 +31,9 @@ class Equality(Part):
 
     `level` is the level of the claim that the nets are equal, as in certificates. It is ``refuted`` if they differ on a
     string, and ``tested`` if no difference is known and nothing is proved. At ``extracted`` and above, both nets have a
-    certificate for one machine of `num_states` states, and `level` is the lower of their two `levels`. Identical nets
-    are ``proved`` without a machine. `up_to` is the largest proved length at level ``bounded``.
+    certificate for one machine of `num_states` states, and `level` is the lower of both certificates' levels
+    (`levels`). Identical nets are ``proved`` without a machine. `up_to` is the largest proved length at level
+    ``bounded``.
 
     `decided_by` names the search or the proofs that decided the level, and `reason` states why the level is not higher.
     Unless the nets differ, all strings of up to `enumerated_length` symbols and the strings in `tested` were compared.

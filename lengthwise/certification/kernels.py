@@ -1,10 +1,10 @@
 """A self-test of this CPU's kernels: the errors of torch's functions, next to the errors that proofs assume.
 
-Proofs bound sums for every order of summation. They assume that elementwise functions are off by at most a few units of
-the result (`ops.intervals`, `checker`). The kernel that torch runs depends on the CPU, on settings and on the sizes of
-tensors. So errors are measured on the CPU that computes a proof. Each error is relative to a size. For most functions,
-this size is the absolute value of the result. A unit is 2^-23 times this size in float32, and 2^-52 times this size in
-float64. Proofs about nets in float64 still assume only the accuracy of float32.
+Proofs bound sums for every order of summation. They assume that elementwise functions are off by at most a few units
+(see below) of the result (`ops.intervals`, `checker`). The kernel that torch runs depends on the CPU, on settings and
+on the sizes of tensors. So errors are measured on the CPU that computes a proof. Each error is relative to a size. For
+most functions, this size is the absolute value of the result. A unit is 2^-23 times this size in float32, and 2^-52
+times this size in float64. Proofs about nets in float64 still assume only the accuracy of float32.
 """
 
 import math
@@ -76,7 +76,10 @@ def _report(num_threads: int, uses_onednn: bool) -> Kernels:
 
 @torch.no_grad()
 def measure(name: str, dtype: torch.dtype) -> MeasuredKernel:
-    """Return the largest error of the named function, relative to the assumed error, with torch's current settings."""
+    """Return the largest error of the named function, with torch's current settings.
+
+    The size of an error is its ratio to the error that proofs assume.
+    """
     worst = max(measurements()[name](dtype), key=attrgetter("ratio"))
     return MeasuredKernel(
         name=name, dtype=str(dtype).removeprefix("torch."), measured=worst.measured, assumed=worst.assumed

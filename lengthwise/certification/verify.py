@@ -357,7 +357,9 @@ def _check_proof(certificate: Certificate, path: Path) -> str:
     try:
         proof = read_file(path)
     except FileNotFoundError:
-        raise ValueError(f"{path}: expected a proof, found no such file; write the proof of this certificate") from None
+        raise ValueError(
+            f"{path}: expected a proof, got no file; `lengthwise certify` with option `proof` writes it"
+        ) from None
     try:
         return f"{path.name}, checked with NumPy alone: {checker.check(certificate.model_dump(mode='json'), proof)}"
     except checker.Rejected as problem:

@@ -96,7 +96,7 @@ def test_no_file_of_a_proof(copied: Path, capsys) -> None:
     copied.with_name(PROOF).unlink()
     code, _, error = verdict(capsys, "--check", str(copied), "--proof")
     assert code == 2
-    assert f"{PROOF}: expected a proof, found no such file; write the proof of this certificate" in error
+    assert f"{PROOF}: expected a proof, got no file; `lengthwise certify` with option `proof` writes it" in error
 
 
 def test_the_proof_of_another_net(copied: Path, capsys) -> None:

@@ -110,7 +110,8 @@ class Board:
     def length_before(self, tail_length: int) -> int:
         """Return the length to which strings are cut. Tails can then follow every prefix of up to `max_length` symbols.
 
-        If the model has a largest length, strings are at most this long, and the longest prefixes get no tails.
+        If the model reads only shorter strings, the result is its largest length, and the longest prefixes get no
+        tails.
         """
         longest = self.max_length + tail_length
         return min(longest, self.model.max_length or longest)

@@ -24,9 +24,9 @@ ROUNDING = 0.501 * UNIT
 
 
 class Inputs:
-    """A counter of all inputs of one computation; a new input gets the next index, so no two inputs are confused.
+    """A counter of the inputs of one computation: unknown numbers in [-1, 1], which the source calls noise symbols.
 
-    The source calls inputs noise symbols.
+    A new input gets the next index, so no two inputs are confused.
     """
 
     def __init__(self, count: int) -> None:

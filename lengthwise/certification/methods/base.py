@@ -39,7 +39,7 @@ class Prover(ABC):
 
     name: ClassVar[str]
     reader: ClassVar[str | None]
-    """The registered name of the reader whose extractions this method can prove; None if the method needs no reader."""
+    """The registered name of the reader whose machines this method covers; None if the method needs no reader."""
 
     max_halvings: ClassVar[int] = 0
     """The number of times that `candidates` halves the radius of the classes."""
@@ -52,7 +52,7 @@ class Prover(ABC):
 
     @classmethod
     def applies_to(cls, model: Any) -> bool:
-        """Return whether the method covers a model. A method with a reader is only asked about the reader's models."""
+        """Return whether the method covers a model. If the method has a reader, the reader supports this model."""
         return True
 
     @classmethod

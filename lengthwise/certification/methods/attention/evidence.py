@@ -9,7 +9,7 @@ from lengthwise.display import counted
 
 @EVIDENCE.register("attention")
 class AttentionEvidence(Evidence):
-    """Boxes that contain the attention masses of all strings of up to `max_length` symbols.
+    """Boxes that contain the attention masses (see below) of all strings of up to `max_length` symbols.
 
     Each box has one right answer. This answer has the largest logit for all masses in the box.
 

@@ -9,7 +9,7 @@ from lengthwise.certification.parts import Distance, PositiveCount, describe_lea
 
 @EVIDENCE.register("isometries")
 class IsometryEvidence(AroundPrototypes):
-    """The drift of states from their prototypes in the first step, and the largest length up to which they stay close.
+    """The drift of states from prototypes in the first step, and the largest length up to which states stay close.
 
     `radius` is just below the largest radius of balls in which the answer stays the same. At the edge of these balls,
     the margin is almost 0, so `logit_margin` is the margin at the prototypes. `drift` is a bound on the drift in the

@@ -74,7 +74,10 @@ class Drift(NamedTuple):
 
 @torch.no_grad()
 def transition_bounds(model: BlockLinearRNN) -> tuple[Float64[Tensor, "V N S S"], Float64[Tensor, "V N"]]:
-    """Return the blocks of all symbols' matrices, and bounds on their Frobenius distances from the float32 blocks."""
+    """Return the blocks of all symbols' matrices, and bounds on the errors of the float32 blocks.
+
+    The blocks are exact up to float64 rounding. Errors are measured in the Frobenius norm.
+    """
     (layer,) = (narrow(part, BlockLinearLayer) for part in model.layers)
     width = layer.blocks[1]
     matrices = layer.transitions(model.embedding.weight.double())
