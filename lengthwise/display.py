@@ -28,7 +28,7 @@ MAX_TICKS = 7
 
 
 class Plotted(NamedTuple):
-    """A point of a chart: an accuracy at a length, its interval, and the accuracy of the best constant answer."""
+    """A point of a chart: an accuracy at a length, its 95 % interval, and the accuracy of the best constant answer."""
 
     length: int
     accuracy: float

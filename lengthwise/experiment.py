@@ -94,7 +94,7 @@ class Cell(NamedTuple):
     """One entry of a table: the same configuration over several seeds, or over seeds and learning rates.
 
     - `published`: the paper's entry, as printed.
-    - `window`: the scored lengths, if they are not the whole dense range.
+    - `window`: the scored lengths, if they are not the whole dense range (`EvaluationPlan`).
     - `task`: the scored task, one of the runs' `other_tasks`, if it is not the task on which the runs train.
     - `part`: the name of the matrix that contains the cell, if an experiment has several matrices.
     - `printed`: the entries of several papers, each with its own protocol.
@@ -188,7 +188,7 @@ class Experiment(NamedTuple):
 
     @property
     def plans(self) -> list[EvaluationPlan]:
-        """The plan of measurements of each run, restricted to the part of the dense range that the run's cells score.
+        """The plan of measurements of each run, restricted to the dense lengths that the run's cells score.
 
         Plans include a certificate only if the run's task has a reference machine.
         """
@@ -332,7 +332,7 @@ MakeExperiment = Callable[[Scale], Experiment]
 
 
 class _Experiments(Registry[MakeExperiment]):
-    """The registry of experiments. Each registered function checks its scale, which most functions only compare."""
+    """The registry of experiments. Each registered function rejects an unknown scale before it makes an experiment."""
 
     def register(self, name: str) -> Callable[[Registered], Registered]:
         register = super().register(name)
@@ -344,7 +344,7 @@ class _Experiments(Registry[MakeExperiment]):
 
 
 def _with_checked_scale(make: MakeExperiment) -> MakeExperiment:
-    """Return the function, which then rejects an unknown scale."""
+    """Return a function that rejects an unknown scale, and otherwise calls `make`."""
 
     @wraps(make)
     def checked(*given: Scale, **named: Scale) -> Experiment:

@@ -307,7 +307,9 @@ def _with_rate(entrant: "Entrant", search: "Experiment", sweep: BudgetedSweep, c
     outcomes = sweep.run(search, console)
     # A rate chosen from fewer runs could differ from the rate that the command chooses without a budget.
     if any(outcome.reason == NOT_RUN for outcome in outcomes):
-        raise Interrupted(f"{entrant.model}: the learning rate is chosen only when all runs have ended")
+        raise Interrupted(
+            f"{entrant.model}: the learning rate is chosen only when all runs have ended; the same command continues"
+        )
     best = best_by_loss([outcome.result for outcome in outcomes if outcome.result is not None])
     if best is None:
         reasons = "; ".join(dict.fromkeys(outcome.reason for outcome in outcomes))

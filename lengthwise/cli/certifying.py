@@ -82,7 +82,8 @@ def certify(
         return 0
     if min_level is None:
         return say("the exit code is 1, because the net is refuted; with --min-level refuted it is 0", 1)
-    return say(f"--min-level: expected {minimum} or higher, got {outcome.certificate.level}", 1)
+    way_out = "train the net further, or lower --min-level"
+    return say(f"--min-level: expected {minimum} or higher, got {outcome.certificate.level}; {way_out}", 1)
 
 
 def _check_options(machine: str | None, out: Path | None, check: Path | None, proof: bool, draw: Path | None) -> None:
@@ -202,7 +203,7 @@ def _draw(certificate: "Certificate", path: Path) -> list[tuple[str, str]]:
     from lengthwise.pictures import save_drawing
 
     drawing = drawing_of(certificate)
-    why_not = "its rule reads two strings" if drawing is None else drawing_obstacle(drawing.machine)
+    why_not = "the certificate has no machine with states" if drawing is None else drawing_obstacle(drawing.machine)
     if drawing is None or why_not is not None:
         return [("not drawn", str(why_not))]
     save_drawing(machine_svg(drawing.machine, certificate.classes), path)

@@ -163,7 +163,8 @@ def _code_of_accuracy(learned: "Learned", minimum: float) -> int:
     if total and right >= minimum * total:
         return 0
     got = f"{right:,} of {counted(total, 'label')}"
-    return say(f"--min-accuracy: expected {percent(minimum)} of the held-out labels, got {got}; give more examples", 1)
+    expected = f"{percent(minimum)} of the held-out labels to be right"
+    return say(f"--min-accuracy: expected {expected}, got {got}; give more examples, or lower --min-accuracy", 1)
 
 
 def _learn_from_program(options: SystemOptions, command: str, out: Path, as_json: bool) -> int:

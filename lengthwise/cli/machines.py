@@ -155,7 +155,8 @@ def _diff_nets(first: Path, second: Path, min_level: str | None, budget: float |
         return 1
     if min_level is None:
         return say(f"not decided; `--min-level {result.level}` exits with code 0 at this level", 1)
-    return say(f"--min-level: expected {minimum} or higher, got {result.level}", 1)
+    way_out = "train the nets further, or lower --min-level"
+    return say(f"--min-level: expected {minimum} or higher, got {result.level}; {way_out}", 1)
 
 
 def _say_step(sentence: str) -> None:

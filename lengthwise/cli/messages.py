@@ -74,7 +74,9 @@ def with_flag(message: str, command: Callable[..., Any], paths: Collection[str] 
 
 
 def paths_in(value: object, *, takes_texts: bool = True) -> set[str]:
-    """Return all paths among the arguments of a command, also in tuples and groups of options; a text may be a path.
+    """Return all paths among the arguments of a command, also in tuples and groups of options.
+
+    With `takes_texts`, each text counts as a path.
 
     Example:
         >>> sorted(paths_in((Path("./runs"), "a.dot", 3)))

@@ -13,7 +13,7 @@ from lengthwise.version import __version__
 
 
 def certificate_of(source: str) -> Certificate | None:
-    """Return a certificate, or None without a certificate.
+    """Return the certificate that belongs to a source, or None if the source has no certificate.
 
     The source is the path of a certificate, or the path of the folder or TOML file of a model.
 

@@ -1,8 +1,8 @@
 """ONNX graphs of a recurrent model's step and read-out, with the few operations that neural-network verifiers support.
 
 A graph has a batch of 1, no control flow, and only the operations MatMul, Add, Sub, Mul, Div, Sqrt, ReduceMean, Split,
-Concat, Tanh, Sigmoid and Relu. A graph belongs to one symbol, so all numbers that
-depend on the symbol alone are constants.
+Concat, Tanh, Sigmoid and Relu. The graph of a step belongs to one symbol, so all numbers that depend on the symbol
+alone are constants.
 """
 
 from collections.abc import Callable, Sequence
@@ -132,16 +132,14 @@ def step_graph(model: RecurrentModel, symbol: int) -> bytes:
     """Return the graph from ``state`` [1, Z] to ``next_state`` [1, Z] for one symbol.
 
     Raises:
-        ValueError: the model is not an rnn, gru, lstm or wrapped net.
+        ValueError: the model is not an `rnn`, `gru`, `lstm` or net from `wrap`.
     """
     first = model.initial_state(1)
     graph = GraphBuilder("state", first.shape[1], first.dtype)
     for kind, step in STEPS.items():
         if isinstance(model, kind):
             return graph.finished("next_state", graph.joined(step(graph, model, symbol)), first.shape[1])
-    raise ValueError(
-        f"model: expected an rnn, gru, lstm or wrapped net, got {model.name}; other nets cannot be written as graphs"
-    )
+    raise ValueError(f"model: expected an rnn, gru, lstm or net from wrap, got {model.name}; choose one of these nets")
 
 
 def answer_graph(model: RecurrentModel) -> bytes:

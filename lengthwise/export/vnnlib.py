@@ -96,7 +96,7 @@ class VNNLib(Export):
             write_by_rename(out / name, content)
         return [
             ("certificate", level_and_digest(certificate)),
-            ("queries", f"{len(queries):,} about {len(enclosures.low):,} boxes; unsat proves a claim, in real numbers"),
+            ("queries", f"{len(queries):,} about {len(enclosures.low):,} boxes; unsat proves a query's claim in reals"),
             ("graphs", f"{len(graphs)}, within {difference:.1g} of the model at {NUM_POINTS} states each"),
             ("wrote", str(out)),
         ]

@@ -58,7 +58,7 @@ def are_weights(outputs: Iterable[str]) -> bool:
 def are_copies(arcs: Iterable[tuple[str, str]]) -> bool:
     """Return whether each arc writes the symbol that it reads.
 
-    If all symbols and outputs are the same number, the result is False: the number may be a symbol and its weight.
+    If all symbols and outputs are one number, the result is False, because the outputs may be weights.
     """
     labels = set(arcs)
     numbers = {symbol for symbol, _ in labels}
@@ -74,7 +74,8 @@ def machine_of_arcs(start: str, arcs: Sequence[Arc], final: Collection[str]) -> 
 
     Raises:
         ValueError: all outputs are numbers, which may be weights. An arc of a transducer reads nothing. A word may mean
-            no symbol or no output, for example 0 in an incomplete machine whose symbols are numbers.
+            no symbol or no output. For example, 0 may mean no symbol if all symbols are numbers, and a state lacks an
+            edge for one of them.
     """
     arcs = [_normalized(arc) for arc in arcs]
     outputs = [arc.output for arc in arcs if arc.output is not None]

@@ -136,8 +136,9 @@ def _check_answers(machine: LabeledMachine) -> None:
         )
     if are_copies(labels):
         raise ValueError(
-            f"expected an answer that differs from the symbol before it, got only answers such as {outputs[0]!r} after "
-            f"{outputs[0]!r}; such a file would be read as an automaton without answers, so rename the answers"
+            f"expected an answer that differs from the last symbol of its strings, got only answers such as "
+            f"{outputs[0]!r} after symbol {outputs[0]!r}; the file would be read as an automaton without answers, so "
+            "rename the answers"
         )
 
 

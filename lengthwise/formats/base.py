@@ -16,7 +16,7 @@ class Format(ABC):
     comment: ClassVar[str | None] = None
     """The beginning of comment lines, which do not change the machine; None if the format has no comments."""
     holds_automata_alone: ClassVar[bool] = False
-    """True if all machines of the format accept or reject; labels such as OK and FAIL then mean accept and reject."""
+    """True if the format expresses only automata; answers such as OK and FAIL are then written as accept and reject."""
     has_names: ClassVar[bool] = False
     """True for source code, whose identifiers begin with the name of the file."""
 

@@ -24,9 +24,9 @@ class C(Format):
     """A C99 header with ``int NAME_classify(const uint8_t *symbols, size_t count)`` and ``NAME_step``.
 
     Headers can be written, but not read. ``NAME_symbol_of("ACK")`` returns the number of the symbol ACK. If all symbols
-    are single bytes, ``NAME_classify_text`` and ``NAME_symbol_of_byte`` accept text. Tables have the smallest
-    sufficient integer types. Compiled as C with ``-DNAME_SELF_TEST``, the header is a program that checks its answers
-    to twenty strings. NAME is ``machine`` unless notes give another name.
+    are single bytes, ``NAME_classify_text`` accepts a text, and ``NAME_symbol_of_byte`` accepts one byte of a text.
+    Tables have the smallest sufficient integer types. Compiled as C with ``-DNAME_SELF_TEST``, the header is a program
+    that checks the answers of ``NAME_classify`` to twenty strings. NAME is ``machine`` unless notes give another name.
 
     Example:
         >>> from lengthwise.automata.labeled import labeled_dfa
@@ -116,7 +116,7 @@ def identifier(name: str) -> str:
 
 
 def _type_of(largest: int, *, signed: bool) -> str:
-    """Return the smallest integer type for 0 ... largest and, if it is signed, -1."""
+    """Return the smallest integer type that can store 0 ... largest and, if `signed`, also -1."""
     for bits in (8, 16, 32):
         if largest < 1 << (bits - signed):
             return f"{'' if signed else 'u'}int{bits}_t"

@@ -15,7 +15,7 @@ from lengthwise.formats.limits import check_text
 
 @FORMATS.register("dot")
 class DOT(ReadableFormat):
-    r"""DOT: ``__start0 -> s0`` marks the initial state, and so does an edge from any node that has no frame.
+    r"""DOT: ``__start0 -> s0`` marks the initial state, and so does an edge from any node without an outline.
 
     - Accepting states of an automaton have ``shape=doublecircle`` or two peripheries. An automaton may have several
       initial states. An edge with the label ``ε`` reads nothing.

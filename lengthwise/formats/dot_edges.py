@@ -93,7 +93,7 @@ def pairs_of_label(label: str) -> tuple[tuple[str, str], ...]:
         if raw in EPSILONS:
             raise ValueError(
                 f"expected a symbol before each output, got {quoted(label)}, which reads nothing; remove the edge, or "
-                "write \\ before the symbol if it is one"
+                "write \\ before this text if it is a symbol"
             )
         if _STACK.fullmatch(output.strip()):
             raise ValueError(
@@ -158,9 +158,9 @@ def pairs_of_edge(edge: Edge) -> tuple[tuple[str, str], ...]:
 def pairs_on_two_lines(edges: Sequence[Edge]) -> list[tuple[str, str]] | None:
     """Return each edge's symbol and output if every label is HTML of two lines: the symbol and then the output.
 
-    Return None if each label could also list two symbols of an automaton that accepts nothing. So there must be at
-    least two symbols and two outputs, and one of the symbols must have several outputs. No symbol may also be an
-    output, or be on two edges from one state.
+    The two lines could also be two symbols that the edge reads. So the result is None unless there are at least two
+    symbols and two outputs, and some symbol has several outputs. The result is also None if a symbol is also an output,
+    or is on two edges from one state.
     """
     lines = [edge_label(edge).split("\n") for edge in edges]
     if not all(len(pair) == 2 and all(part.strip() for part in pair) for pair in lines):

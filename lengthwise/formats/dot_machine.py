@@ -88,7 +88,7 @@ class _Drawing(NamedTuple):
         raise ValueError(f"line {line}: expected {expected}, got {got} ({quoted(name)}); {way_out}")
 
     def label(self, name: str) -> str:
-        r"""Return the label of a state, in which ``\N`` is its name."""
+        r"""Return the label of a state, with the state's name in place of ``\N``."""
         label = self.graph.nodes[name].get("label", "")
         return re.sub(r"\\(.)", lambda pair: name if pair[1] == "N" else pair[0], label) if "\\" in label else label
 

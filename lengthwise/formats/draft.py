@@ -210,14 +210,14 @@ class Draft:
         if self._empty_edges:
             source, (target, *_) = next(iter(self._empty_edges.items()))
             raise ValueError(
-                f"expected a symbol on each edge, got no symbol on the edge from state {source!r} to {target!r}; only "
-                "automata may have such edges"
+                f"expected a symbol on each edge, got no symbol on the edge from state {source!r} to {target!r}; add a "
+                "symbol, because only automata may have edges that read nothing"
             )
         for (source, symbol), targets in self._edges.items():
             if len(targets) > 1:
                 raise ValueError(
-                    f"expected one edge of each symbol, got two of {symbol!r} from state {source!r}; only automata may "
-                    "be nondeterministic"
+                    f"expected one edge of each symbol, got two of {symbol!r} from state {source!r}; remove one of "
+                    "them, because only automata may be nondeterministic"
                 )
 
     def _check_size(self, num_states: int) -> None:

@@ -54,7 +54,7 @@ def read_machine(path: str | Path) -> LabeledMachine:
 
 
 def parsed_file(path: Path, what: str, parse: Callable[[str], Parsed]) -> Parsed:
-    """Return the result of `parse` for the text of a file; errors name the file, and `what` was expected there."""
+    """Return the result of `parse` for the text of a file; errors name the file and its expected content, `what`."""
     try:
         return parse(_content(path).decode("utf-8-sig"))
     except FileNotFoundError:

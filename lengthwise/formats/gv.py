@@ -1,4 +1,4 @@
-"""DOT for pictures by Graphviz, from left to right: one arrow for each pair of states, no sinks of automata."""
+"""DOT for pictures that Graphviz draws from left to right, with one arrow for each pair of states, without sinks."""
 
 from collections.abc import Sequence
 

@@ -18,7 +18,7 @@ class JavaScript(Format):
     """A file for ``require`` and for ``<script>``, with ``classify``, ``step``, ``answer``, ``symbolOf``, ``selfTest``.
 
     Without ``require``, the five functions are members of a global object, named ``machine`` unless notes give another
-    name. Such files can be written, but not read.
+    name. JavaScript files can be written, but not read.
     """
 
     suffixes = (".js", ".cjs")

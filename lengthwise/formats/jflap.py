@@ -137,9 +137,9 @@ def _structure(text: str) -> ElementTree.Element:
 
 
 def _check_parts(element: ElementTree.Element, known: Sequence[str], once: Sequence[str] | None = None) -> None:
-    """Raise a ValueError unless an element has only known parts, without text, and the parts in `once` at most once.
+    """Raise a ValueError unless an element has no text, only `known` parts, and each part in `once` at most once.
 
-    By default, no part may be repeated.
+    By default, `once` contains all known parts.
     """
     names = [part.tag for part in element]
     if unknown := [name for name in names if name not in known]:

@@ -189,8 +189,8 @@ def _names_of_all(content: Mapping[str, Any], entry: str) -> list[str]:
     names, what = _entry(content, entry), "symbols" if entry == "alphabet" else "states"
     if not isinstance(names, list) or len(set(map(str, names))) < len(set(map(repr, names))):
         raise ValueError(
-            f"{entry}: expected a list of {what} with different names, got {str(names)[:60]}; write a list, and 1 and "
-            "'1' as different texts"
+            f"{entry}: expected a list of {what} with different names, got {str(names)[:60]}; write a list, and "
+            "rename one of two names with the same text, such as 1 and '1'"
         )
     return [str(name) for name in names]
 

@@ -25,7 +25,7 @@ from lengthwise.runs.stored import StoredModel, load_stored
 from lengthwise.tasks.base import RegularTask, SymbolTask
 
 MAX_PROTOTYPES = 400
-"""The largest number of prototypes by which a page colors states. Otherwise, colors show the machine's classes."""
+"""The largest number of prototypes (`Extraction`) by which a page colors states; beyond it, classes set the colors."""
 
 LEARNED_FROM = "learned.json"
 """The file about the examples, in the folder of a machine that was learned from examples."""

@@ -139,7 +139,7 @@ def _named_net(path: Path) -> tuple[SequenceModel, tuple[str, ...], tuple[str, .
 
 
 def check_is_of(certificate: Certificate, folder: Path) -> list[str]:
-    """Check that a certificate is about the model and the task in a folder; return the confirmed claims (`confirm`).
+    """Check that a certificate is about the model and the task in a folder; return the claims that `confirm` confirmed.
 
     Raises:
         ValueError: the certificate is about another model or task, or contains a false claim.

@@ -319,7 +319,7 @@ def _core(weights: dict[str, Tensor], nonlinearity: str) -> nn.RNNBase:
 
 
 def _with_weights(part: str, make: Callable[[], Part], weights: dict[str, Tensor]) -> Part:
-    """Return the module with the weights; memory is allocated only after all shapes agree."""
+    """Return the module that `make` makes, with these weights; memory is allocated only after all shapes agree."""
     # A damaged file can contain a shape of any size, which takes no memory on the device "meta".
     with torch.device("meta"):
         module = make()

@@ -108,7 +108,7 @@ def _check_arguments(spec: object, plan: object, listener: object, stop_requeste
 
 
 class _Work(NamedTuple):
-    """A run in execution, its clock, its listener, and the function that requests a stop."""
+    """A run in execution, with its folder, clock, listener, placement, and the function that requests stops."""
 
     spec: RunSpec
     folder: RunFolder

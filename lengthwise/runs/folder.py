@@ -83,7 +83,7 @@ class RunFolder(NamedTuple):
         self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun, **more})
 
     def _check_code(self, spec: RunSpec) -> None:
-        """Reject a half-trained net if its model's or task's code has changed: it would match neither version."""
+        """Reject a half-trained net if the code of its model or task has changed since its training began."""
         # A finished run is only read, so changed code does not harm it.
         for name in [] if (self.path / "result.json").exists() else self.changed_files(spec):
             raise ValueError(

@@ -25,8 +25,8 @@ class Entry(Protocol):
 class Probe(NamedTuple):
     """The accuracy on fixed strings that the net would have if training ended at this step, and the cost so far.
 
-    Every second probe also measures the accuracy on `fresh` strings. Some papers report the highest of these accuracies
-    over a run.
+    Every second probe also measures `fresh`, the accuracy on new strings. Some papers report the highest of these
+    accuracies over a run.
     """
 
     step: int

@@ -181,7 +181,7 @@ def doubt_about(folder: Path) -> str | None:
 
 
 def _statistics(folder: Path) -> dict[str, Any]:
-    """Return the statistics in a folder that `learn` wrote, or nothing for another path."""
+    """Return the statistics in a folder that `learn` wrote, or an empty dictionary for any other path."""
     path = folder / "learned.json"
     return read_json(path, "learn it again") if path.is_file() else {}
 

@@ -62,7 +62,7 @@ class Placement(NamedTuple):
             )
 
     def measurable(self, state: TrainingState, spec: RunSpec, checkpoint: Path) -> TrainingState:
-        """Return the state of a trained run with all weights in this process, which then measures it alone."""
+        """Return the state of a trained run with all weights in this process, which then measures the run alone."""
         if not self.ranks.is_sharded:
             return state
         # A sharded model needs all processes for each forward pass, but only this process measures.

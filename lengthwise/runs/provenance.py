@@ -82,7 +82,7 @@ def _extensions() -> dict[str, str]:
 def _commit() -> str | None:
     """Return the commit of the checkout that this package runs from, with a mark if files have changed since.
 
-    A process asks git once: it runs the code that it has imported, even if files change later.
+    A process asks git only once, because the process runs the code that it has imported, even if files change later.
     """
     top = Path(__file__).parent.parent.parent
     if not (top / ".git").exists():

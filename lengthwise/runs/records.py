@@ -181,8 +181,8 @@ def with_earlier(
 class Restored(NamedTuple):
     """The number of recorded results that `restore` wrote, and the number that it kept out.
 
-    A recorded result is kept out if its run's folder has a result that lacks some of its measurements. A page that is
-    made from the folders counts such a run as not run yet.
+    A recorded result is kept out if its run's folder has a result that lacks some of the recorded measurements. A page
+    that is made from the folders counts such a run as not run yet.
     """
 
     num_taken: int
@@ -196,8 +196,7 @@ def restore(results: Iterable[RunResult], root: Path) -> Restored:
     own result has a smaller plan. A folder with weights is not changed, because more can be measured there.
 
     Results whose settings are invalid today, or would get another id, are skipped, because such a run would not be
-    executed now. Results whose model or task is unknown here, or has changed in a user's file, are skipped for the same
-    reason.
+    executed now. Results whose model or task is unknown here, or has changed in a user's file, are also skipped.
     """
     num_taken = num_kept_out = 0
     for result in results:

@@ -23,8 +23,9 @@ class RunStatus(FrozenRecord):
     """The status of a run; times are sums over all processes that worked on it.
 
     `device` is the device of training, or a list of devices in sequence if the run continued elsewhere. Early versions
-    left this field empty. `journals` contains the digest of each journal up to `step`, by name. For a run with a goal,
-    `step` and the seconds count all attempts and their certificates, and `attempts` contains the finished attempts.
+    left this field empty. `journals` contains the digest of each `Journal` up to `step`, by the journal's name. For a
+    run with a goal, `step` and the seconds count all attempts and their certificates, and `attempts` contains the
+    finished attempts.
     """
 
     status: str = "new"
@@ -62,8 +63,8 @@ class RunResult(FrozenRecord):
     Curves contain accuracies by length if answers are classes. `errors` is for answers that are numbers, and
     `perplexity` is for language models. `final_loss` is the loss of the final weights on new strings of the training
     lengths (`lengthwise.training.final_loss`). Runs with a goal record this loss in their attempts, and early versions
-    did not record it. `on_other_tasks` contains the accuracies in the dense range on each of the specification's
-    `other_tasks`. `examples` contains accuracies on the fixed training set, if the recipe has one.
+    did not record it. `on_other_tasks` contains the accuracies in the dense range (`EvaluationPlan`) on each of the
+    specification's `other_tasks`. `examples` contains accuracies on the fixed training set, if the recipe has one.
     """
 
     run_id: str

@@ -1,4 +1,4 @@
-"""The specification of a run: a task, a model, a recipe and a seed, validated once, with an id that has their hash."""
+"""The specification of a run: a task, a model, a recipe and a seed, which are validated once and hashed into an id."""
 
 import json
 import tomllib

@@ -42,13 +42,13 @@ def check_lengths(task: Task, recipe: Recipe) -> None:
 
     The task has strings of every legal length. At a balanced length, every class of the task occurs.
     """
-    kind, is_first = "balanced", task.is_balanced_length
+    kind, is_first = f"every class of {task.name} occurs", task.is_balanced_length
     if recipe.lengths == "legal":
-        kind, is_first = "legal", task.is_legal_length
+        kind, is_first = f"{task.name} has strings", task.is_legal_length
     if not any(task.is_legal_length(n) and is_first(n) for n in range(recipe.min_length, recipe.max_length + 1)):
         raise ValueError(
-            f"train.max_length: {task.name} has no {kind} length between {recipe.min_length} and {recipe.max_length}; "
-            f"{_way_out(task, recipe)}"
+            f"train.max_length: expected a length between {recipe.min_length} and {recipe.max_length} at which {kind}, "
+            f"got none; {_way_out(task, recipe)}"
         )
 
 
@@ -77,9 +77,7 @@ def _way_out(task: Task, recipe: Recipe) -> str:
             f"its examples have lengths from {lengths.min()} to {lengths.max():,}: set train.min_length and "
             "train.max_length in this range, or use preset examples, which takes all lengths"
         )
-    return (
-        "choose other lengths" if recipe.lengths == "legal" else "raise train.max_length, or train on lengths 'legal'"
-    )
+    return "choose other lengths" if recipe.lengths == "legal" else "raise train.max_length, or set lengths to 'legal'"
 
 
 def training_set(task: Task, recipe: Recipe, length: int, *, seed: int) -> Batch:

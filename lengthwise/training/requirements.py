@@ -91,7 +91,7 @@ def check_gradients(parameters: Mapping[str, nn.Parameter]) -> None:
 
 
 def _check_task_rise(task: Task, rise: TaskRiseRecipe) -> None:
-    """Raise a ValueError if the task lacks the field, or if a value `start` or `stop` is illegal or changes shapes."""
+    """Raise a ValueError if the task lacks the field, or if `start` or `stop` is illegal or changes model shapes."""
     fields = {name: getattr(task, name) for name in type(task).model_fields}
     numbers = [name for name, value in fields.items() if value is None or type(value) is int]
     if rise.field not in numbers:
@@ -145,7 +145,8 @@ def check_model(model: type[SequenceModel], recipe: Recipe) -> None:
         )
     if recipe.contraction is not None and not issubclass(model, BoundsSteps):
         raise ValueError(
-            f"train.contraction: expected a model that bounds its steps, got {model.name}; leave contraction out"
+            f"train.contraction: expected a model that computes bounds on its next states, got {model.name}; leave "
+            "contraction out"
         )
     if recipe.states and not issubclass(model, ShowsNodes):
         raise ValueError(

@@ -17,8 +17,8 @@ def joined_shards(tensors: Mapping[str, Tensor], folder: Path, ranks: Ranks) -> 
     """Return the whole tensors in the first process, and nothing in other processes; all processes have to call this.
 
     Each process writes its parts as safetensors, so nothing is pickled. Tensors that are whole in every process are
-    taken from the first process. The reason is that torch 2.13 joins a tensor without dimensions, such as an
-    optimizer's count of steps, to 0.
+    taken from the first process. The reason is that torch 2.13 would return 0 for a joined tensor without dimensions,
+    such as an optimizer's count of steps.
     """
     from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
     from torch.distributed.checkpoint.state_dict_saver import save

@@ -106,7 +106,8 @@ def maps_of_nodes(
 ) -> list[Int64[Tensor, "B N Q"]]:
     """Return the map of every node, level by level from the symbols up to a level with one node; pads are the identity.
 
-    Node n of a level with N nodes covers the symbols in its chunks, and N - n - 1 nodes follow this node.
+    If the nodes of a level do not fill whole chunks, pads come before the nodes. So the last chunk of every level ends
+    at the end of the string.
     """
     identity = torch.arange(len(table), device=table.device)
     symbols = table.T[inputs.clamp(min=0)]

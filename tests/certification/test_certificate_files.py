@@ -58,7 +58,7 @@ def test_whole_ones_are_verified(level: str, contents, tmp_path: Path, capsys) -
         expected = 0 if levels.index(level) >= levels.index(minimum) else 1
         code, text = verdict(path, capsys, "--min-level", minimum)
         assert code == expected
-        assert (f"lengthwise: --min-level: expected {minimum} or higher, got {level}\n" in text) == bool(code)
+        assert (f"lengthwise: --min-level: expected {minimum} or higher, got {level}; train" in text) == bool(code)
     code, text = verdict(path, capsys, "--min-level", "extrated")
     assert code == 2
     assert "did you mean 'extracted'?" in text

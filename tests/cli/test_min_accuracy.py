@@ -29,7 +29,7 @@ def test_the_accuracy_on_all_held_out_labels_decides(
     accuracies = json.loads(Path("out/learned.json").read_text())["accuracies"]
     right, total = (sum(accuracies[part]["machine"][index] for part in ("longest", "at random")) for index in (0, 1))
     assert (right >= 0.95 * total) == is_reached, "the case is as named"
-    message = f"lengthwise: --min-accuracy: expected 95.00 % of the held-out labels, got {right} of {total} labels"
+    message = f"--min-accuracy: expected 95.00 % of the held-out labels to be right, got {right} of {total} labels"
     assert (code, message in capsys.readouterr().err) == ((0, False) if is_reached else (1, True))
 
 

@@ -250,7 +250,7 @@ START = "__start0 -> a; "
         ('digraph { __start0 -> a; __start1 -> b; a -> b [label="x/1"] }', r"one initial state, got 'a' and 'b'; choo"),
         (
             f'digraph {{ {START} a -> b [label="x/1"]; a -> a [label="x/2"] }}',
-            r"two of 'x' from state 'a'; only automata",
+            r"two of 'x' from state 'a'; remove one of them",
         ),
         (
             f'digraph {{ {START} a -> a [label="x,"] }}',

@@ -150,7 +150,7 @@ def test_other_machines_are_deterministic(kind: str) -> None:
     draft.set_start("0")
     with pytest.raises(
         ValueError,
-        match=r"expected a symbol on each edge, got no symbol on the edge from state '0' to '0'; only automata",
+        match=r"expected a symbol on each edge, got no symbol on the edge from state '0' to '0'; add a symbol",
     ):
         _ = draft.mealy() if kind == "mealy" else draft.moore({"0": "x"})
 

@@ -47,7 +47,7 @@ def test_settings_merge_preset_file_and_assignments(tmp_path: Path) -> None:
             "fast",
             "model.chunk_size: expected a number greater than or equal",
         ),
-        ("bounded-dyck", "regular-gpt", {"train": {"max_length": 1}}, "fast", "no balanced length between 1 and 1"),
+        ("bounded-dyck", "regular-gpt", {"train": {"max_length": 1}}, "fast", "length between 1 and 1 at which every"),
     ],
 )
 def test_bad_requests_are_one_sentence(task, model, settings, preset, sentence) -> None:

@@ -64,7 +64,7 @@ def test_recipes_without_it_are_written_as_before() -> None:
 
 def test_a_model_that_does_not_bound_its_steps_is_rejected() -> None:
     recipe = Recipe(**PRESETS["recurrent"].train, contraction=ContractionRecipe())
-    with pytest.raises(ValueError, match=r"train.contraction: expected a model that bounds its steps, got s4d"):
+    with pytest.raises(ValueError, match=r"train.contraction: expected a model that computes bounds on its next"):
         check_model(MODELS["s4d"], recipe)
     for kind in ("gru", "lstm", "rnn"):
         check_model(MODELS[kind], recipe)

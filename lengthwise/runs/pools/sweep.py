@@ -165,7 +165,8 @@ class _Sweep:
             result = folder.read_result()
         except ValueError as error:
             return Outcome(spec, None, str(error))
-        return Outcome(spec, result, "" if result else f"the worker is done, but there is no result in {folder.path}")
+        missing = f"the worker is done, but there is no result in {folder.path}; the same command executes it again"
+        return Outcome(spec, result, "" if result else missing)
 
 
 def _reason(error: BaseException) -> str:
