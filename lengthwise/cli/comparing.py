@@ -50,8 +50,8 @@ def compare(
 ) -> int:
     """Compare models on a task, paired by seed: accuracies, differences with intervals, certificates, cost.
 
-    Give folders of runs with the same task, measurements and seeds, or a task and names of models. Missing runs of
-    these models are trained. `diff` compares two machines, and `certify --machine` compares a net with a machine.
+    Give folders of runs with the same task, measurements and seeds, or a task and names of models. Missing runs of the
+    named models are trained. `diff` compares two machines, and `certify --machine` compares a net with a machine.
     """
     from lengthwise.report.pages.compared import print_comparison
     from lengthwise.report.pages.terminal import print_failures

@@ -95,8 +95,8 @@ def diff(
 
     In all other cases, two machines are compared, and a net counts as the machine of its certificate. The printed
     string is as short as possible. Exits with code 0 if the machines are equal and with 1 if not. Symbols and answers
-    are matched by name. Names that mean accept and reject are matched by meaning. These names include labels such as OK
-    and FAIL if the other machine uses other names. Strings that one of the machines does not answer are not compared.
+    are matched by name. Names that mean accept and reject are matched by meaning. Labels such as OK and FAIL count as
+    such names if the machines name answers differently. Strings that one machine does not answer are not compared.
     """
     if all(map(_is_net, (first, second))):
         if alphabet or accept or rename:

@@ -54,8 +54,8 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
         max_length: the length of the longest strings, for models whose graphs grow with the length (`AnswersUpTo`).
 
     Raises:
-        ValueError: the model has no such form, or cannot be traced; or `max_length` is missing, too small, or without
-            effect.
+        ValueError: the model does not have this form, or cannot be traced; or `max_length` is missing, too small, or
+            without effect.
     """
     form = form or default_form(model)
     if not isinstance(model, RecurrentModel | AnswersUpTo):

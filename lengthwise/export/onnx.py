@@ -70,7 +70,7 @@ def onnx_model(
     """Return the file of a model's graph: equal bytes for equal weights, without paths or times.
 
     Raises:
-        ValueError: the model has no such form (`trace`), or ONNX has no operator for a part of the model.
+        ValueError: the model does not have this form (`trace`), or ONNX has no operator for a part of the model.
     """
     _check_expressible(model)
     form = form or default_form(model)

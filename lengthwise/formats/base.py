@@ -60,7 +60,7 @@ class ReadableFormat(Format):
 
 
 class Drawing(Format):
-    """A format for people, which omits sinks that reject or have no answer, and lists the omitted sinks in a note."""
+    """A format for people, which omits some sinks (`find_sinks`), and lists the omitted sinks in a note."""
 
     @staticmethod
     @abstractmethod

@@ -373,7 +373,7 @@ class _Parser:
 
     def _reject(self, expected: str) -> None:
         got = quoted(self.text[:40]) if self.text else "the end"
-        raise ValueError(f"line {self._line()}: expected {expected}, got {got}")
+        raise ValueError(f"line {self._line()}: expected {expected}, got {got}; correct the text there")
 
     def _reject_length(self) -> None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""DOT for pictures that Graphviz draws from left to right, with one arrow for each pair of states, without sinks."""
+"""DOT for pictures that Graphviz draws from left to right, without the rejecting sinks of automata."""
 
 from collections.abc import Sequence
 

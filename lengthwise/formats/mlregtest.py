@@ -24,7 +24,7 @@ def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
     `lengthwise.tasks.given` reads MLRegTest's data sets.
 
     Raises:
-        ValueError: the file is missing, not UTF-8, or not such an automaton; or the alphabet lacks a symbol of an edge.
+        ValueError: the file is missing or not UTF-8, or has other content; or the alphabet lacks a symbol of an edge.
 
     Source: MLRegTest (JMLR 25(283), 2024), the automata of its repository.
     """

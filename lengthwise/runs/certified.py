@@ -34,8 +34,8 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
     By default, the certificate is saved in the folder, or next to the TOML file (`load_described`).
 
     Raises:
-        ValueError: the folder has no such model or is damaged. The folder's machine was compiled without a task. The
-            model was trained on examples, so the right answers to other strings are unknown.
+        ValueError: the folder has no model or is damaged. The folder's machine was compiled without a task. The model
+            was trained on examples, so the right answers to other strings are unknown.
     """
     path = out or certificate_file(folder)
     stored = load_stored(folder)

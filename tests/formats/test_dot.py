@@ -245,7 +245,7 @@ START = "__start0 -> a; "
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("graph { a -- b }", r"^line 1: expected a directed graph, which begins with digraph, got graph$"),
+        ("graph { a -- b }", r"^line 1: expected a directed graph, which begins with digraph, got graph; correct"),
         ('digraph { a -> b [label="x"] }', r"^expected an initial state, got none; mark one$"),
         ('digraph { __start0 -> a; __start1 -> b; a -> b [label="x/1"] }', r"one initial state, got 'a' and 'b'; choo"),
         (
@@ -285,8 +285,8 @@ START = "__start0 -> a; "
             'digraph { a [label="x }',
             r"^line 1: expected names, quoted .* of DOT, got '\"'; close this text by another quote$",
         ),
-        ("digraph { a [label=x", r"^line 1: expected '\]', got the end$"),
-        ("digraph { a } b", r"^line 1: expected the end, got b$"),
+        ("digraph { a [label=x", r"^line 1: expected '\]', got the end; correct"),
+        ("digraph { a } b", r"^line 1: expected the end, got b; correct"),
     ],
 )
 def test_faults_are_named(text: str, message: str) -> None:
