@@ -30,8 +30,8 @@ MAX_DIFFERENCE = 40
 def nearest(name: object, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` for the known name closest to `name`, or "" if no known name is similar.
 
-    Case is ignored. Two names are also similar in three cases: `name` begins a part of the known name, the known name
-    begins `name`, or both names have the same letters.
+    Case is ignored. Two names are also similar in three cases: a part of the known name between hyphens begins with
+    `name`, `name` begins with the known name, or both names have the same letters.
 
     Example:
         >>> nearest("LTSM", ["lstm", "gru"]), nearest("dyck", ["bounded-dyck"]), nearest("hyena", ["lstm"])
@@ -49,7 +49,7 @@ def _plain(name: str) -> str:
 
 
 def _similarity(name: str, known: str) -> tuple[float, float]:
-    """Return how similar two names are, and their ratio of equal characters, which decides between similar names."""
+    """Return the similarity of two names, and their ratio of equal characters, which breaks ties of the similarity."""
     if abs(len(name) - len(known)) > MAX_DIFFERENCE:
         return 0.0, 0.0  # Long texts are not misspelled names, and a comparison takes quadratic time.
     ratio = SequenceMatcher(None, known, name).ratio()
@@ -60,7 +60,7 @@ def _similarity(name: str, known: str) -> tuple[float, float]:
 
 
 def check_known(argument: str, name: object, known: Iterable[str]) -> None:
-    """Raise a ValueError that names the argument, and the nearest known name if it is similar, for an unknown name.
+    """Raise a ValueError for an unknown name; its message contains the argument and a similar known name (`nearest`).
 
     Example:
         >>> check_known("goal", "proven", ("bounded", "proved"))

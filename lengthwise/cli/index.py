@@ -27,7 +27,7 @@ class Line(NamedTuple):
     hang: int | None = None
 
     def wrapped(self, width: int) -> list[str]:
-        """Return the text in lines of at most `width` characters; a longer word is a line of its own."""
+        """Return the text in lines of at most `width` characters or one word; without `hang`, return one line."""
         if self.hang is None:
             return [self.text]
         indent = " " * self.hang

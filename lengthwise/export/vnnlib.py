@@ -40,7 +40,7 @@ The bound is relative to the largest output, or to 1 if all outputs are smaller.
 
 
 class Enclosures(NamedTuple):
-    """A proof by intervals: a machine, and a box of states [low, high] for each of its classes."""
+    """A proof by intervals: a machine, and a box [low, high] of net states for each machine state, called a class."""
 
     low: Array
     high: Array

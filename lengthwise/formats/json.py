@@ -35,7 +35,7 @@ _OTHER_NAMES = {
 
 @FORMATS.register("json")
 class JSON(ReadableFormat):
-    """JSON: the entries of `Transducer.to_json`, and the names of the answers in `classes`; nothing is lost.
+    """JSON with the entries of `Transducer.to_json`, and with the names of the answers in the entry `classes`.
 
     Notes are in `about` and `tests`, which are ignored when reading.
 

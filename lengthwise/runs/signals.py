@@ -60,7 +60,7 @@ def stop_on_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[StopR
 def signals_blocked() -> Iterator[None]:
     """Keep the processes that start in this block from ever receiving the signals that stop a run.
 
-    A terminal sends these signals to the whole process group. Only this process handles the signals. It
+    A terminal sends these signals to the whole process group. Only this process handles the signals. This process
     decides whether the runs stop, and tells its workers. Signals that arrive in the block are handled afterwards.
     """
     # Child processes inherit the mask, so that Ctrl-C does not kill a worker before it can save.

@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 class Shard(NamedTuple):
-    """One of `total` shares, numbered from 1; together they contain every run once."""
+    """One of `total` shares of the runs, numbered from 1; all shares together contain every run once."""
 
     number: int
     total: int

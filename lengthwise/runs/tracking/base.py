@@ -10,7 +10,7 @@ from lengthwise.registry import Registry
 
 
 class About(NamedTuple):
-    """The facts that open a run: its id, its settings under dotted keys, the tracker's project, a folder for files."""
+    """Facts with which a tracker opens a run: id, settings under dotted keys, project, and a folder for files."""
 
     run_id: str
     settings: Mapping[str, str | int | float | bool]
