@@ -36,15 +36,16 @@ COMMON_PAIRS = frozenset(
 
 
 def accepting_index(classes: Sequence[str], pairs: Set[tuple[str, str]] = REJECT_ACCEPT_PAIRS) -> int | None:
-    """Return the index of the name that means "accepted", or None if the names are not one of the `pairs`."""
+    """Return the index of the name that means "accepted", or None if the two names are not one of the `pairs`."""
     lower = tuple(name.lower() for name in classes)
     return 1 if lower in pairs else 0 if lower[::-1] in pairs else None
 
 
 def acceptor_index(classes: Sequence[str]) -> int | None:
-    """Return the index of the name that means "accepted" in a machine that must be an automaton, or None.
+    """Return the index of the name that means "accepted", or None if the names do not mean rejected and accepted.
 
-    Unlike in `accepting_index`, labels of logs also count (`COMMON_PAIRS`).
+    Unlike in `accepting_index`, labels of logs (`COMMON_PAIRS`) also mean rejected and accepted. So this function is
+    only for machines that are known to be automata.
 
     Example:
         >>> acceptor_index(("OK", "FAIL")), accepting_index(("OK", "FAIL")), acceptor_index(("even", "odd"))

@@ -98,9 +98,9 @@ class ConformanceTest:
         self._suffixes = list(_separating_suffixes(machine, list(access)))
 
     def strings(self, levels: Iterable[int]) -> Iterator[String]:
-        """Yield the strings of several levels, longest access strings first; a string may occur several times.
+        """Yield the strings of some levels, perhaps repeatedly; strings through the farthest states come first.
 
-        If a machine is found state by state, its newest state has a long access string, and is most likely wrong.
+        If a machine is found state by state, its newest state is far from the start, and is most likely wrong.
         """
         for start in reversed(self._cover):
             for level in levels:

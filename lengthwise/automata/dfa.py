@@ -342,7 +342,7 @@ def _check_transitions(transitions: Sequence[Sequence[int]], num_symbols: int) -
 
 
 def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1.0,)) -> StringSampler:
-    """Return a sampler of several languages over one alphabet, with a start for each pair of a language and a weight.
+    """Return a sampler of several languages over one alphabet; each language has a start for each repeat weight.
 
     Start ``w * len(languages) + i`` draws from ``languages[i]``. If n symbols of a string repeat the previous symbol,
     the string's probability is proportional to ``repeat_weights[w]`` to the power n. Weight 1 draws uniformly, and

@@ -51,7 +51,7 @@ def machine_svg(machine: Drawable, classes: Sequence[str], *, with_sinks: bool =
     start. All symbols that lead from one state to another share one arrow. If not all symbols fit on the arrow's label,
     the arrow's title still lists them. The title appears when the pointer is on the arrow.
 
-    Each state is a group of class `state` with its number as `data-state`. Each transition is a group of class
+    Each state is an SVG group of class `state` with its number as `data-state`. Each transition is a group of class
     `transition` with `data-from` and `data-to`, so pages can highlight states and transitions. Colors are attributes,
     so any style sheet overrides them.
 
@@ -179,9 +179,9 @@ def _lay_out_states(states: Sequence[int], start: int, lines: Mapping[tuple[int,
 
 
 def label_lines(symbols: Sequence[str], alphabet: Sequence[str] = ()) -> list[str]:
-    """Return the label of an arrow as lines: its symbols or, if they do not fit, `all but` and the other symbols.
+    """Return the lines of an arrow's label: all `symbols`, or if they do not fit, `all but` the rest of `alphabet`.
 
-    If neither list fits, the last line counts the symbols that are left out.
+    If neither list fits, only the first `symbols` are listed, and the last line counts the symbols that are left out.
 
     Example:
         >>> numbers = [str(number) for number in range(30)]
@@ -200,7 +200,7 @@ def label_lines(symbols: Sequence[str], alphabet: Sequence[str] = ()) -> list[st
 
 
 def _all_but(symbols: Sequence[str], alphabet: Sequence[str]) -> list[str]:
-    """Return the lines of a label that lists the missing symbols; return no lines if they do not fit either."""
+    """Return lines with `all but` and the symbols of `alphabet` not in `symbols`; no lines if they do not fit."""
     known = frozenset(symbols)
     others = [symbol for symbol in alphabet if symbol not in known]
     if not alphabet or any(symbol.startswith("all") for symbol in alphabet):

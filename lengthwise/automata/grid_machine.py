@@ -55,13 +55,13 @@ class GridMachine:
         if table.ndim != 5 or not 0 < table.size <= MAX_CELLS or table.shape[2:] != (size, size, 2):
             raise ValueError(
                 f"table: expected shape [classes, classes, {size}, {size}, 2] for {size} letters, and up to "
-                f"{MAX_CELLS:,} entries, got {list(table.shape)}; give two classes for each cell"
+                f"{MAX_CELLS:,} entries, got {list(table.shape)}; give two classes for each input of a cell"
             )
         if len(set(self.symbols)) != size or "" in self.symbols:
             raise ValueError(f"symbols: expected distinct letters, got {self.symbols!r}; name each letter once")
         if numbers.shape != table.shape[:1]:
             raise ValueError(
-                f"numbers: expected one number for each of the {len(table)} classes that go down, got shape "
+                f"numbers: expected one number for each of the {len(table)} classes that cells pass down, got shape "
                 f"{list(numbers.shape)}; give one number for each index of axis 0 of the table"
             )
         # A border is also an input of cells, so it must be a class of the same axis.
@@ -69,8 +69,9 @@ class GridMachine:
             classes = np.append(table[..., index], border)
             if classes.min() < 0 or classes.max() >= table.shape[index]:
                 raise ValueError(
-                    f"table: expected classes in 0..{table.shape[index] - 1} (axis {index} of the table, and "
-                    f"`{what}`), got classes from {classes.min()} to {classes.max()}; correct the wrong class"
+                    f"table: expected classes in 0..{table.shape[index] - 1}, the indices of axis {index} of the "
+                    f"table, in `{what}` and in table[..., {index}], got classes from {classes.min()} to "
+                    f"{classes.max()}; correct the wrong class"
                 )
         set_frozen(self, table=table, numbers=numbers)
 
@@ -93,8 +94,8 @@ class GridMachine:
         for string in (first, second):
             if string.size and not 0 <= string.min() <= string.max() < len(self.symbols):
                 raise ValueError(
-                    f"strings: expected letters in 0..{len(self.symbols) - 1}, got {string.min()} to {string.max()}; "
-                    "give the indices of symbols"
+                    f"strings: expected ids of letters in 0..{len(self.symbols) - 1}, got ids from {string.min()} to "
+                    f"{string.max()}; give each letter as its index in symbols"
                 )
         rows, columns = first.T.copy(), second.T.copy()
         num_left, num_letters = self.table.shape[1:3]

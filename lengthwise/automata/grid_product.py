@@ -10,11 +10,11 @@ The proof collects the labels of edges that can follow one another in a path: pa
 suffice, triples. The proof starts with the borders and closes the set under the replacements. The set contains all
 edges that occur, and perhaps edges that never occur. So a fact about all collected edges holds for all strings.
 
-The machines answer all pairs of strings alike if they have the same number per row, and if their classes on every lower
-edge that a cell makes have the same number. Then their answers are sums of the same numbers. For edges that occur, this
-condition is also necessary. All prefixes are strings. So if both answers are equal before and after one more column,
-this column adds the same number to both. Equivalent machines therefore divide their answers between rows and columns in
-the same way.
+The machines answer all pairs of strings alike if they have the same `per_row`, and if on every lower edge that a cell
+makes, the classes of both machines have the same entry in `numbers`. Then the answers of both machines are sums of the
+same numbers. For edges that occur, this condition is also necessary. If the machines agree on the strings before and
+after one more column, then this column adds the same number to both answers. Equivalent machines therefore divide their
+answers between rows and columns in the same way.
 
 Source: ours; the induction follows Masek and Paterson, "A faster algorithm computing string edit distances" (JCSS
 20, 1980), on differences of neighbors in the table.
@@ -251,7 +251,7 @@ def difference(one: GridMachine, other: GridMachine) -> Difference | None:
             return Difference(*_shrunk(one, other, longer), is_shortest=False)
     # Some classes that may meet on an edge have different numbers, but no strings show that they do meet.
     raise ValueError(
-        "machine: expected a proof that it answers like the task, or strings that the two answer differently, got "
+        "machine: expected a proof that both machines give the same answers, or strings with different answers, got "
         "neither; use a machine with fewer classes"
     )
 

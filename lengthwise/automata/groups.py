@@ -118,7 +118,7 @@ class PermutationGroup:
         return PermutationGroup(tuple(map(tuple, self.elements.tolist())))
 
     def _close(self) -> tuple[Semiautomaton, list[Permutation]]:
-        """Return the machine and the elements of the generated group, breadth first from the identity."""
+        """Return the Cayley graph as a machine, and the elements of the group, breadth first from the identity."""
         # Products of generators give the whole group, because in a finite group, every inverse is a power.
         by_symbol = dict(zip(self.symbols, self.generators, strict=True))
         seen = set()

@@ -43,8 +43,8 @@ class LabeledMachine:
         outputs = self.machine.outputs
         if not ((outputs == IGNORE) | ((outputs >= 0) & (outputs < len(self.classes)))).all():
             raise ValueError(
-                f"outputs: expected answers in 0..{len(self.classes) - 1} or {IGNORE} (no answer), got "
-                f"{sorted(set(outputs.tolist()))}; name all answers"
+                f"outputs: expected ids of answers in 0..{len(self.classes) - 1} or {IGNORE} (no answer), got "
+                f"{sorted(set(outputs.tolist()))}; give a name in classes for each id"
             )
 
     @property
@@ -161,7 +161,7 @@ class LabeledMachine:
         if not self.is_automaton:
             raise ValueError(
                 f"alphabet: expected symbols that the machine reads, got {new[0]!r}; leave the symbol out, because "
-                "only an automaton can reject new symbols"
+                "only machines that accept or reject every string can reject new symbols"
             )
         extended = self.dfa().with_symbols(new)
         accepting = self.accepting_class or 0
@@ -197,7 +197,9 @@ class LabeledMachine:
         machine = self.machine.semiautomaton.reordered(symbols)
         numbers, given = common_numbers(self.classes, classes)
         if unknown := [name for name, number in zip(self.classes, numbers, strict=True) if number not in given]:
-            raise ValueError(f"machine: expected the answers {', '.join(classes)}, got {unknown[0]}; rename it")
+            raise ValueError(
+                f"machine: expected only answers among {', '.join(classes)}, got {unknown[0]}; rename this answer"
+            )
         order = np.array([given.index(number) for number in numbers])
         outputs = np.array([IGNORE if output == IGNORE else order[output] for output in self.machine.outputs])
         return LabeledMachine(Transducer(machine, self.machine.start, outputs), tuple(classes))
@@ -268,7 +270,7 @@ def common_numbers(first: Sequence[str], second: Sequence[str]) -> tuple[list[in
     names = list(dict.fromkeys([*first, *second]))
     if len(names) == len(first) + len(second):
         raise ValueError(
-            f"machine: expected answers of the same names, got {', '.join(first)} and {', '.join(second)}; rename "
-            "the answers of one machine (rename), or name the answer that accepts (accept)"
+            f"machine: expected two machines with an answer in common, got the answers {', '.join(first)} and "
+            f"{', '.join(second)}; rename the answers of one machine (rename), or name the answer that accepts (accept)"
         )
     return [names.index(name) for name in first], [names.index(name) for name in second]

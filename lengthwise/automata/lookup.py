@@ -138,7 +138,8 @@ class TreeLookup:
         if (classes == self.unknown).any():
             row = int(np.argwhere(classes == self.unknown)[0, 0])
             raise ValueError(
-                f"table: has no entry for a window that string {row} needs; extract the machine from more strings"
+                f"table: expected an entry for each window of string {row}, got a window without an entry; extract the "
+                "machine from more strings"
             )
         return classes
 

@@ -73,7 +73,8 @@ def learn_by_lstar(
 
     `query` returns the last answer to a string of symbol ids. A Moore machine also answers the empty string.
     `wrong_string` returns a string whose last answer by the hypothesis is wrong, or None. In every machine with these
-    answers, all access strings lead to different states. So no such machine has fewer states than the hypothesis.
+    answers, the strings in the hypothesis's `access` lead to different states. So the hypothesis has the fewest states
+    of all machines with these answers.
 
     Raises:
         ValueError: the answers show more than `max_states` states.
@@ -128,7 +129,7 @@ def _closed(
             if max_states is not None and len(access) > max_states:
                 raise ValueError(
                     f"max_states: expected at least {len(access)}, because the answers distinguish that many states, "
-                    f"got {max_states}; allow more states, or hide parts of the outputs"
+                    f"got {max_states}; allow more states, or let the system give fewer different outputs"
                 )
             table[-1].append(states[after])
     return Hypothesis(list(access), table, list(suffixes), list(states))

@@ -14,7 +14,7 @@ MAX_ELEMENTS = 20_000
 """The largest number of elements of a computed monoid."""
 
 MAX_ENTRIES = 50_000_000
-"""The largest number of entries in the maps of all elements: 0.4 GB, and another 0.4 GB for finding known maps."""
+"""The largest number of entries in the maps of all elements. The maps take 0.4 GB, and their index another 0.4 GB."""
 
 MAX_TABLED = 4_000
 """The largest size of a monoid whose products are stored in a table, which then takes 0.13 GB."""

@@ -32,7 +32,7 @@ _WAYS_OUT = {
     "S": "write [^ ] with the blanks themselves behind ^",
     **dict.fromkeys("bBAZzG", "leave it out, because the whole string is matched"),
     **dict.fromkeys("nrtfvaexuUN0", "write the character itself"),
-    **dict.fromkeys("123456789kg", "write the group again: what it matched is not remembered"),
+    **dict.fromkeys("123456789kg", "write the group's pattern again, because patterns do not remember matches"),
     **dict.fromkeys("pPhHRX", "write the characters themselves, between [ and ]"),
 }
 """Advice for escapes of other dialects that do not exist here."""
@@ -163,7 +163,7 @@ class Parser:
         bounds = {"*": (0, None), "+": (1, None), "?": (0, 1)}
         node = Repeat(atom, *(self._bounds() if operator == "{" else bounds[operator]))
         if self._next() and self._next() in "*+?{":
-            self._reject("one repetition at a time", "put the first into a group")
+            self._reject("one repetition at a time", "put the part with its first repetition into a group")
         return EMPTY if node.inner == EMPTY or node.maximum == 0 else node
 
     def _bounds(self) -> tuple[int, int | None]:

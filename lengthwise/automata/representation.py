@@ -54,10 +54,10 @@ class Representation(NamedTuple):
 
 
 def live_states(machine: Transducer) -> Int64[np.ndarray, " N"]:
-    """Return all states except one sink, if there is a sink that is not the start.
+    """Return all states except one sink, or all states if no state other than the start is a sink.
 
-    If a string leads from a state to this sink, the state's row in the matrix of the string has no 1. So the sink needs
-    no entries.
+    If a string leads from a state to the sink that is left out, the state's row in the matrix of the string has no 1.
+    So the sink needs no entries.
     """
     table = machine.semiautomaton.table
     states = np.arange(machine.num_states)

@@ -95,8 +95,9 @@ class StringSampler:
         impossible = ~self.possible(length)[choice]
         if impossible.any():
             raise ValueError(
-                f"uniforms: expected a number of columns at which every chosen start has strings of this length, got "
-                f"{length}, but start {choice[impossible][0]} has none; call `possible` first"
+                "uniforms: expected a number of columns T such that strings of length T lead from every chosen start "
+                f"into the targets, got {length} columns, but start {choice[impossible][0]} has no string of this "
+                "length; choose lengths by `possible`"
             )
         num_symbols = self.semiautomaton.num_symbols
         table = self.semiautomaton.table.ravel()

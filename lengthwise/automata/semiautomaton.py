@@ -109,7 +109,7 @@ class Semiautomaton:
         if labels.shape != (self.num_states,):
             raise ValueError(
                 f"{argument}: expected one entry for each of the {self.num_states} states, got shape {labels.shape}; "
-                "give them in the order of the states"
+                "give the entries in the order of the states"
             )
 
     def check_same_symbols(self, other: "Semiautomaton") -> None:
@@ -179,7 +179,7 @@ class Semiautomaton:
         if np.shape(probabilities) != (self.num_symbols,):
             raise ValueError(
                 f"probabilities: expected one number for each of the {self.num_symbols} symbols, got shape "
-                f"{np.shape(probabilities)}; give them in the order of the symbols"
+                f"{np.shape(probabilities)}; give the probabilities in the order of the symbols"
             )
         matrix = np.zeros((self.num_states, self.num_states))
         # This is not `+=`, which would add only one probability if several symbols lead to the same state.
@@ -329,7 +329,9 @@ def whole_numbers(values: object) -> Int64[np.ndarray, "*N"]:
     """Return the ids of states, classes or answers as a new int64 array; raise a ValueError for other types."""
     array = array_of("table", values)
     if array.size and not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"table: expected whole numbers, got {array.dtype}; number classes and answers from 0")
+        raise ValueError(
+            f"table: expected whole numbers, got an array of {array.dtype}; number classes and answers from 0"
+        )
     return array.astype(np.int64)
 
 

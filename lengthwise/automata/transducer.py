@@ -38,7 +38,9 @@ class Transducer:
     def __post_init__(self) -> None:
         outputs = array_of("outputs", self.outputs)
         if outputs.dtype.kind not in "biu":
-            raise ValueError(f"outputs: expected ids of answers, got {outputs.dtype}; number the answers from 0")
+            raise ValueError(
+                f"outputs: expected ids of answers, got an array of {outputs.dtype}; number the answers from 0"
+            )
         outputs = outputs.astype(np.int64)
         check_kind("semiautomaton", self.semiautomaton, Semiautomaton, "a Semiautomaton")
         self.semiautomaton.check_state(self.start)
@@ -87,9 +89,9 @@ class Transducer:
     def minimize_nonempty(self) -> "Transducer":
         """Return the smallest transducer that answers all nonempty strings like this transducer.
 
-        If nonempty strings lead to states with the same next states as the old start, the result starts in one of these
-        states, the one with the smallest output. Otherwise, the start is a separate state with output `IGNORE`. So
-        machines with the same answers to all nonempty strings give equal results.
+        Suppose that nonempty strings lead to states with the same next states as the old start. Then the result starts
+        in the state with the smallest output among these states. Otherwise, the start is a separate state with output
+        `IGNORE`. So machines with the same answers to all nonempty strings give equal results.
 
         Example:
             >>> last = Semiautomaton(np.array([[1, 2], [1, 2], [1, 2]]), ("a", "b"))

@@ -63,7 +63,9 @@ class TreeMachine:
             )
         if min(leaves.min(), table.min() + 1) < 0 or max(leaves.max(), table.max()) >= count:
             raise ValueError(
-                f"leaves, table: expected classes in 0..{count - 1}, or -1 in the table, got other numbers; fix them"
+                f"leaves, table: expected classes in 0..{count - 1}, or -1 for unknown entries of the table, got "
+                f"{leaves.min()} to {leaves.max()} in leaves and {table.min()} to {table.max()} in the table; correct "
+                "the wrong classes, or give an output for each class"
             )
         set_frozen(self, leaves=leaves, table=table, outputs=outputs)
         object.__setattr__(self, "symbols", tuple(self.symbols))
@@ -89,8 +91,9 @@ class TreeMachine:
         """Raise a ValueError unless each string has at least one symbol and contains only symbol ids or `PAD`."""
         if not strings.shape[1] or (strings.size and not PAD <= strings.min() <= strings.max() < len(self.symbols)):
             raise ValueError(
-                f"strings: expected at least one symbol each, ids 0..{len(self.symbols) - 1} or the pad {PAD}, got "
-                f"shape {strings.shape}; encode strings over {self.symbols!r}"
+                f"strings: expected at least one symbol in each string, as ids 0..{len(self.symbols) - 1} or the pad "
+                f"{PAD}, got an array of shape {strings.shape} without symbols or with other ids; encode strings over "
+                f"{self.symbols!r}"
             )
 
     def classes(self, strings: Int64[np.ndarray, "B T"]) -> list[Int64[np.ndarray, "B N"]]:
@@ -113,8 +116,8 @@ class TreeMachine:
             if (nodes < 0).any():
                 row, index = np.argwhere(nodes < 0)[0]
                 raise ValueError(
-                    f"table: has no entry for the classes {parts[row, index].tolist()}, which string {row} needs at "
-                    f"level {level}; extract the machine from more strings"
+                    f"table: expected an entry for the classes {parts[row, index].tolist()}, which string {row} needs "
+                    f"at level {level}, got none; extract the machine from more strings"
                 )
             pad = int(self.merged(np.full(self.chunk_size, pad)))
             levels.append(nodes)
@@ -161,10 +164,10 @@ class TreeMachine:
         """Return a smaller machine with the same answers, and the new class for each class of this machine.
 
         Two classes are united if neither their answers nor any context separates them. Then classes that occur in no
-        string are left out, and map to -1. Strings have pads only in front. If the table has gaps, several results may
-        be equally small. Then the classes that a string has at different levels are united first, because they are
-        equal if the pad is the identity. Classes are numbered in the order of their first strings, by level, length and
-        symbols. On each level, the pad comes first.
+        string are left out, and map to -1. Strings have pads only in front. If the table has gaps, the unions that are
+        made first can exclude later unions. Therefore, the classes that one string has at different levels are united
+        first: these classes are equal if the pad is the identity. Classes are numbered in the order of their first
+        strings, by level, length and symbols. On each level, the pad comes first.
 
         Raises:
             ValueError: a string needs an entry that the table does not have; a level has too many windows.
@@ -239,9 +242,12 @@ class TreeMachine:
         count, chunk_size = len(content["outputs"]), content["chunk_size"]
         entries = np.array(content["table"], dtype=np.int64).reshape(-1, chunk_size + 1)
         if entries.size and not 0 <= entries.min() <= entries.max() < count:
-            raise ValueError(f"table: expected classes in 0..{count - 1}, got other numbers; fix the entries")
+            raise ValueError(
+                f"table: expected classes in 0..{count - 1}, got classes from {entries.min()} to {entries.max()}; "
+                "correct the wrong classes, or give an output for each class"
+            )
         if len(np.unique(entries[:, :-1], axis=0)) < len(entries):
-            raise ValueError("table: expected one entry for each window, got several entries; keep one of them")
+            raise ValueError("table: expected one entry for each window, got several for one window; keep one of these")
         table = np.full((count,) * chunk_size, GAP)
         table[tuple(entries[:, :-1].T)] = entries[:, -1]
         return cls(tuple(content["symbols"]), np.array(content["leaves"]), table, np.array(content["outputs"]))
@@ -357,8 +363,8 @@ class _Comparison:
             symbols = [self.machine.symbols[v] for v in self._string(parts[row], len(self.levels) - 1)]
             string = spelled(symbols, self.machine.symbols)
             raise ValueError(
-                f"table: has no entry for the classes {part_classes[row].tolist()}, which {string[:40]!r} needs; "
-                "extract the machine from more strings"
+                f"table: expected an entry for the classes {part_classes[row].tolist()}, which string {string[:40]!r} "
+                "needs, got none; extract the machine from more strings"
             )
         elements = np.zeros(len(parts), dtype=np.int64)
         # Pads are the identity of the monoid, so they leave the product unchanged.

@@ -148,11 +148,11 @@ def test_symbols_that_differ_are_named(first: tuple[str, ...], second: tuple[str
 
 def test_answers_without_a_common_name_are_refused() -> None:
     message = (
-        r"^machine: expected answers of the same names, got even, odd and reject, accept; rename the answers of one"
+        r"^machine: expected two machines with an answer in common, got the answers even, odd and reject, accept; "
     )
     with pytest.raises(ValueError, match=message):
         difference(constant(0, ("even", "odd")), constant(0, REJECT_ACCEPT))
-    with pytest.raises(ValueError, match=r"^machine: expected the answers x, y, got z; rename it$"):
+    with pytest.raises(ValueError, match=r"^machine: expected only answers among x, y, got z; rename this answer$"):
         constant(0, ("x", "z")).aligned(("a",), ("x", "y"))
 
 
@@ -172,8 +172,8 @@ def test_the_empty_string_is_left_out() -> None:
     [
         ([0], ("x", "x"), r"^classes: expected distinct names that are not empty, got \('x', 'x'\); rename them$"),
         ([0], ("x", ""), r"^classes: expected distinct names that are not empty"),
-        ([1], ("x",), r"^outputs: expected answers in 0\.\.0 or -100 \(no answer\), got \[1\]; name all answers$"),
-        ([-1], ("x",), r"^outputs: expected answers in 0\.\.0 or -100 \(no answer\), got \[-1\]; name all answers$"),
+        ([1], ("x",), r"^outputs: expected ids of answers in 0\.\.0 or -100 \(no answer\), got \[1\]; give a name"),
+        ([-1], ("x",), r"^outputs: expected ids of answers in 0\.\.0 or -100 \(no answer\), got \[-1\]; give a name"),
     ],
 )
 def test_names_are_checked(outputs: list[int], classes: tuple[str, ...], message: str) -> None:

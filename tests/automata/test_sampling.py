@@ -100,7 +100,7 @@ def test_rows_choose_their_language() -> None:
 def test_bad_input_is_refused() -> None:
     with pytest.raises(ValueError, match=r"weights: expected positive numbers"):
         joint_sampler([bounded_dyck(2)], (1.0, 0.0))
-    with pytest.raises(ValueError, match=r"has strings of this length, got 5, but start 0 has none"):
+    with pytest.raises(ValueError, match=r"got 5 columns, but start 0 has no string of this length"):
         bounded_dyck(2).sample(np.zeros((3, 5)))
     with pytest.raises(
         ValueError, match=r"length: expected at most 50,000,000 symbols for samplers of 4 states that re"

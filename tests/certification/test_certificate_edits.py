@@ -75,7 +75,7 @@ LEAD_REQUIRED = "expected a positive logit margin, got "
 
 EDITS = [
     ("extracted", other_answers, "its machine and its transducer answer"),
-    ("extracted", one_entry_less, "table: has no entry for the classes"),
+    ("extracted", one_entry_less, "table: expected an entry for the classes"),
     ("extracted", set_to(["b", "a"], "machine", "symbols"), "expected a transducer over the symbols"),
     ("extracted", set_to([0, 0], "transducer", "outputs"), "its machine and its transducer answer"),
     ("extracted", set_to([7, 8], "transducer", "outputs"), "expected a name in `classes` for each answer"),

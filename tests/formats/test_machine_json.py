@@ -107,7 +107,7 @@ OURS: dict[str, Any] = {
         ({**OURS, "outputs": [0]}, r"^outputs: expected one entry for each of the 2 states, got shape \(1,\)"),
         (
             {**OURS, "outputs": [0, 2]},
-            r"^outputs: expected answers in 0\.\.1 or -100 \(no answer\), got \[0, 2\]; name",
+            r"^outputs: expected ids of answers in 0\.\.1 or -100 \(no answer\), got \[0, 2\]; give",
         ),
         (
             {**OURS, "start": True},

@@ -158,7 +158,7 @@ def test_nets_of_examples_are_certified_by_a_machine(tmp_path: Path, monkeypatch
         ),
         ("none.dot", r"^none\.dot: expected a file, a folder or a regular expression, found no such path"),
         ("net.toml", r"^net\.toml: expected a file, a folder or a regular expression, found no such path"),
-        ("other.json", r"^machine: expected the answers 0, 1, got 2; rename it$"),
+        ("other.json", r"^machine: expected only answers among 0, 1, got 2; rename this answer$"),
     ],
 )
 def test_machines_that_do_not_fit_are_refused(source: str, message: str, parity: Path, monkeypatch) -> None:
