@@ -169,7 +169,7 @@ class Task(Description, ABC):
         """Raise a ValueError that names the nearest legal lengths unless `length` is legal."""
         # True and False are rejected separately, because Python counts them among whole numbers.
         if not isinstance(length, Integral) or isinstance(length, bool):
-            raise ValueError(f"length: expected a whole number, got {length!r}; give such a number")
+            raise ValueError(f"length: expected a whole number, got {length!r}; give an int such as 40")
         if length >= 1 and self.is_legal_length(length):
             return
         around = [n for n in range(max(1, length - 3), max(1, length) + 4) if self.is_legal_length(n)]

@@ -40,7 +40,7 @@ def check_task_consistent(task: SymbolTask) -> None:
     for attribute, names in (("symbols", task.symbols), ("classes", task.classes)):
         if not names or len(set(names)) < len(names):
             got = "none" if not names else "one name twice"
-            raise ValueError(f"{name}.{attribute}: expected different names, got {got}; list them all, in order")
+            raise ValueError(f"{name}.{attribute}: expected different names, got {got}; list each name once, in order")
     _check_text(task)
     lengths = list(islice(filter(task.is_legal_length, range(1, MAX_LENGTH + 1)), NUM_LENGTHS))
     if not lengths:
@@ -135,7 +135,7 @@ def _check_machine(task: RegularTask) -> None:
             told = [_class_name(task, int(numbers[row, column])) for numbers in (solved, answers)]
             raise ValueError(
                 f"{name}.transducer: expected the answer of solve, {told[0]}, after "
-                f"{task.decode(strings[row, : column + 1])!r}, got {told[1]}; correct the one that is wrong"
+                f"{task.decode(strings[row, : column + 1])!r}, got {told[1]}; correct solve or the transducer"
             )
 
 

@@ -276,7 +276,7 @@ def test_wrong_requests_for_samples_are_errors_before_anything_is_drawn(task: Ta
             ):
                 sample(batch_size, length, seeded(0))
         for wrong in (2.5, True, "3"):
-            with pytest.raises(ValueError, match=r"length: expected a whole number, got .*; give such a number"):
+            with pytest.raises(ValueError, match=r"length: expected a whole number, got .*; give an int such as 40"):
                 sample(2, wrong, seeded(0))
         for generator in (None, 0, np.random.default_rng(0)):
             with pytest.raises(ValueError, match=r"generator: expected a torch\.Generator, got .*; give one"):

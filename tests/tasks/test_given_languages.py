@@ -113,12 +113,12 @@ def test_a_file_is_given_alone_and_holds_an_automaton(tmp_path: Path) -> None:
         (
             "dfa",
             {"file": str(path), "start": 0},
-            r"^task\.file: expected the name of a file, and no other field but a title, got",
+            r"^task\.file: expected the name of a file as a text, and no fields other than title and accept, got",
         ),
         (
             "machine",
             {"file": 3},
-            r"^task\.file: expected the name of a file, and no other field but a title, got file; leave",
+            r"^task\.file: expected the name of a file as a text, and no fields .*, got the fields file; leave",
         ),
         (
             "machine",
@@ -306,7 +306,7 @@ def test_the_baseline_is_of_the_last_answers_of_the_strings_that_are_drawn() -> 
 
 @pytest.mark.parametrize(("table", "outputs"), [(((0, 1), (0,)), (0, 1)), (((0, 1), (0, 1)), (0,)), ((), ())])
 def test_tables_with_gaps_are_refused(table: tuple, outputs: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match=r"^task\.table: expected (2 next states, one for each symbol|a non-empty)"):
+    with pytest.raises(ValueError, match=r"^task\.table: expected (. rows .* of 2 next states|a non-empty)"):
         make_task("machine", alphabet=("a", "b"), table=table, outputs=outputs, answers=("no", "yes"))
 
 

@@ -101,11 +101,11 @@ def edit_distance(
 ) -> Int64[Tensor, " N"]:
     """Return the distance of each pair of strings, which may end in pads.
 
-    An entry of the table is a saving: the cost of deleting all letters of one prefix and inserting all letters of the
-    other, minus the distance of the two prefixes. For prefixes of i and j letters, ``s(i, j) = 2 (i + j) - d(i, j)``.
-    Each saving is the largest of ``s(i - 1, j)``, ``s(i, j - 1)`` and ``s(i - 1, j - 1) + c``, where c is 4 if the last
-    letters agree and 1 if they differ. All cells of an antidiagonal are computed at once, from the two antidiagonals
-    before it.
+    The distance is computed in a table of all pairs of prefixes. An entry of the table is a saving: the cost of
+    deleting all letters of one prefix and inserting all letters of the other, minus the distance of the two prefixes.
+    For prefixes of i and j letters, ``s(i, j) = 2 (i + j) - d(i, j)``. Each saving is the largest of ``s(i - 1, j)``,
+    ``s(i, j - 1)`` and ``s(i - 1, j - 1) + c``, where c is 4 if the last letters agree and 1 if they differ. All cells
+    of an antidiagonal are computed at once, from the two antidiagonals before it.
 
     Raises:
         ValueError: a string has no letters.

@@ -95,8 +95,8 @@ class Knapsack(SingleAnswerTask):
 def best_value(weights: Items, values: Items, capacities: Int64[Tensor, " N"]) -> Int64[Tensor, " N"]:
     """Return, for each row, the largest value of items whose positive weights sum to at most the row's capacity.
 
-    The best value for every capacity is computed item by item: an item of weight w and value v changes the value to
-    ``best(c) = max(best(c), best(c - w) + v)``.
+    The best value for every capacity is computed item by item: an item of weight w and value v changes the best value
+    for capacity c to ``best(c) = max(best(c), best(c - w) + v)``.
 
     Raises:
         ValueError: a weight, value or capacity is below 1.

@@ -78,7 +78,7 @@ class LongestCommonSubsequence(GridTask):
 
     @property
     def reference(self) -> GridMachine:
-        """Return the rule of the table's differences, which are 0 and 1."""
+        """Return the rule for the differences of neighbors in the table of lengths, which are 0 and 1."""
         return grid_rule(CELLS, ascii_lowercase[: self.alphabet], border=0)
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:

@@ -25,9 +25,10 @@ class SingleAnswerTask(CountedTask):
     of their batch end in `PAD`. `length` is the number of items or letters, not of symbols, and at most `max_length`.
 
     Source: Xu and Sato (arXiv 2410.01405), appendix C.1, and their code.
-    Differs from the source: there the answer follows ``<sep>``, and in the code an end symbol follows the answer. A
-        problem counts as solved if the answer and the end symbol are each the likeliest of all symbols. The end symbol
-        carries no information about the problem. Here only the answer is supervised, and it is one of the classes.
+    Differs from the source: there the answer follows ``<sep>``, and in the code an end symbol follows the answer.
+        There, a problem counts as solved if the answer and the end symbol are each the likeliest of all symbols. The
+        end symbol carries no information about the problem. Here only the answer is supervised, and it is one of the
+        classes.
     """
 
     max_length: Annotated[int, Field(ge=1, le=1_000)]

@@ -11,7 +11,7 @@ Row = tuple[int, tuple[list[str], str]]
 
 
 def rows_of_competition(path: Path) -> Iterator[Row]:
-    """Yield rows of Abbadingo's format, whose first line has counts, or of StaMInA's, whose lines begin with a sign.
+    """Yield the rows of a file of Abbadingo, which begins with counts, or of StaMInA, whose lines begin with + or -.
 
     Raises:
         ValueError: a line has the wrong form or no label, or the first line has wrong counts.
@@ -45,7 +45,7 @@ def _rows_of_stamina(lines: Iterable[tuple[int, str]]) -> Iterator[Row]:
 def _rows_of_abbadingo(path: Path, header: Sequence[str], lines: Iterable[tuple[int, str]]) -> Iterator[Row]:
     """Yield a row for each line of label, length and symbols; the first line has the numbers of strings and symbols.
 
-    FlexFringe appends the number of attributes to the second number.
+    The tool FlexFringe appends the number of attributes to the second number, as in 2:0.
     """
     numbers = [*header[:-1], *header[-1].split(":")] if len(header) == 2 else []
     if not numbers or not all(word.isascii() and word.isdigit() and len(word) < 20 for word in numbers):

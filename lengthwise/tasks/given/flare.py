@@ -22,7 +22,7 @@ def rows_of_flare(folder: Path) -> Iterator[Row]:
 
     `main.tok` has a string on each line, with blanks between its symbols; an empty line is the empty string.
     `labels.txt` has a label on each line. The other files of a split are checked if they exist, but not used. Each of
-    these other files has a line for each string with one label. This label is 1 for `next-symbols.jsonl` and
+    these other files has lines only for the strings of one label. This label is 1 for `next-symbols.jsonl` and
     `log-probabilities.txt`, and 0 for `num-edits.txt` and `edit-distances.txt`.
 
     Raises:

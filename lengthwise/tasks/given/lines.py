@@ -42,4 +42,6 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
         got = "a link to a missing file" if path.is_symlink() else "no such file"
         raise ValueError(f"{path}: expected a file, got {got}; restore it") from None
     except UnicodeDecodeError as problem:
-        raise ValueError(f"{path}: expected text in UTF-8, got other bytes at {problem.start:,}; convert it") from None
+        raise ValueError(
+            f"{path}: expected text in UTF-8, got other bytes at offset {problem.start:,}; convert the file"
+        ) from None

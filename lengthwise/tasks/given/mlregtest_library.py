@@ -87,7 +87,10 @@ def draw_languages(folder: Path, count: int, seed: int = 0) -> list[str]:
     chance = np.random.default_rng(generator_for(seed, "mlregtest").initial_seed())
     names = language_names(folder)
     if not 1 <= count <= len(names):
-        raise ValueError(f"count: expected 1 to {len(names):,} languages, as in {folder}, got {count:,}; change it")
+        raise ValueError(
+            f"count: expected 1 to {len(names):,}, the number of languages in {folder}, got {count:,}; draw as many as "
+            "the folder has, or fewer"
+        )
     shuffled = [names[index] for index in chance.permutation(len(names))]
     by_class = {kind: [name for name in shuffled if language_class(name) == kind] for kind in CLASSES}
     rounds = [name for names_of_round in zip_longest(*by_class.values()) for name in names_of_round if name is not None]

@@ -135,7 +135,7 @@ class _Drawing(NamedTuple):
                         seen.add(string)
             if len(strings) == count:
                 return strings
-        raise _too_few(f"new strings {'inside' if side else 'outside'}", length, count, len(strings))
+        raise _too_few(f"new strings {'inside' if side else 'outside'} the language", length, count, len(strings))
 
     def pairs(self, length: int, count: int, seen: set[String]) -> tuple[list[String], list[String]]:
         """Draw pairs of a string inside and one outside, at edit distance 1 and not in `seen`; add both to `seen`."""
@@ -153,7 +153,7 @@ class _Drawing(NamedTuple):
                     drawn[side].append(string)
             if len(drawn[0]) == count:
                 return drawn[1], drawn[0]
-        raise _too_few("pairs inside and outside that differ by one symbol", length, count, len(drawn[0]))
+        raise _too_few("new pairs of an inside and an outside string, one edit apart,", length, count, len(drawn[0]))
 
     def _draw(self, side: int, length: int, count: int) -> list[String]:
         return [tuple(string) for string in self.sides[side].sample(self.chance.random((count, length))).tolist()]

@@ -213,7 +213,9 @@ def _rows_of_file(path: Path, columns: Columns, separator: str, *, checks_first:
         checked = {"checks_first": checks_first} if kind in TABLES else {}
         yield from KINDS[kind](path, columns, **checked)
     except UnicodeDecodeError as problem:
-        raise ValueError(f"{path}: expected text in UTF-8, got other bytes at {problem.start:,}; convert it") from None
+        raise ValueError(
+            f"{path}: expected text in UTF-8, got other bytes at offset {problem.start:,}; convert the file"
+        ) from None
     except csv.Error as problem:
         raise ValueError(f"{path}: cannot be read: {problem}; check its quotes and longest cells") from None
     except OSError as problem:

@@ -117,15 +117,15 @@ def tree_values_by_definition(trees: Trees, points: Float[Tensor, "B P V"]) -> F
 
 
 def mean_so_far(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
-    """Return the mean of the values before each point, and 0 for the first point, in the layout of targets."""
+    """Return the mean of all values before each point, and 0 for the first point; NaN at positions of values."""
     values = inputs[:, 1::2, 0]
     return _at_points(F.pad(values.cumsum(1) / torch.arange(1, values.shape[1] + 1), (1, 0)))
 
 
 def nearest_neighbor(inputs: Float[Tensor, "B T V"]) -> Float[Tensor, "B T"]:
-    """Return the value of each point's nearest earlier point, and 0 for the first point, in the layout of targets.
+    """Return the value of each point's nearest earlier point, and 0 for the first point.
 
-    Distances are Euclidean, over all coordinates.
+    The result has NaN at positions of values, like targets. Distances are Euclidean, over all coordinates.
     """
     points, values = inputs[:, ::2], inputs[:, 1::2, 0]
     if points.shape[1] == 1:

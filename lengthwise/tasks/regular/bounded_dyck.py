@@ -37,9 +37,10 @@ class BoundedDyck(Chi2023Task):
         and Limitations of Transformers to Recognize Formal Languages" (arXiv 2009.11264).
     Differs from the source: in Bhattamishra et al. the answer is the set of legal next symbols; here, as in Chi et al.,
         it is membership. The default sampling is ours. ``"chi2023"`` draws strings in D_n as the code of Chi et al.
-        does. It fills a block of level k with blocks of level k - 1 in brackets. The length of such a block is a normal
-        number with mean 3/4 and standard deviation 3/40 of the symbols left. It is rounded down to an even number, and
-        is at most the number of symbols left. A number below 0, ten standard deviations away, counts as 0.
+        does. It fills a block of level k with blocks of level k - 1, each in brackets. Let n symbols of the block be
+        left after the next pair of brackets. The length between these brackets is a normal number with mean 3n/4 and
+        standard deviation 3n/40, rounded down to an even number, and at most n. A number below 0, ten standard
+        deviations away, counts as 0.
     """
 
     depth: Annotated[int, Field(ge=1, le=50)] = 2
@@ -60,7 +61,7 @@ class BoundedDyck(Chi2023Task):
         return library.exact_depth_dyck(self.depth + 1)
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return 1 for prefixes that are balanced and whose heights stay between 0 and the bound, else 0."""
+        """Return 1 for balanced prefixes whose number of open brackets stays between 0 and `depth`, else 0."""
         heights = (1 - 2 * inputs).cumsum(dim=1)
         legal = (heights.cummin(dim=1).values >= 0) & (heights.cummax(dim=1).values <= self.depth)
         return (legal & (heights == 0)).to(torch.int64)

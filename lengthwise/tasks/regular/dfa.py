@@ -54,7 +54,8 @@ class DFALanguage(RecognitionTask):
 
     The fields are the entries of `DFA.to_json`. For a machine of automata-lib, the task is ``make_task("dfa",
     **dfa_from_automata_lib(machine).to_json())``. A `file` of any format (`lengthwise.formats`) is read into these
-    fields when the task is made, and its name is not stored. A `note` may state where the automaton comes from.
+    fields when the task is made, and its name is not stored. With a file, `accept` may name the answer that accepts.
+    A `note` may state where the automaton comes from.
 
     Raises:
         ValueError: some of the first three fields are given, but not all, or together with a file; the file contains no
@@ -125,7 +126,10 @@ def _entries(labeled: LabeledMachine, accept: str | None) -> dict[str, Any]:
     index = acceptor_index(labeled.classes)
     if index is not None and labeled.accepting_class is None:
         accepts, rejects = labeled.classes[index], labeled.classes[1 - index]
-        warnings.warn(f"task.file: {accepts} is taken for accept, {rejects} for reject", stacklevel=2)
+        warnings.warn(
+            f"task.file: {accepts} is taken for accept, {rejects} for reject; give accept for another choice",
+            stacklevel=2,
+        )
     return labeled.dfa().to_json()
 
 
@@ -136,8 +140,8 @@ def fields_of_file(fields: Mapping[str, Any], entries: Callable[[LabeledMachine]
         return fields
     if not isinstance(file, str) or fields.keys() - {"file", "accept", "title"}:
         raise ValueError(
-            "file: expected the name of a file, and no other field but a title, got "
-            f"{', '.join(fields)}; leave the others out"
+            "file: expected the name of a file as a text, and no fields other than title and accept, got the fields "
+            f"{', '.join(fields)}; leave out the other fields"
         )
     title = fields.get("title", printable(Path(file).stem)[:MAX_TITLE])
     try:

@@ -26,8 +26,8 @@ MAX_SQUARED = 256
 GB."""
 
 MAX_ATTEMPTS = 64
-"""The number of attempts to draw strings with an answer from all strings. Strings that are still missing afterwards are
-drawn only among strings with an answer.
+"""The number of times that strings without an answer are replaced by new uniform strings. Strings that have no answer
+even then are replaced by draws among the strings with an answer.
 """
 
 
@@ -44,9 +44,9 @@ class MachineTransduction(RegularTask):
     its `title`, by default the file's name without its suffix. A `note` may state where the machine comes from.
 
     Raises:
-        ValueError: the file contains no machine, or is given together with other fields; the table has rows of the
-            wrong length, or more than 100,000 entries; a state or an answer in it does not exist; a name occurs twice;
-            no string has an answer; or the title or the note is too long.
+        ValueError: the file contains no machine, or is given together with fields other than `title`; the table has
+            rows of the wrong length, or more than 100,000 entries; a state or an answer in it does not exist; a name
+            occurs twice; no string has an answer; or the title or the note is too long.
 
     Example:
         >>> task = MachineTransduction(alphabet=("a", "b"), table=((0, 1), (0, 1)), outputs=(0, 1), answers=("A", "B"))
@@ -81,8 +81,8 @@ class MachineTransduction(RegularTask):
             )
         if any(len(row) != len(self.alphabet) for row in self.table) or len(self.outputs) != len(self.table):
             raise ValueError(
-                f"table: expected {len(self.alphabet)} next states, one for each symbol, in each of "
-                f"{len(self.outputs)} rows, one for each of the outputs, got {len(self.table)} rows of "
+                f"table: expected {len(self.outputs)} rows (one for each output) of {len(self.alphabet)} next states "
+                f"(one for each symbol), got {len(self.table)} rows of "
                 f"{', '.join(map(str, sorted({len(row) for row in self.table})))} next states; write a row of table "
                 "and an output for each state"
             )
@@ -94,8 +94,8 @@ class MachineTransduction(RegularTask):
         outputs = {output for output in self.outputs if output != IGNORE}
         if outputs and not 0 <= min(outputs) <= max(outputs) < len(self.answers):
             raise ValueError(
-                f"outputs: expected indices of the {len(self.answers)} answers, from 0, or {IGNORE}, got {outputs}; "
-                "correct them, or name the missing answers"
+                f"outputs: expected indices of the {len(self.answers)} answers, from 0, or {IGNORE} for no answer, got "
+                f"{outputs}; correct the wrong indices, or add the missing names to answers"
             )
         if (self.transducer.outputs[self._reached] == IGNORE).all():
             raise ValueError("outputs: expected an answer in some state that a string reaches, got none; add an answer")
@@ -161,7 +161,7 @@ class MachineTransduction(RegularTask):
 
     @property
     def _reached(self) -> Int64[np.ndarray, "R V"]:
-        """Return the states that strings of one symbol or more reach, as the table's rows of all reachable states."""
+        """Return the rows of next states of all reachable states; these are the states that nonempty strings reach."""
         machine = self.transducer
         return np.asarray(machine.semiautomaton.table[machine.semiautomaton.reachable(machine.start)])
 
@@ -224,7 +224,8 @@ def machine_task(labeled: LabeledMachine) -> MachineTransduction:
     """Return the task of a machine.
 
     Raises:
-        ValueError: a task cannot have the machine's names, the machine is too large, or no string has an answer.
+        ValueError: symbols are words, and one of them contains a blank; the machine is too large for a task; or no
+            string of one symbol or more has an answer.
     """
     task = make_task(MachineTransduction.name, **machine_fields(labeled))
     assert isinstance(task, MachineTransduction)
@@ -232,7 +233,7 @@ def machine_task(labeled: LabeledMachine) -> MachineTransduction:
 
 
 def machine_fields(labeled: LabeledMachine) -> dict[str, Any]:
-    """Return the fields of the task of a machine."""
+    """Return the fields with which `MachineTransduction` is the task of a machine."""
     machine = labeled.machine
     return {
         "alphabet": machine.symbols,

@@ -45,9 +45,9 @@ class MLRegTestLanguage(DFALanguage):
         2024), section 5.
     Differs from the source: a string may occur again in another batch. The strings of a pair have equal length. The
         symbols of a random string in the language are exchanged one by one, in random order, for the symbols of a
-        random string outside. The pair is an exchange at which the string leaves the language. In the source, a random
-        string is edited until it changes sides. `lengthwise.tasks.given.mlregtest_sampler` draws data sets exactly as
-        the source does.
+        random string outside. The pair consists of the strings before and after an exchange at which the string leaves
+        the language. In the source, a random string is edited until it changes sides.
+        `lengthwise.tasks.given.mlregtest_sampler` draws data sets exactly as the source does.
     """
 
     strings: Literal["random", "pairs"] = RANDOM
@@ -56,7 +56,7 @@ class MLRegTestLanguage(DFALanguage):
 
     @property
     def _sampler(self) -> StringSampler:
-        """Return a sampler of the complement and the language, uniform alone: large alphabets need much less memory."""
+        """Return a sampler that draws only uniformly from complement and language, because this needs less memory."""
         return _uniform_sampler(self.language)
 
     def _draw_batch(self, batch_size: int, length: int, generator: torch.Generator) -> Int64[Tensor, "B T"]:

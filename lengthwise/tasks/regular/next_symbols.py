@@ -1,4 +1,4 @@
-"""Prediction of the symbols that may come next: after recognition, the most common form of learning a language."""
+"""Prediction of the symbols that may come next. Only recognition is a more common form of learning a language."""
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -22,7 +22,7 @@ WEIGHTS = (1.0, REPEAT_WEIGHT)
 """The factors by which a repeated symbol changes a string's odds: half of the strings are uniform, half persistent."""
 
 Odds = Float64[np.ndarray, "Q V"]
-"""Odds of the prefixes that lead to a state by a last symbol."""
+"""Odds of prefixes, by the state to which they lead and by their last symbol."""
 
 OTHER = "another set"
 """The name of the class for all sets that are never the right answer."""

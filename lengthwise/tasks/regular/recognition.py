@@ -66,8 +66,9 @@ class RecognitionTask(RegularTask, ShallowTask):
     A draw from the language, a profile or the neighbor is uniform or persistent, by a fair coin. In a persistent draw,
     every symbol that repeats the symbol before it multiplies the odds of the string by `REPEAT_WEIGHT`. The long runs
     of persistent strings often reach the bounds of a language. If an edited string is still inside, the edit is drawn
-    again, up to `EDIT_ROUNDS` times in total. Then substitutions are tried equally often, because swaps cannot lead out
-    of Tomita 1, 5 and 6. A string that is still inside is replaced by a uniform string outside.
+    again, up to `EDIT_ROUNDS` times in total. If all edits fail, substitutions are tried up to `EDIT_ROUNDS` times,
+    because swaps cannot lead out of Tomita 1, 5 and 6. A string that is still inside is replaced by a uniform string
+    outside.
 
     A prefix of a sample is not distributed like a sample of its length, so every length needs its own strings.
     """
@@ -185,7 +186,10 @@ class RecognitionTask(RegularTask, ShallowTask):
         return inputs[torch.randperm(batch_size, generator=generator)]
 
     def _varied(self, origin: Int64[Tensor, " B"], length: int, generator: torch.Generator) -> Int64[Tensor, " B"]:
-        """Replace every second origin `IN` by a possible profile; by fair coins, make origins but `OUT` persistent."""
+        """Replace every second `IN` by a possible profile; make every origin except `OUT` persistent by a fair coin.
+
+        An origin is the index, in the joint sampler, of the language from which a string is drawn.
+        """
         first = IN + 1
         possible = np.flatnonzero(self._sampler.possible(length)[first : first + len(self.profiles)]) + first
         rows = torch.nonzero(origin == IN)[:, 0]

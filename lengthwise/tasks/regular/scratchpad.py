@@ -31,7 +31,7 @@ def _made(given: object) -> object:
     # A base may itself have a base, and so on.
     except RecursionError:
         raise ValueError(
-            "base: expected a task, got tasks of tasks that are nested too deeply; nest fewer tasks"
+            "base: expected a task, got bases within bases that are nested too deeply; nest fewer tasks"
         ) from None
     except ValueError as problem:
         raise ValueError("; ".join(str(problem).splitlines())) from None

@@ -83,5 +83,5 @@ def test_other_folders_and_counts_are_rejected(folder: Path, tmp_path: Path) -> 
     with pytest.raises(ValueError, match=r"expected a folder with automata of MLRegTest .*, got none; name the folder"):
         language_names(tmp_path / "empty")
     for count in (0, 23):
-        with pytest.raises(ValueError, match=rf"count: expected 1 to 22 languages, as in .*, got {count}; change it"):
+        with pytest.raises(ValueError, match=rf"count: expected 1 to 22, the number of .*, got {count}; draw as many"):
             draw_languages(folder, count)
