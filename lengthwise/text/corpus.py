@@ -105,7 +105,9 @@ def corpora_folder() -> Path:
 
 
 def prepare(texts: Texts, vocab_size: int) -> str:
-    """Write the tokens of a corpus below `corpora_folder`, unless they exist, and return its key.
+    """Write the tokens of a corpus below `corpora_folder`, unless they exist there, and return the corpus's key.
+
+    The key is a hash of the texts and of `vocab_size`.
 
     Raises:
         ValueError: a split has fewer than `MIN_TOKENS` bytes of text; `vocab_size` is out of bounds; or the package
@@ -145,7 +147,7 @@ def tokens_of(texts: Texts, vocab_size: int) -> TokenFile:
 
 
 def open_corpus(key: str) -> TokenFile:
-    """Open the corpus with this key.
+    """Open the corpus with this key, which `prepare` returned.
 
     Raises:
         ValueError: the corpus does not exist, or is damaged.

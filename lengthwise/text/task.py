@@ -69,7 +69,8 @@ class Text(LanguageTask):
             )
         if not (self.files or self.documents or self.corpus) and self.held_out != HELD_OUT:
             raise ValueError(
-                f"held_out: expected no value for the built-in text, got {self.held_out:g}; name files, or leave it out"
+                f"held_out: expected no value for the built-in text, got {self.held_out:g}; name files, or remove "
+                "held_out"
             )
         if self.files and self.documents:
             raise ValueError("documents: expected either files or documents, got both; leave one of the two out")

@@ -126,7 +126,9 @@ def read_tokens(folder: Path) -> TokenFile:
         header = validated(Header, content)
     except ValueError as error:
         problem = str(error).splitlines()[0]
-        raise ValueError(f"{folder / 'header.json'}: not a header of this version ({problem}); {WAY_OUT}") from None
+        raise ValueError(
+            f"{folder / 'header.json'}: expected a header of this version, got another one ({problem}); {WAY_OUT}"
+        ) from None
     try:
         tokenizer = Tokenizer.from_json(read_json(folder / "tokenizer.json", WAY_OUT))
     except FileNotFoundError:
