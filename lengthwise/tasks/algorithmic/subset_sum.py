@@ -42,7 +42,7 @@ class SubsetSum(SingleAnswerTask):
 
     With ``"hard"`` sampling, the answer is a fair coin. Targets with either answer are between 1/4 and 3/4 of the sum
     of all items, and larger than any item. The unreachable target is the first unreachable number from a uniform number
-    on, upwards or downwards by a fair coin, and the reachable target is close to the unreachable target. Neither the
+    on, upwards or downwards by a fair coin. The reachable target is close to the unreachable target. Neither the
     reachable target nor its difference from the sum of all items is a sum of two items. A greedy choice, which always
     takes the largest item that still fits, reaches neither the reachable target nor this difference.
 

@@ -21,8 +21,9 @@ class BoundedDyck(Chi2023Task):
     ``D_n = (( D_(n-1) ))*``. Unlike the Dyck language itself, D_n is regular, and star-free. No string of odd length is
     in D_n.
 
-    With ``"near-miss"`` sampling (`RecognitionTask`), the profiles are the exact depths 1 ... n and the neighbor is
-    depth n + 1, so the bound decides the answer. The paper's samples hardly test the bound.
+    With ``"near-miss"`` sampling (`RecognitionTask`), the profiles are the languages of exact depth 1, ..., n. The
+    neighbor is the language of exact depth n + 1, so the bound decides the answer. The paper's samples hardly test the
+    bound.
 
     Raises:
         ValueError: `depth` is below 1, or `sampling` is unknown.
