@@ -1,7 +1,7 @@
 """Recognition of the language of an automaton that is given as a table."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ from lengthwise.automata import DFA
 from lengthwise.automata.answers import acceptor_index
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.automata.semiautomaton import check_symbols
-from lengthwise.display import printable
+from lengthwise.display import listed, printable
 from lengthwise.formats.files import read_machine
 from lengthwise.tasks.base import TASKS
 from lengthwise.tasks.regular.recognition import Alphabet, RecognitionTask, check_language
@@ -92,7 +92,8 @@ class DFALanguage(RecognitionTask):
             raise ValueError(f"accept: expected only together with a file, got {accept!r} alone; leave accept out")
         kept = {name: value for name, value in fields.items() if name in cls.kept}
         others = {name: value for name, value in fields.items() if name not in cls.kept}
-        fields = {**fields_of_file(others, lambda labeled: _entries(labeled, accept)), **kept}
+        entries = fields_of_file(others, lambda labeled: _entries(labeled, accept), ("title", "accept"))
+        fields = {**entries, **kept}
         missing = [name for name in _MACHINE if name not in fields]
         if 0 < len(missing) < len(_MACHINE):
             raise ValueError(
@@ -133,14 +134,21 @@ def _entries(labeled: LabeledMachine, accept: str | None) -> dict[str, Any]:
     return labeled.dfa().to_json()
 
 
-def fields_of_file(fields: Mapping[str, Any], entries: Callable[[LabeledMachine], dict[str, Any]]) -> Mapping[str, Any]:
-    """Return the fields of the machine in the given `file`, and a title; without a file, return the given fields."""
+def fields_of_file(
+    fields: Mapping[str, Any],
+    entries: Callable[[LabeledMachine], dict[str, Any]],
+    allowed: Sequence[str] = ("title",),
+) -> Mapping[str, Any]:
+    """Return the fields of the machine in the given `file`, and a title; without a file, return the given fields.
+
+    `allowed` are the fields that may be given next to a file.
+    """
     file = fields.get("file")
     if file is None:
         return fields
-    if not isinstance(file, str) or fields.keys() - {"file", "accept", "title"}:
+    if not isinstance(file, str) or fields.keys() - {"file", *allowed}:
         raise ValueError(
-            "file: expected the name of a file as a text, and no fields other than title and accept, got the fields "
+            f"file: expected the name of a file as a text, and no fields other than {listed(allowed)}, got the fields "
             f"{', '.join(fields)}; leave out the other fields"
         )
     title = fields.get("title", printable(Path(file).stem)[:MAX_TITLE])
