@@ -13,7 +13,7 @@ from lengthwise.validation import check_sizes
 
 
 class Codebook(nn.Module):
-    """Up to Q codes c_k; each state is replaced by the nearest code.
+    """A set of up to Q vectors c_k, the codes; each state is replaced by the nearest code.
 
     q(y) = c_k with k = argmin_k |y - c_k| = argmax_k (c_k . y - |c_k|^2 / 2);  dq / dy = 1 (straight-through).
 

@@ -1,4 +1,4 @@
-"""Cells of a grid recurrence: they update the messages from above and from the left, and read answers from them."""
+"""Cells of a grid recurrence: they update the messages from above and from the left, and map messages to answers."""
 
 from abc import ABC, abstractmethod
 

@@ -43,7 +43,8 @@ class LinearCDELayer(TabledLayer):
     Differs from the source: `"low-rank"` is the paper's equation A(u) = sum_i u_i A^i, but the published code computes
         `"low-rank-product"`. So the published scores of DPLR-SLiCE belong to `"low-rank-product"`. Here h_0 does not
         depend on the first symbol, which acts like all other symbols. The published code has c_t = 1 and limits each
-        change of a state to 1e11. So its states can still grow by 1e11 with each symbol, until they become NaN.
+        change of a state to 1e11. So states of the published code can grow by 1e11 with each symbol, until they become
+        NaN.
     """
 
     def __init__(self, *, d_model: int, structure: Structure, block_dim: int, rank: int) -> None:
@@ -81,7 +82,7 @@ class LinearCDELayer(TabledLayer):
         return self.first_state.expand(len(like), -1)
 
     def transitions(self, features: Float[Tensor, "*M D"]) -> Float[Tensor, "*M N S S"]:
-        """Return the transitions of features u, I + A(u) / 40 or the product in the class's docstring."""
+        """Return the transitions of features u: I + A(u) / 40, or the class's equation for `"low-rank-product"`."""
         size = self.block_dim
         if self.structure == "low-rank-product":
             return self._products(features)

@@ -82,7 +82,7 @@ class _DiagonalLayer(RecurrentLayer):
         return outputs, packed(states[:, -1])
 
     def by_definition(self, features: Features, state: State) -> tuple[Features, State]:
-        """Return the results of `forward`, step by step in real arithmetic; only constants are complex."""
+        """Return the results of `forward`, step by step in real arithmetic, with complex numbers as real pairs."""
         a, factor = self.discrete()
         by_step, b = torch.view_as_real(a), torch.view_as_real(factor[:, None] * as_complex(self.b))
         latest, outputs = state.unflatten(1, (self.num_states, 2)), []
@@ -144,7 +144,7 @@ class S5Layer(_DiagonalLayer):
         check_sizes(d_state=d_state)
         if d_state % 2:
             raise ValueError(
-                f"d_state: expected an even number, got {d_state}; give one, for conjugate pairs of states"
+                f"d_state: expected an even number, got {d_state}; choose an even number, because states are pairs"
             )
         super().__init__(d_model=d_model, num_states=d_state // 2)
         self.log_decay = nn.Parameter(torch.empty(self.num_states))

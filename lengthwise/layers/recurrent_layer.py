@@ -46,10 +46,10 @@ class RecurrentLayer(nn.Module, ABC):
 
 
 class TabledLayer(RecurrentLayer):
-    """A recurrent layer whose step at a position depends only on the features at this position.
+    """A recurrent layer that computes parts of a step, such as transitions, only from the features at its position.
 
-    So the lowest layer of a net can compute parts of its steps once for each symbol, not at each position. The table
-    has a row of features for each symbol or position, and `rows` contains the row of each position.
+    The lowest layer of a net computes these parts once for each symbol, not at each position. For this, a `table` has a
+    row of features for each symbol or position, and `rows` contains the row of each position.
     """
 
     @abstractmethod
@@ -70,7 +70,7 @@ def at_rows(tensors: Sequence[Float[Tensor, "R *_"]], rows: Int64[Tensor, "B T"]
 
 
 class BoundedLayer(RecurrentLayer):
-    """A recurrent layer that can bound its step, given intervals that contain its features and its state."""
+    """A recurrent layer that can compute bounds on its outputs and next state from intervals of features and state."""
 
     @abstractmethod
     def bounds(self, features: Intervals, state: Intervals) -> tuple[Intervals, Intervals]:

@@ -51,8 +51,9 @@ class TimeMix(_Shifted):
     Source: Peng et al., "RWKV: reinventing RNNs for the Transformer era" (Findings of EMNLP 2023), eq. (11)-(13), (16),
         (17), and appendix D for the running maximum.
     Differs from the source: in the initialization. All matrices are uniform, whereas the published code begins with
-        zeros for r, k and o. Every layer begins with the decays and shares of the published code's first layer. All
-        bonuses begin at log 0.3, whereas in the published code they alternate around log 0.3.
+        zeros for r, k and o. Every layer begins with the decays and shares of the published code's first layer. The
+        bonus u of the newest symbol begins at log 0.3. In the published code, the initial bonuses of the channels
+        alternate around log 0.3.
     """
 
     def __init__(self, *, d_model: int) -> None:
@@ -63,7 +64,7 @@ class TimeMix(_Shifted):
         self.bonus = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Set rates of decay from e^-5 to e^3, half of them below 0.93, and set bonuses to log 0.3."""
+        """Set the rates of decay w from e^-5 to e^3, half of them below 0.93, and set u to log 0.3."""
         super().reset_parameters(generator)
         with torch.no_grad():
             self.mix[0].sqrt_()  # the shares for r, as in the published code

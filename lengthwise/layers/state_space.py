@@ -41,7 +41,8 @@ def legs(size: int) -> tuple[Float[Tensor, "P P"], Float[Tensor, " P"]]:
 def legs_pairs(size: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return Λ, p and V* B of HiPPO-LegS for an even `size` P, with one entry for each conjugate pair.
 
-    From each pair, the entry with the positive frequency is returned. All results are complex, of shape [P / 2].
+    From each pair, the entry whose eigenvalue has a positive imaginary part is returned. All results are complex, of
+    shape [P / 2].
 
     Source: Gu et al. (ICLR 2022), appendix C.1: p = V* r with r_n = sqrt(n + 1/2), because A + r r^T is the sum of
         -1/2 times the identity and a skew-symmetric matrix.
@@ -152,7 +153,7 @@ class S4DLayer(_Channels):
         return outputs, packed(powers[..., -1] * before + b * driven)
 
     def by_definition(self, features: Features, state: State) -> tuple[Features, State]:
-        """Return the results of `forward`, step by step in real arithmetic; only constants are complex."""
+        """Return the results of `forward`, step by step in real arithmetic, with complex numbers as real pairs."""
         powers, factor = self.held(torch.ones(1, dtype=torch.int64, device=features.device))
         by_step, b = torch.view_as_real(powers[..., 0]), torch.view_as_real(factor)
         c = self.c * self.c.new_tensor([2.0, -2.0])

@@ -51,9 +51,9 @@ class TransformerLayer(nn.Module):
     """x' = x + g_1 * Attn(a_1 * norm(x)), then x' + g_2 * FF(a_2 * norm(x')), with causal attention of H heads.
 
     FF(x) = W_2 f(W_1 x) has 4 D hidden units and biases in both maps. The function f is the `activation`, by default
-    the activation of the layer's `kind`. A call may pass gains a and gates g as `Scales`. Otherwise all gains and gates
-    are 1, as in GPT-2. A call may also pass the `CausalAttention`, which determines how attention depends on positions.
-    The layer maps states [B, T, D] to states [B, T, D].
+    the activation of the layer's `kind` (`LayerKind`). A call may pass gains a and gates g as `Scales`. Otherwise all
+    gains and gates are 1, as in GPT-2. A call may also pass the `CausalAttention`, which determines how attention
+    depends on positions. The layer maps states [B, T, D] to states [B, T, D].
 
     A gain before a linear map multiplies the map's columns, and a gate after it multiplies the map's rows. So `forward`
     multiplies the matrices once for each call, whereas `by_definition` multiplies every state. The results are equal up

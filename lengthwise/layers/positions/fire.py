@@ -66,7 +66,7 @@ class FIREBias(ScoreBias):
         return self._biases(query - key, torch.maximum(query.to(self.c), self.limit_in_positions))
 
     def rows(self, start: int, stop: int, like: Tensor) -> Float[Tensor, "H N M"]:
-        """Return the biases of some queries, last first.
+        """Return the biases of queries `stop` - 1 ... `start`, last first, as in `ScoreBias.rows`.
 
         Up to position L, the bias depends only on the distance, so the net runs once for each distance. Beyond L, the
         net runs for each pair, with `HIDDEN` hidden units per pair. So only a few rows are computed at a time.

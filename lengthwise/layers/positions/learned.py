@@ -37,6 +37,6 @@ class LearnedPositions(PositionEncoding):
         if length > len(self.table):
             raise ValueError(
                 f"length: expected at most {len(self.table)} positions, the number of learned encodings, got {length}; "
-                "make the model with a larger model.learned_positions, or with 0 for sinusoids"
+                "make the model with a larger model.learned_positions, or with model.positions=sinusoidal instead"
             )
         return states + self.table[:length]
