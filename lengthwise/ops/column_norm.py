@@ -225,5 +225,7 @@ def _check_temperature(temperature: float) -> None:
 
 def _checked(p: float) -> float:
     if not isinstance(p, Real) or not 1 <= p < math.inf:
-        raise ValueError(f"p: expected a finite number of at least 1, got {p}; below 1 it does not define a norm")
+        raise ValueError(
+            f"p: expected a finite number of at least 1, got {p}; choose p >= 1, so that it defines a norm"
+        )
     return p

@@ -74,7 +74,7 @@ def cut_last_states(
     perturb: Perturbation | None = None,
     observe: Observer | None = None,
 ) -> list[Float[Tensor, "_ D"]]:
-    """Return the states of whole strings, batch by batch; `observe` is called with each new level and its nodes."""
+    """Return the states of whole strings, batch by batch; `observe` is called with each new level (`Observer`)."""
     depths = [tree.num_levels(ids.shape[1]) for ids in batches]
     growing = {k: tree.leaves[ids] for k, ids in enumerate(batches)}
     tops: dict[int, Tensor] = {}

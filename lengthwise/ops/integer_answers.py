@@ -15,7 +15,7 @@ sharpness s, every other integer contributes less than exp(-9 s) of the sum."""
 def integer_loss(
     numbers: Float[Tensor, " N"], targets: Int64[Tensor, " N"] | Float[Tensor, " N"], *, sharpness: float
 ) -> Float[Tensor, ""]:
-    """Return the mean cross-entropy of integers, minus its minimum; a number y gives k the weight exp(-s (k - y)^2).
+    """Return the mean cross-entropy of integers k, minus its minimum; a number y gives k the weight exp(-s (k - y)^2).
 
     Let s be the sharpness, and z(y) the logarithm of the sum of these weights over all integers k. Then
 
@@ -41,7 +41,8 @@ def integer_loss(
         )
     if not sharpness > 0:
         raise ValueError(
-            f"sharpness: expected a number above 0, got {sharpness}; otherwise, the target is not the likeliest integer"
+            f"sharpness: expected a number above 0, got {sharpness}; give such a number, because only then the "
+            "target is the likeliest integer"
         )
     offsets = torch.arange(-NEIGHBORS, NEIGHBORS + 1, dtype=numbers.dtype, device=numbers.device)
     # The large terms of z(y) are near y, so few neighbors of y suffice, however far the target is.

@@ -16,8 +16,9 @@ def through_parts(
 ) -> tuple[Tensor, Tensor]:
     """Return the results of a function of a batch, computed for a few strings at a time.
 
-    The tensors in `given` have one entry for each string, and the function must treat each string by itself. A part
-    has at most `NUMBERS_PER_PART` / `numbers_of_a_string` strings, but at least one.
+    The tensors in `given` have one entry for each string, and the function must treat each string by itself. If the
+    function computes `numbers_of_a_string` numbers for each string, a part has at most `NUMBERS_PER_PART` /
+    `numbers_of_a_string` strings, but at least one.
 
     Example:
         >>> through_parts(lambda numbers: (2 * numbers, -numbers), [torch.arange(3)], NUMBERS_PER_PART)

@@ -82,7 +82,7 @@ def check_optional_tensors(**given: object) -> None:
 
 
 def check_axes(name: str, tensor: Tensor, axes: str) -> None:
-    """Raise a ValueError that names the argument unless the tensor has as many axes as "B, T, S" has letters."""
+    """Raise a ValueError that names the argument unless the tensor has as many axes as `axes`, 3 for "B, T, S"."""
     count = axes.count(",") + 1
     if tensor.ndim != count:
         raise ValueError(f"{name}: expected shape [{axes}], got {list(tensor.shape)}; reshape it to {count} axes")

@@ -8,8 +8,8 @@ Initially, c and n are 0. The state consists of h, r = c / n and l = log n, each
 are in [-1, 1], and `MINIMUM` replaces log 0. The inputs g of the gates have shape [B, T, 4, H, E]. R maps units to
 gates and has shape [4, H, E, E].
 
-The definition follows the source, which replaces the gates by exp(i - m) and exp(log sigmoid(f) + m' - m). Here m is a
-running maximum, and m' is its previous value. `slstm` computes with r and l instead. In these coordinates, the
+The definition follows the source, which replaces the gates by exp(i - m) and exp(log sigmoid(f) + m' - m). Here m =
+max(log sigmoid(f) + m', i), and m' is the previous m. `slstm` computes with r and l instead. In these coordinates, the
 recurrence is a moving average that cannot overflow. With x = log sigmoid(f) + l_{t-1} and w = sigmoid(x - i),
 
     r_t = w r_{t-1} + (1 - w) tanh(z),     l_t = log(e^x + e^i),     h_t = sigmoid(o) r_t.

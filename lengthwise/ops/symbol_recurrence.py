@@ -95,8 +95,8 @@ def symbol_final_state(
 
     If no gradient is needed, the other states are kept only if steps run in chunks. If v = 0, and all columns of A and
     all blocks of x_0 are one-hot vectors, then all states are one-hot vectors. In this case, only the position of the 1
-    in each block is computed, and the result has the same bits. A symbol then maps positions to positions, and for few
-    strings, these maps are composed pairwise.
+    in each block is computed, and the result is equal to the last bit. A symbol then maps positions to positions, and
+    for few strings, these maps are composed pairwise.
     """
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, values, initial)):
         return symbol_recurrence(transitions, values, tokens, initial, overflow=overflow)[:, -1]
@@ -286,7 +286,8 @@ def check_symbols(tokens: Tokens, num_symbols: int) -> None:
     check_strings("tokens", tokens)
     if tokens.device.type not in SYNCHRONOUS_DEVICES:
         on_device_assert(
-            (tokens >= 0) & (tokens < num_symbols), f"tokens: expected symbols 0..{num_symbols - 1}; check these ids"
+            (tokens >= 0) & (tokens < num_symbols),
+            f"tokens: expected symbols 0..{num_symbols - 1}, got others; check tokens",
         )
     elif tokens.numel() and not 0 <= int(tokens.min()) <= int(tokens.max()) < num_symbols:
         got = f"{int(tokens.min())}..{int(tokens.max())}"

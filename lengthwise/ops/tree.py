@@ -113,7 +113,9 @@ def num_levels(length: int, chunk_size: int, lower_chunk_sizes: Sequence[int] = 
     if length < 1:
         raise ValueError(f"length: expected at least 1 symbol, got {length}; a string must not be empty")
     if (smallest := min((chunk_size, *lower_chunk_sizes))) < 2:
-        raise ValueError(f"chunk_size: expected at least 2, got {smallest}; one state alone cannot be merged")
+        raise ValueError(
+            f"chunk_size: expected at least 2, got {smallest}; give 2 or more, because a state alone is not merged"
+        )
     levels, reach = 0, 1
     # A string of one symbol also has one level, so that every answer comes from a merged state.
     while reach < length or levels == 0:

@@ -14,10 +14,10 @@ Positions before the start are pads. Under the pad rule `"merged"`, pads pass th
 `"raw"`, every level has the same raw pad there. With the left edge `"cut"`, windows are cut off instead
 (`lengthwise.ops.cut_tree`). All forms support both left edges.
 
-`prefix_states_by_definition` has a [T, T] mask for each level, as in eq. (1). `prefix_states` computes the same without
-a mask. `last_state` computes only the answer for the whole string, from the positions congruent to T - 1 modulo C^l at
-level l. As long as windows repeat, `prefix_states` and `last_state` merge each distinct window once, and copy the
-result to all nodes with this window. This sharing changes states and gradients only by rounding.
+`prefix_states_by_definition` has a [T, T] mask for each level, as in eq. (1). `prefix_states` computes the same states
+without a mask. `last_state` computes only the answer for the whole string, from the positions congruent to T - 1 modulo
+C^l at level l. As long as windows repeat, `prefix_states` and `last_state` merge each distinct window once, and copy
+the result to all nodes with this window. This sharing changes states and gradients only by rounding.
 
 Variables of this module: on the levels where windows repeat, `rows` contains the distinct states of a level, and
 `codes` contains each node's row in `rows`. From the first level with few repeated windows on, `states` contains a state
@@ -101,7 +101,7 @@ def merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M
 
 
 def merge_of(layer: TreeLayer) -> Merge:
-    """Return the layer's fused operation if it has one and precision is not lowered, else `merge_by_parts`."""
+    """Return the fused operation if the layer has one and products are in full precision, else `merge_by_parts`."""
     fused = layer.fused() if isinstance(layer, FusedLayer) and not lowers_precision() else None
     return fused or partial(merge_by_parts, layer)
 
@@ -138,9 +138,10 @@ def prefix_states(
 ) -> PrefixStates:
     """Return every prefix's state, read at the prefix's own depth, in one pass with T K C log_C T attention terms.
 
-    The lowest levels, as long as they have at most `table_rows` possible windows, are exact. `perturb` is applied to
-    the states and the pad of every higher level. With the left edge `"cut"`, it is applied to the states of all levels.
-    If `perturb` is random, `prefix_states` and `last_state` draw in different orders, so their results differ.
+    On the lowest levels, as long as they have at most `table_rows` possible windows, states are not perturbed.
+    `perturb` is applied to the states and the pad of every higher level. With the left edge `"cut"`, it is applied to
+    the states of all levels. If `perturb` is random, `prefix_states` and `last_state` draw in different orders, so
+    their results differ.
     """
     if tree.left_edge == "cut":
         return cut_prefix_states(ids, tree, perturb)
@@ -274,7 +275,7 @@ def _gathered(rows: Float[Tensor, "R D"], codes: Int64[Tensor, "B N"]) -> Float[
 
 
 def _read_after(level: int, tree: Tree, skipped: int = 0) -> tuple[int, slice]:
-    """Return the positions whose prefixes are answered after exactly this level, the first that covers them.
+    """Return the positions whose prefixes are answered after this level, the first whose windows cover these prefixes.
 
     The first `skipped` columns are not stored. So the result is a pair: the number of such positions among the skipped
     columns, and the slice of such positions among the stored columns.
@@ -347,7 +348,7 @@ def _merge_distinct(
 
 
 def _num_leading_pads(ids: Ids, tree: Tree) -> int:
-    """Return the number of first columns that are pads in every string (0 under the raw rule, which needs them all)."""
+    """Return the number of first columns that are pads in every string (0 under the raw rule, which needs all pads)."""
     if tree.pad_rule == "raw" or bool(ids[:, 0].any()):
         return 0
     # If every column is a pad, argmax is 0 and nothing is skipped: slower, with the same result.
