@@ -114,7 +114,7 @@ class SequenceModel(nn.Module, ABC):
 
     @abstractmethod
     def last_state(self, inputs: Inputs) -> Float[Tensor, "B D"]:
-        """Return the hidden state that answers the whole string, as cheaply as the model can."""
+        """Return the hidden state from which the whole string is answered, as cheaply as the model can."""
 
     def logits_at(self, inputs: Inputs, indices: Int64[Tensor, " B"]) -> Float[Tensor, "B Y"]:
         """Return ``forward(inputs)`` at one position of each string, as cheaply as the model can.
@@ -145,7 +145,7 @@ class SequenceModel(nn.Module, ABC):
 
 
 class SymbolModel(SequenceModel):
-    """A model of strings of symbols whose constructor calls `build`, and then draws all parameters."""
+    """A model that reads symbols. Its constructor calls `build`, and then draws all parameters."""
 
     def __init__(
         self, config: ModelConfig, *, vocab_size: int, num_classes: int, generator: torch.Generator | None = None
@@ -225,7 +225,9 @@ def check_is_model(model: object, argument: str = "model") -> None:
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[None]:
-    """Put the model into evaluation mode inside the context, without gradients and with the model's `precision`.
+    """Put the model into evaluation mode inside the context, and disable gradients.
+
+    Matrix products then have the model's `precision` (`SequenceModel.precision`), or float32 in other modules.
 
     Afterwards, each module returns to its own former mode, because some modules of a user's net may have to stay in
     evaluation mode.
@@ -250,7 +252,7 @@ def first_names(model: nn.Module) -> dict[str, str]:
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Load a state dict, after converting the model to the precision of the weights."""
+    """Convert the model to the number format of the given weights, and then load these weights."""
     # Without this conversion, `load_state_dict` would convert the weights to the model's precision.
     dtype = next((tensor.dtype for tensor in weights.values() if tensor.is_floating_point()), None)
     model.to(dtype).load_state_dict(weights)
@@ -350,7 +352,7 @@ def _check_class(model: type[Any], config: ModelConfig, sizes: Mapping[str, int]
 
 
 class _NoDraws(TorchFunctionMode):
-    """A mode that skips normal draws: on device "meta", a draw would import torch's compiler, which takes a second."""
+    """A mode that skips draws of normal numbers: on "meta", a draw imports torch's compiler, which takes a second."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -373,4 +375,7 @@ def check_accepts_vectors(model: type[SequenceModel]) -> None:
     """Raise a ValueError if a model reads only symbols."""
     if not issubclass(model, AcceptsVectors):
         able = ", ".join(name for name in MODELS if issubclass(MODELS[name], AcceptsVectors))
-        raise ValueError(f"model: {model.name} reads symbols, and this task has vectors; choose from {able}")
+        raise ValueError(
+            f"model: expected a model that reads vectors, because this task has vectors, got {model.name}, which reads "
+            f"symbols; choose from {able}"
+        )

@@ -111,7 +111,7 @@ class BlockLinearRNNConfig(ModelConfig):
             name = "input_map" if self.input_map == "linear" else "first_state"
             raise ValueError(
                 f"{name}: expected its default with columns 'stochastic' or 'reflected', whose states have no inputs "
-                f"and cannot start at 0, got {getattr(self, name)!r}; choose columns='clamped'"
+                f"and cannot start at 0, got {getattr(self, name)!r}; leave {name} out, or choose columns='clamped'"
             )
         mixed = (self.columns, self.num_layers, self.block_dim)
         if self.read == "mixture" and mixed != ("stochastic", 1, self.d_model):

@@ -20,7 +20,7 @@ Changed = TypeVar("Changed")
 
 
 def changed_copy(model: Changed, **attributes: Any) -> Changed:
-    """Return a copy of a model that shares all weights with the model, and has other values of some attributes."""
+    """Return a copy of a model with the given values of some attributes; the copy shares all weights with the model."""
     other = copy.copy(model)
     for name, value in attributes.items():
         setattr(other, name, value)
@@ -89,7 +89,7 @@ class AcceptsVectors:
         if inputs.ndim != 3 or inputs.shape[2] != input_dim or not inputs.shape[0] * inputs.shape[1]:
             raise ValueError(
                 f"inputs: expected shape [B, T, {input_dim}] with B and T of at least 1, got {list(inputs.shape)}; "
-                "sample them from the model's own task"
+                "sample inputs from the model's own task"
             )
         if inputs.dtype != (own := next(self.parameters()).dtype):  # type: ignore[attr-defined]
             raise ValueError(f"inputs: expected the model's dtype {own}, got {inputs.dtype}; convert the inputs")
@@ -103,7 +103,7 @@ class AcceptsVectors:
 
 
 class BoundsSteps(ABC):
-    """A recurrent model that can bound its next states, given intervals that contain its states before a step.
+    """A recurrent model that can compute bounds on its next states from intervals that contain the previous states.
 
     Proofs use these bounds, and training can use them to make steps contract.
     """
@@ -136,7 +136,8 @@ class HoldsParts(ABC):
     def reset_parameters(self, generator: Generator) -> None:
         """Raise a ValueError, because a wrapped net keeps the weights of the user's modules."""
         raise ValueError(
-            "model: expected a model that initializes its weights, got a wrapped net; initialize the wrapped modules"
+            "model: expected a model that initializes its weights, got a wrapped net; initialize the modules "
+            "before you wrap them"
         )
 
 
@@ -228,18 +229,18 @@ class AnswersNumbers(ABC):
 
     @abstractmethod
     def numbers(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T"]:
-        """Return the number that answers each prefix."""
+        """Return the number that the model computes for each prefix; the answer is the class nearest to this number."""
 
 
 class QuantizesStates(ABC):
-    """A model that quantizes its states to codes in `codebook`; see `quantize_after`."""
+    """A model that replaces its states by the nearest codes, the vectors in its `codebook` (`Codebook`)."""
 
     codebook: Codebook
 
     @property
     @abstractmethod
     def quantize_after(self) -> float:
-        """Return the fraction of training after which training searches for codes."""
+        """Return the fraction of training after which training searches for codes and fills the codebook."""
 
 
 def check_ids(inputs: object) -> None:
@@ -274,8 +275,8 @@ def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pad
     # If the host looked at the numbers, it would have to wait for the device. So the device checks them.
     if inputs.device.type not in SYNCHRONOUS_DEVICES:
         expected = (
-            f"inputs: expected symbol ids in {lowest}..{num_symbols - 1}, got other numbers; encode strings with the "
-            "model's own task"
+            f"inputs: expected symbol ids in {lowest}..{num_symbols - 1}, got other numbers; encode strings "
+            "with task.encode of the model's own task"
         )
         on_device_assert((lowest <= inputs) & (inputs < num_symbols), expected)
         return
@@ -283,7 +284,7 @@ def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pad
     low, high = map(int, inputs.aminmax())
     if not lowest <= low <= high < num_symbols:
         or_pad = f" or the pad {PAD}" if accepts_pads else ""
-        way_out = "encode strings with the model's own task"
+        way_out = "encode strings with task.encode of the model's own task"
         if low == PAD and not accepts_pads and high < num_symbols:
             way_out = f"{PAD} is the pad, which fills up shorter strings of a batch; use a model that reads pads"
         raise ValueError(

@@ -34,7 +34,7 @@ IMPLIED = ("sinusoidal", "learned")
 
 
 class EncodingsOfSize(Sequence[str]):
-    """The names of all encodings whose size is the given setting, including encodings that are registered later."""
+    """The names of the encodings whose size a setting determines, including encodings that are registered later."""
 
     def __init__(self, setting: Literal["learned_positions", "position_range"]) -> None:
         self.setting = setting
@@ -58,8 +58,8 @@ class CausalTransformerConfig(ModelConfig):
     - `position_range`: with `"randomized"`, the number of positions to draw from; with `"local"`, the number of
       positions that a layer sees.
     - `initialization`: `"torch"` draws maps of n inputs uniformly within 1 / sqrt(n) of 0. `"gpt2"` draws weights from
-      N(0, 0.02^2), with biases of 0. It divides maps into the residual by the square root of the number of such maps.
-      Position encodings are initialized as in their sources.
+      N(0, 0.02^2), with biases of 0. With `"gpt2"`, weights of maps whose results are added to the residual are also
+      divided by the square root of the number of such maps. Position encodings are initialized as in their sources.
     - `read_in`: embeddings with their positions are normalized (`"normed"`) or left unchanged (`"plain"`, as in GPT-2).
       If the inputs are vectors, it must be `"normed"`, the default.
     - `readout`: logits come from a separate linear map (`"linear"`) or from the embedding (`"tied"`, `TiedReadout`).
@@ -168,7 +168,7 @@ class CausalTransformer(
 
     @property
     def receptive_field(self) -> int | None:
-        """Return L (w - 1) + 1 for depth L if each layer sees the last w positions; None if it sees all positions."""
+        """Return L (w - 1) + 1 for depth L if a layer sees the last w positions; None if layers see all positions."""
         window = self.read_in.positions.window
         return None if window is None else self.depth * (window - 1) + 1
 

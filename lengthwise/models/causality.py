@@ -1,4 +1,4 @@
-"""Tests that outputs at a position do not depend on later symbols or on other strings of the batch."""
+"""Tests that the outputs of a net at a position do not depend on later symbols or on other strings of the batch."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -20,8 +20,9 @@ class CodebookGPTConfig(RegularGPTConfig):
     """The settings of a `CodebookGPT`: a RegularGPT of variant merge and thickness 1, and its search for codes.
 
     The first search for codes comes after the fraction `quantize_after` of all training steps. Further searches follow
-    every 100 steps until the states close, which means that all merged states belong to known classes. The net must
-    have settled by then, because the codes of a net that still changes are soon wrong.
+    about every 100 steps, until a search finds classes of states that no merge leaves
+    (`lengthwise.training.quantization`). The net must have settled before the first search, because the codes of a net
+    that still changes are soon wrong.
     """
 
     # Empty, because the rule of the parent class concerns a setting that has only one value here.

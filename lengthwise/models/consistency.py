@@ -64,7 +64,7 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
         return
     if not callable(getattr(model, "readout", None)):
         raise ValueError(
-            f"{type(model).__name__}.readout: expected a module that makes logits [B, Y] of states [B, D], got none; "
+            f"{type(model).__name__}.readout: expected a module that maps states [B, D] to logits [B, Y], got none; "
             "set it in __init__"
         )
     length = min(LENGTH, model.max_length or LENGTH)
@@ -150,8 +150,8 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
     way_out = getattr(model, "fewer_symbols_hint", "")
     if way_out and known > num_symbols:
         raise ValueError(
-            f"model: expected the {num_symbols} symbols of the task, got {known:,} symbols, and the first "
-            f"{num_symbols} need not be the task's; {way_out}"
+            f"model: expected a model with the {num_symbols} symbols of the task, got a model with {known:,} symbols, "
+            f"whose first {num_symbols} need not be the task's; {way_out}"
         )
     # The first and the last id suffice, because a table that is too small fails for the last id.
     ends = torch.tensor([[0], [num_symbols - 1]], device=device_of(model))
@@ -282,14 +282,16 @@ def _call(model: SequenceModel, method: str, *given: object) -> Any:
 
 
 def _error_in(model: SequenceModel, method: str, problem: Exception) -> Exception:
-    """Return a ValueError that names the method and a way out; overflow and lack of memory are returned unchanged."""
+    """Return a ValueError that names the method and a way out; return errors of overflow and of memory unchanged."""
     if isinstance(problem, Diverged | MemoryError | torch.OutOfMemoryError):
         return problem
     way_out = "call the method by itself to see where"
     if MODELS.has_member(type(model)) and is_of_package(type(model)):
         way_out = "make the model again, and load its weights"
     elif method == "readout":
-        way_out = "let it take a whole state, as last_state returns it, and select a part of the state inside"
+        way_out = (
+            "let readout take a whole state, as last_state returns it, and select a part of the state inside readout"
+        )
     return ValueError(
         f"{type(model).__name__}.{method}: expected a result for strings of the task, got an error: "
         f"{first_line(problem)}; {way_out}"

@@ -50,9 +50,10 @@ def wrap_hugging_face(
     extracted from it.
 
     If the cache grows, as with attention, the result can only read whole strings, and nothing can be proved about it.
-    The same holds with `begin`, with weights of 16 bits, and if the library cannot continue from the cache. The library
-    cannot continue with RWKV, whose code for one token mixes the strings of a batch (transformers 5.24). A model that
-    reads whole strings may have a largest length. Longer strings are not tried, and nothing is claimed about them.
+    The result can also only read whole strings if `begin` is given, if weights have 16 bits, or if the library cannot
+    continue from the cache. For example, the library cannot continue from the cache of RWKV, because the code of RWKV
+    for one token mixes the strings of a batch (transformers 5.24). A model that reads whole strings may have a largest
+    length. Longer strings are not tried, and nothing is claimed about them.
 
     Args:
         model: for example a ``MambaModel`` or a ``MambaForCausalLM``; `certify` needs float32 or float64.
@@ -102,7 +103,7 @@ def _backbone_of(model: nn.Module) -> nn.Module:
 def _head_of(
     model: nn.Module, backbone: nn.Module, head: nn.Module | None, answers: Sequence[int] | SetAnswers | None
 ) -> nn.Module:
-    """Return a module from hidden states to logits; `wrap_hugging_face` describes the arguments."""
+    """Return a module that maps hidden states to logits; `wrap_hugging_face` describes the arguments."""
     sets = answers if isinstance(answers, SetAnswers) else None
     if sets is None:
         check_one_given("head", "head or answers", head, answers)
@@ -156,7 +157,10 @@ def _checked_length(backbone: nn.Module, ids: TokenIds, max_length: int | None) 
 
 @torch.no_grad()
 def _check_language_head(model: nn.Module, backbone: nn.Module, head: nn.Module) -> None:
-    """Raise a ValueError if a model changes its head's logits, for example by a cap; thresholds would then be wrong."""
+    """Raise a ValueError if a model changes the logits of its head, for example by a cap.
+
+    The wrapped net has logits without this change, so a threshold of `SetAnswers` could give other sets.
+    """
     tokens = torch.arange(2, device=device_of(model))[None] % _num_tokens(model)
     with eval_mode(model):
         try:
@@ -206,7 +210,7 @@ def _check_head(backbone: nn.Module, head: nn.Module, hidden: Float[Tensor, "1 1
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != 3 or not logits.is_floating_point():
         got = f"shape {list(logits.shape)} for B=3" if isinstance(logits, Tensor) else type(logits).__name__
         raise ValueError(
-            f"head: expected logits [B, Y] of hidden states [B, {width}], got {got}; use for example "
+            f"head: expected logits [B, Y] from hidden states [B, {width}], got {got}; use for example "
             f"nn.Linear({width}, Y)"
         )
 

@@ -108,7 +108,7 @@ _LAYERS: dict[Variant, tuple[LayerKind, Activation]] = {
     "code-in-context": ("gpt2", "gelu-tanh"),
     "code-language": ("scaled", "gelu"),
 }
-"""The layer and the activation of each variant."""
+"""The kind of layer and the activation of each variant."""
 
 
 @MODELS.register("looped-transformer")
@@ -335,7 +335,7 @@ class LoopedTransformer(CausalTransformer):
         return self.config.activations == "recomputed" and torch.is_grad_enabled()
 
     def _looped(self, read: States, scales: AllScales, attention: CausalAttention) -> States | None:
-        """Return the state after loops with these scales, or None without loops."""
+        """Return the state after one loop for each entry of `scales`, or None if `scales` is empty."""
         if not self._is_recomputed():
             return self._segment(None, read, scales, attention)
         # About sqrt(R) segments of sqrt(R) loops need the least memory.

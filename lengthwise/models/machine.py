@@ -63,11 +63,11 @@ class MachineModel(SequenceModel):
 
     @abstractmethod
     def _prefix_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, "B T"]:
-        """Return the class of every prefix of every string."""
+        """Return the hidden state (see `MachineModel`) of every prefix of every string."""
 
     @abstractmethod
     def _final_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, " B"]:
-        """Return the class of every whole string."""
+        """Return the hidden state (see `MachineModel`) of every whole string."""
 
     def _strings(self, inputs: Int64[Tensor, "B T"]) -> Int64[np.ndarray, "B T"]:
         self.check_inputs(inputs, len(self.machine.symbols))
@@ -188,12 +188,16 @@ def load_machine_model(path: Path) -> MachineModel:
             f"{path}: expected a file of a machine model, found no such file; save the model first"
         ) from None
     except KeyError as error:
-        raise ValueError(f"{path}: does not describe a machine ({error} is missing); save the model again") from None
+        raise ValueError(
+            f"{path}: expected a file of a machine model, got no field {error}; save the model again"
+        ) from None
     # This ValueError already has a complete message, which the next `except` clause would put into another message.
     except UnreadableFile:
         raise
     except (ValueError, IndexError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{path}: does not describe a machine ({error}); save the model again") from None
+        raise ValueError(
+            f"{path}: expected a file of a machine model, got an error ({error}); save the model again"
+        ) from None
 
 
 class Scores(nn.Module):

@@ -1,4 +1,4 @@
-"""A model of a scratchpad that reads its own answers, one after another."""
+"""A wrapper by which a model of the task `scratchpad` reads its own answers, one after another."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -12,7 +12,7 @@ from lengthwise.models.capabilities import BoundedReceptiveField
 
 
 class OwnAnswers(SequenceModel):
-    """A wrapper for a model that reads its own answers: for s_1 ... s_T, it reads s_1 =q_1 s_2 =q_2 ... s_T.
+    """A wrapper by which a model reads its own answers: for s_1 ... s_T, the model reads s_1 =q_1 s_2 =q_2 ... s_T.
 
     Here =q_t is the symbol for q_t, which is the model's answer at s_t. Such a model is trained on the task
     `scratchpad`. Its symbols are the V symbols of the strings, followed by one symbol for each answer: answer y is

@@ -113,9 +113,9 @@ class RegularGPT(AnswersUpTo, SymbolTree):
     Differs from the source: pads are a learned symbol that may also be inside a string. Training with such pads teaches
         the net to ignore them. The default layer is `MergeLayer`. The lowest levels may have their own chunk sizes. The
         published code draws read-out weights from a normal distribution truncated at two standard deviations. Variant
-        `"code"` does not truncate the distribution there. By default, windows have pads at all positions before a
-        string. The published code has pads only up to a full first chunk, and cuts off windows that reach farther back.
-        If K >= 2, this cut changes answers. Dropout is absent.
+        `"code"` draws these weights without truncation. By default, windows have pads at all positions before a string.
+        The published code has pads only up to a full first chunk, and cuts off windows that reach farther back. If K >=
+        2, this cut changes answers. Dropout is absent.
     """
 
     Config = RegularGPTConfig

@@ -28,7 +28,7 @@ class AnswersSets(Protocol):
     def classes(self) -> tuple[str, ...]: ...
     @property
     def members(self) -> Bool[np.ndarray, "S M"]:
-        """Return which symbols the set of each class contains, followed by the end if any set can contain it."""
+        """Return whether the set of class s contains symbol m. If sets can contain the end, the last m is the end."""
 
 
 class SetAnswers(nn.Module):

@@ -89,8 +89,8 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
     check_bare("head", head)
     if num_symbols is None:
         raise ValueError(
-            f"num_symbols: expected the number of symbols, which {type(embedding).__name__} does not have, got none; "
-            "give this number"
+            "num_symbols: expected the number of symbols, because the embedding is not an nn.Embedding but a "
+            f"{type(embedding).__name__}, got none; pass num_symbols"
         )
     known = embedding.num_embeddings if isinstance(embedding, nn.Embedding) else MAX_SYMBOLS
     num_symbols = whole_number("num_symbols", num_symbols, 1, known)
@@ -308,8 +308,9 @@ def _check_parts(model: WrappedRNN) -> None:
         apart = _run("embedding", "ids of symbols", model.embedding, both.reshape(-1, 1))
         if features.ndim != 3 or not torch.equal(features.flatten(0, 1), apart[:, 0]):
             raise ValueError(
-                "embedding: expected features [B, T, E] of ids [B, T], each made from its own symbol, got other "
-                "features; give a module that maps each symbol by itself"
+                "embedding: expected features [B, T, E] from ids [B, T], computed for each symbol by itself, got "
+                "features of another shape or features that depend on other symbols; give a module such as "
+                "nn.Embedding"
             )
         width = int(model.core.input_size)  # type: ignore[arg-type]  # all of `CORES` have one
         if features.shape[2] != width:
@@ -320,8 +321,8 @@ def _check_parts(model: WrappedRNN) -> None:
         logits = _run("head", "hidden states", model.readout, model.initial_state(3))
         if logits.ndim != 2 or len(logits) != 3:
             raise ValueError(
-                f"head: expected logits [B, Y] of states [B, H], got shape {list(logits.shape)} for B=3; give a module "
-                "such as nn.Linear"
+                f"head: expected logits [B, Y] from states [B, H], got shape {list(logits.shape)} for B=3; give a "
+                "module such as nn.Linear"
             )
 
 

@@ -153,7 +153,7 @@ def vector_task():
 
 @that_are_not(AcceptsVectors)
 def test_vectors_are_rejected(name: str) -> None:
-    with pytest.raises(ValueError, match=f"model: {name} reads symbols, and this task has vectors; choose from"):
+    with pytest.raises(ValueError, match=f"got {name}, which reads symbols; choose from"):
         make_model(name, vector_task())
 
 

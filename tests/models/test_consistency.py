@@ -93,7 +93,7 @@ FAULTS = {
     OfFirstPosition: r"OfFirstPosition\.last_state: expected the logits of forward at the same position, got different",
     OfAllPositions: r"OfAllPositions\.last_state: expected logits \[B, Y\] by readout of shape",
     Pair: r"Pair\.initial_state: expected states \[B, D\] of shape .*, got tuple",
-    Unread: r"Unread\.readout: expected a module that makes logits \[B, Y\] of states \[B, D\], got none",
+    Unread: r"Unread\.readout: expected a module that maps states \[B, D\] to logits \[B, Y\], got none",
 }
 
 

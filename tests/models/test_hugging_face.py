@@ -77,7 +77,7 @@ def test_a_model_that_looks_ahead_since_it_was_wrapped_is_refused() -> None:
         (torch.float16, nn.Linear(16, 2), r"head: expected weights of torch.float16, .* got torch.float32; make"),
         (torch.float64, nn.Linear(16, 2), r"head: expected weights of torch.float64, .* got torch.float32; make"),
         (torch.float32, nn.Linear(17, 2), r"head: expected a module that takes hidden states \[B, 16\]"),
-        (torch.float32, nn.GRU(16, 2), r"head: expected logits \[B, Y\] of hidden states \[B, 16\], got tuple"),
+        (torch.float32, nn.GRU(16, 2), r"head: expected logits \[B, Y\] from hidden states \[B, 16\], got tuple"),
     ],
 )
 def test_heads_that_do_not_fit_are_named(dtype: torch.dtype, head: nn.Module, sentence: str) -> None:
@@ -129,7 +129,9 @@ def test_a_recurrent_model_is_trained_on_whole_strings() -> None:
 
 def test_tokens_have_to_be_named_where_there_are_more_than_symbols() -> None:
     """Else pads and other special tokens, which come first, would be read as the first symbols."""
-    with pytest.raises(ValueError, match=r"got 3 symbols, and the first 2 need not be the task's; give tokens="):
+    with pytest.raises(
+        ValueError, match=r"got a model with 3 symbols, whose first 2 need not be the task's; give tokens="
+    ):
         certify(wrap_hugging_face(made("mamba"), nn.Linear(16, 2)), make_task("parity"))
 
 

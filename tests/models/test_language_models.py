@@ -190,7 +190,7 @@ def test_a_language_model_in_files_is_attacked_and_certified(saved: Path, capsys
         ({"task": "parity"}, "sets: task: expected the task next-symbols with with_other=True, .* got parity"),
         ({"task": ""}, "task: expected the task of the net"),
         ({"tokens": [0, 3]}, "tokens: expected tokens of the model, 0 to 2, got 3"),
-        ({"tokens": [0, 1, 2]}, "expected the 2 symbols of the task, got 3"),
+        ({"tokens": [0, 1, 2]}, "expected a model with the 2 symbols of the task, got a model with 3"),
         ({"max_length": 64}, "max_length: expected at most 63 symbols"),
         ({"hugging_face": "nothing"}, "hugging_face: expected a folder with config.json and model.safetensors, got no"),
     ],

@@ -129,7 +129,9 @@ def test_damaged_files_are_refused_in_one_sentence(damage, tmp_path: Path) -> No
     text = json.dumps(TreeMachineModel(tree_machine(library.parity()), NAMES).to_json())
     assert damage(text) != text
     path.write_text(damage(text))
-    with pytest.raises(ValueError, match=r"model\.json: does not describe a machine.*; save the model again"):
+    with pytest.raises(
+        ValueError, match=r"model\.json: expected a file of a machine model, got .*; save the model again"
+    ):
         load_machine_model(path)
     with pytest.raises(ValueError, match="expected a file of a machine model, found no such file"):
         load_machine_model(tmp_path / "other.json")
@@ -181,5 +183,5 @@ def test_a_machine_that_is_not_proved_replaces_nothing() -> None:
 def test_a_file_that_is_nested_without_end_is_no_machine(tmp_path: Path) -> None:
     path = tmp_path / "machine.json"
     path.write_text("[" * 100_000)
-    with pytest.raises(ValueError, match="does not describe a machine"):
+    with pytest.raises(ValueError, match="expected a file of a machine model, got"):
         load_machine_model(path)

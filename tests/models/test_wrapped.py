@@ -110,7 +110,7 @@ def test_other_embeddings_say_how_many_symbols_there_are() -> None:
     model = wrap(embedding, nn.GRU(4, 6), nn.Linear(6, 2), num_symbols=2)
     assert model(torch.tensor([[0, 1]])).shape == (1, 2, 2)
     with pytest.raises(
-        ValueError, match="num_symbols: expected the number of symbols, which Sequential does not have, got"
+        ValueError, match=r"num_symbols: expected the number of symbols, because the .* but a Sequential, got none"
     ):
         wrap(embedding, nn.GRU(4, 6), nn.Linear(6, 2))
     with pytest.raises(ValueError, match="symbol"):
@@ -144,10 +144,10 @@ EMBEDDING, CORE, HEAD = nn.Embedding(2, 4), nn.LSTM(4, 6), nn.Linear(6, 2)
         ),
         ((EMBEDDING, nn.LSTM(5, 6), HEAD), "core: expected input_size=4, the width of the embedding, got 5"),
         ((EMBEDDING, CORE, nn.Linear(7, 2)), "head: expected a module that takes hidden states, got an error"),
-        ((EMBEDDING, CORE, nn.Sequential(HEAD, nn.Flatten(0))), r"head: expected logits \[B, Y\] of states \[B, H\]"),
+        ((EMBEDDING, CORE, nn.Sequential(HEAD, nn.Flatten(0))), r"head: expected logits \[B, Y\] from states \[B, H\]"),
         ((EMBEDDING, CORE, nn.LSTM(6, 2)), "head: expected a module that returns a tensor, got tuple"),
         ((nn.Embedding(2, 4, max_norm=1.0), CORE, HEAD), "embedding: expected an embedding without max_norm"),
-        ((Neighbors(), nn.LSTM(1, 6), HEAD, 2), "each made from its own symbol"),
+        ((Neighbors(), nn.LSTM(1, 6), HEAD, 2), "computed for each symbol by itself"),
     ],
 )
 def test_parts_that_do_not_fit_are_named(parts, sentence: str) -> None:
@@ -242,7 +242,9 @@ def test_an_embedding_with_rows_for_more_than_the_symbols_is_refused() -> None:
     """Its first row is that of a pad, which would be read as the first symbol."""
     net = wrap(nn.Embedding(3, 4, padding_idx=0), nn.GRU(4, 6), nn.Linear(6, 2))
     for measure in (certify, lambda net, task: length_curve(net, task, [5])):
-        with pytest.raises(ValueError, match=r"expected the 2 symbols of the task, got 3 symbols, .* leave out"):
+        with pytest.raises(
+            ValueError, match=r"with the 2 symbols of the task, got a model with 3 symbols, .* leave out"
+        ):
             measure(net, make_task("parity"))
 
 

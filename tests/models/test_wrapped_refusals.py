@@ -137,7 +137,9 @@ def test_a_readout_of_half_a_state_is_named() -> None:
     net = OfHalfAState()
     net.readout = nn.Linear(2, 2)
     for act in (certify, lambda model, task: train(model, task, RECIPE)):
-        with pytest.raises(ValueError, match=r"^OfHalfAState.readout: expected a result .*; let it take a whole state"):
+        with pytest.raises(
+            ValueError, match=r"^OfHalfAState.readout: expected a result .*; let readout take a whole state"
+        ):
             act(net, make_task("parity"))
 
 
