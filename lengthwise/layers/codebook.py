@@ -63,7 +63,8 @@ class Codebook(nn.Module):
         """
         if not 1 <= len(codes) <= len(self.codes):
             raise ValueError(
-                f"codes: expected 1 to {len(self.codes)}, got {len(codes)}; give fewer codes, or raise max_codes"
+                f"codes: expected 1 to {len(self.codes)} codes, got {len(codes)}; give 1 code or more, and at most "
+                "max_codes"
             )
         # The codes are replaced in place, so that the buffer keeps its size, and files of weights keep their shapes.
         self.codes.zero_()[: len(codes)] = codes.detach()

@@ -42,7 +42,7 @@ newest one."""
 
 MAX_PARAMETERS = 200_000_000
 """The largest number of parameters of a model. Training keeps up to five numbers for each parameter: its value, its
-gradient, its average and two moments. In float32, they take 4 GB."""
+gradient, its average and two moments. In float32, these five numbers take 4 GB for the largest model."""
 
 Width = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
 """The type of settings that are a number of units, for example in a state or in a hidden layer."""

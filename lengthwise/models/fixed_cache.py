@@ -19,7 +19,7 @@ STATES: tuple[States, ...] = get_args(States)
 
 
 class _Entry(NamedTuple):
-    """The location of a tensor in a cache: its layer, the layer's attribute, and its key there."""
+    """The location of a tensor in a cache: the cache's layer, the layer's attribute, and the key in this attribute."""
 
     layer: int
     states: States

@@ -81,7 +81,7 @@ class SetAnswers(nn.Module):
         given = list(range(num_members)) if tokens is None else check_tokens("tokens", tokens, MAX_TOKEN + 1)
         if len(given) != num_members or len(set(given)) < num_members:
             raise ValueError(
-                f"tokens: expected {num_members} different outputs, one for each symbol"
+                f"tokens: expected the indices of {num_members} different outputs, one for each symbol"
                 f"{' and one for the end' * (num_members > len(task.symbols))}, got {given}; list them in this order"
             )
         self.classes = task.classes
@@ -101,7 +101,11 @@ class SetAnswers(nn.Module):
         needed = max(self.listed) + 1 if self.num_outputs is None else self.num_outputs
         count = outputs.shape[-1]
         if count < needed or (self.num_outputs is not None and count > needed):
-            way_out = "give tokens= to SetAnswers" if self.num_outputs is not None else "give other tokens"
+            way_out = (
+                "give tokens= to SetAnswers"
+                if self.num_outputs is not None
+                else f"give tokens below {count} to SetAnswers"
+            )
             raise ValueError(
                 f"outputs: expected {'at least ' * (self.num_outputs is None)}{needed} outputs of the net, got "
                 f"{count}; {way_out}"

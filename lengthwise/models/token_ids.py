@@ -58,7 +58,7 @@ class TokenIds(nn.Module):
 
 
 def check_tokens(name: str, tokens: object, count: int) -> list[int]:
-    """Return token ids as a list; raise a ValueError unless there is at least one and all are below a count."""
+    """Return token ids as a list; raise a ValueError unless there is at least one id and all ids are below `count`."""
     if not isinstance(tokens, Sequence) or any(isinstance(t, bool) or not isinstance(t, Integral) for t in tokens):
         raise ValueError(f"{name}: expected a list of token ids, got {tokens!r}; give whole numbers")
     if not tokens:

@@ -64,7 +64,7 @@ def test_codes_replace_all_earlier_ones() -> None:
 
 @pytest.mark.parametrize("count", [0, 4])
 def test_no_codes_and_too_many_are_refused(count: int) -> None:
-    with pytest.raises(ValueError, match=f"codes: expected 1 to 3, got {count}; give fewer codes, or raise max_codes"):
+    with pytest.raises(ValueError, match=f"codes: expected 1 to 3 codes, got {count}; give 1 code or more"):
         Codebook(max_codes=3, d_model=5).fill(drawn(count, 5, seed=0))
 
 

@@ -109,8 +109,11 @@ def test_a_net_for_other_sets_is_refused() -> None:
         ({"score": "argmax"}, "score: expected 'logit' or 'sigmoid' or 'softmax', got 'argmax'"),
         ({"score": "softmax", "above": 1.5}, "above: expected a probability from 0 to 1, the threshold of a softmax"),
         ({"above": float("nan")}, "above: expected a number, the threshold of a logit, got nan"),
-        ({"tokens": [0, 1]}, "tokens: expected 3 different outputs, one for each symbol and one for the end, got"),
-        ({"tokens": [0, 1, 1]}, "tokens: expected 3 different outputs"),
+        (
+            {"tokens": [0, 1]},
+            "tokens: expected the indices of 3 different outputs, one for each symbol and one for the end, got",
+        ),
+        ({"tokens": [0, 1, 1]}, "tokens: expected the indices of 3 different outputs"),
     ],
 )
 def test_what_does_not_fit_is_named(settings, sentence: str) -> None:
@@ -123,7 +126,7 @@ def test_what_does_not_fit_is_named(settings, sentence: str) -> None:
     [
         (2, None, "outputs: expected 3 outputs of the net, got 2; give tokens= to SetAnswers"),
         (4, None, "outputs: expected 3 outputs of the net, got 4; give tokens= to SetAnswers"),
-        (4, [1, 2, 4], "outputs: expected at least 5 outputs of the net, got 4; give other tokens"),
+        (4, [1, 2, 4], "outputs: expected at least 5 outputs of the net, got 4; give tokens below 4"),
     ],
 )
 def test_another_number_of_outputs_is_named(num_outputs: int, tokens, sentence: str) -> None:
