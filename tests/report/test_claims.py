@@ -204,7 +204,7 @@ def test_numbers_are_found_in_the_tables_and_sentences_of_pages() -> None:
     for column, line in (("T=40, ms", ("scan",)), ("T=41, ms", ("loop",)), ("T=40, ms", ("none",))):
         with pytest.raises(ValueError, match=r"^p\.md: expected one table with a column"):
             number_in(PAGE, TableNumber("p.md", column, line))
-    with pytest.raises(ValueError, match=r"^p\.md: expected one number that matches"):
+    with pytest.raises(ValueError, match=r"^p\.md: expected one number that matches the pattern"):
         phrase_in(PAGE, Phrase("p.md", r"(\d+) seeds"))
 
 

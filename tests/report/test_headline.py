@@ -173,8 +173,11 @@ def test_a_headline_waits_for_the_runs_of_the_cells_that_it_names() -> None:
         ("{cells[Parity][C=22][mean]}", r"headline: unknown column 'C=22'; did you mean 'C=2'"),
         ("{cells[not *][C=2][mean]}", r"headline: unknown row 'not \*'"),
         ("{cells[Parity][C=2][means]}", r"headline: unknown figure 'means'; did you mean 'mean'\?"),
-        ("{cells[Parity][C=2]}", "headline: expected 3 names in brackets, got 2"),
-        ("{highest[*][*][column]}", "headline: expected a number, got the figure 'C=2'; name another figure"),
+        ("{cells[Parity][C=2]}", "headline: expected 3 names in brackets after a field, got 2"),
+        (
+            "{highest[*][*][column]}",
+            "headline: expected a figure whose text is a number, got the text 'C=2'; name another",
+        ),
     ],
 )
 def test_names_that_do_not_exist_are_refused_in_one_sentence(template: str, message: str) -> None:

@@ -56,5 +56,5 @@ def test_names_of_several_steps_stand_above_or_below_their_point() -> None:
 
 
 def test_one_symbol_has_no_picture() -> None:
-    with pytest.raises(ValueError, match="there is no state to draw"):
+    with pytest.raises(ValueError, match="so there is no state to draw"):
         memorization_chart(memorize("a"))

@@ -19,14 +19,14 @@ GRID = 80
 """The number of distances at which the numbers of clusters are drawn."""
 
 NEAR, FAR = 1e-4, 100.0
-"""The smallest and the largest distance at which clusters are counted, in units of the marked distance."""
+"""The smallest and the largest distance at which clusters are counted, in units of the chart's marked distance."""
 
 POSITIONS = 500
 """The largest number of positions at which the cumulative gradient is drawn."""
 
 
 def element_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Chart:
-    """Draw states on the plane of the first two principal components, with a color for each element of the monoid."""
+    """Draw states on the plane of the first two principal components, with a color for each monoid element."""
     # Both axes have the same scale, so that a component with hardly any variance is visible as such.
     reach = 1.1 * max(float(components.points.abs().max()), 1e-9)
     scale, axis = alt.Scale(domain=[-reach, reach], nice=False), alt.Axis(tickCount=5)
@@ -40,7 +40,7 @@ def element_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.C
 
 
 def level_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Chart:
-    """Draw the first component of the states at every level, so that equal states of different levels are visible."""
+    """Draw the first principal component of states by level, so that equal states of different levels are visible."""
     values = _state_values(blocks, components)
     for index, value in enumerate(values):
         # The golden ratio spreads points evenly over half a level for any number of states.
@@ -98,7 +98,7 @@ def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_si
 
 
 def field_chart(cumulative: Float[Tensor, "B T"]) -> alt.LayerChart:
-    """Draw the cumulative gradient from the newest symbol back: the mean and the middle 80 % over strings.
+    """Draw the gradient's share in each position and all later positions: the mean and the middle 80 % over strings.
 
     A dashed line shows the curve of a gradient that is equal at all positions.
     """

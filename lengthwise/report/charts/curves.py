@@ -33,10 +33,10 @@ WIDTH, HEIGHT = 300, 230
 def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int, hover: bool = True) -> alt.LayerChart:
     """Draw the accuracy of the final answer against length, with a color for each seed of one configuration.
 
-    Solid lines show the dense range. Diamonds show the long lengths with Wilson's 95 % interval, and are side by side
-    where seeds share a length. The dashed line is the best constant answer, and the vertical rule is at the longest
-    training length. Only balanced lengths are drawn. `hover` adds a tooltip to every point of the lines, which makes a
-    picture five times as large.
+    Solid lines show the lengths of the plan's dense range. Diamonds show the plan's long lengths with Wilson's 95 %
+    interval, and are side by side where seeds share a length. The dashed line is the best constant answer, and the
+    vertical rule is at the longest training length. Only balanced lengths are drawn, at which every class can occur.
+    `hover` adds a tooltip to every point of the lines, which makes a picture five times as large.
     """
     rows = sorted(rows, key=lambda row: row.seed)
     seeds = [row.seed for row in rows]

@@ -21,15 +21,15 @@ PADDING = {"left": 24, "top": 12, "right": 24, "bottom": 5}
 
 COLORS = ("#f4f1ec", "#1f8a70")
 MARKS = {"proved": "#0b3d91", "bounded": "#5b7fd1", "extracted": "#9aa7b8"}
-"""The colors of the marks, for levels that prove something about all lengths, or all lengths up to a limit."""
+"""The colors of the dots by level of the certificate. Cells of other levels have no dot."""
 
 
 def heat_map(experiment: Experiment, entries: Sequence[Entry]) -> alt.HConcatChart:
-    """Draw a panel for each part: the mean accuracy in percent, rounded down, on a color that begins at chance.
+    """Draw a panel for each part: the mean accuracy in percent, rounded down, on a color scale that begins at chance.
 
-    A dot shows the lowest level of all finished runs of a cell. If there are no dots, the legend is left out. All
-    panels have the same rows, so that one list of labels serves all of them. Each panel has only the columns of its own
-    cells.
+    A dot shows the lowest level among the certificates of a cell's finished runs, if `MARKS` contains this level. If
+    there are no dots, the legend is left out. All panels have the same rows, so that one list of labels serves all of
+    them. Each panel has only the columns of its own cells.
     """
     rows = list(dict.fromkeys(cell.row for cell in experiment.cells))
     columns: dict[str, dict[str, None]] = {}

@@ -1,4 +1,4 @@
-"""Pictures of a generator: its states with decision regions, in its planes and along one period."""
+"""Pictures of a generator (a net that repeats a word): states with decision regions, and logits in one period."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -34,12 +34,14 @@ MAX_NAMES = 24
 def memorization_chart(memorization: Memorization | RationalMemorization) -> alt.VConcatChart:
     """Draw planes of the state, colored by symbol, above the logits along one period.
 
-    For a generator of two dimensions, regions behind the orbit show which symbol is read there (Figures 1 and 2 of the
-    note). With more dimensions, each plane shows only its part of the orbit. The logits are also drawn between steps.
-    The bar below them shows the symbol that is read, which changes when the orbit passes from region to region.
+    For a generator of two dimensions, regions behind the states show the symbol with the largest logit (Figures 1 and 2
+    of the note). With more dimensions, each plane shows the states at one frequency, without regions. The logits are
+    also drawn between steps. The bar below the logits shows the symbol with the largest logit.
     """
     if not memorization.generator.dimension:
-        raise ValueError("word: expected at least two different symbols, got one; there is no state to draw")
+        raise ValueError(
+            "word: expected at least two different symbols, got one, so there is no state to draw; pass another word"
+        )
     planes = [_square(memorization.word.symbols, *content) for content in _plane_contents(memorization)]
     columns = 2 if len(planes) > 1 else 1
     rows = [alt.hconcat(*planes[start : start + columns]) for start in range(0, len(planes), columns)]
@@ -159,7 +161,7 @@ def _cut(corners: list[Point], normal: Point, offset: float) -> list[Point]:
 
 
 def _period_chart(memorization: Memorization | RationalMemorization) -> alt.LayerChart:
-    """Draw the logits of all symbols over one period, and the symbols that are read along the orbit."""
+    """Draw the logits of all symbols over one period, and the symbol with the largest logit at each time."""
     generator = memorization.generator
     word = memorization.word
     frequencies = _frequencies(memorization)

@@ -20,7 +20,7 @@ from lengthwise.runs.provenance import versions
 
 
 def write_analysis(run: Run, page: Path, *, length: int = 500, seed: int = 0) -> Path:
-    """Analyze a run and write the page. Errors are as in `analyze`; a suffix other than .html is a ValueError."""
+    """Analyze a run and write the page. Errors are as in `analyze`; a suffix other than .html raises a ValueError."""
     check_suffix("page", page, [".html"])
     result = analyze(run.model, run.spec.task, length=length, seed=seed)
     states = {"elements": "All levels together", "levels": "Level by level", "clusters": "Clusters against distance"}

@@ -19,10 +19,11 @@ from lengthwise.report.tables.table import Table
 class BenchmarkReport(NamedTuple):
     """The tables of a benchmark by part, with the texts that readers need to interpret the numbers.
 
-    - `notes`: the protocols of published numbers, with their marks. Without published numbers, there are no notes.
+    - `notes`: the sentences to which the column `from` of the tables refers (`benchmark_tables`). Most of them are
+      protocols of published numbers, each after a mark such as [1].
     - `protocol`: sentences about the published protocol and ours.
     - `bibtex`: the entries of the benchmark's papers.
-    - `citations`: the key of a BibTeX entry for each mark of a protocol.
+    - `citations`: the key of a BibTeX entry for each mark.
     """
 
     title: str

@@ -50,7 +50,7 @@ def certificate_section(certificates: Mapping[str, Certificate]) -> tuple[str, d
 
 
 def map_chart(closure: Closure, names: Sequence[str]) -> alt.LayerChart:
-    """Draw the prototypes on the plane of their first two principal axes, each with the name of its class."""
+    """Draw a certificate's prototypes on the plane of their first two principal axes, with the names of classes."""
     values = [{"x": x, "y": y, "class": names[k] if k >= 0 else NOTHING} for x, y, k in closure.points]
     quoted = list(dict.fromkeys(str(value["class"]) for value in values))
     scale = alt.Scale(domain=quoted, range=[PALETTE[index % len(PALETTE)] for index in range(len(quoted))])
@@ -86,7 +86,7 @@ def _picture(certificate: Certificate) -> str:
 
 
 def _machine_table(certificate: Certificate, names: Sequence[str]) -> Table | None:
-    """Return a table with a line for each state or class of a machine; None if it would be too large.
+    """Return a table with a line for each state or class of a machine; None without a machine or if too large.
 
     A line contains the answer and the successors. A state has a successor for each symbol. A class of a tree machine
     has a successor for each newer class that is merged with it.

@@ -17,7 +17,7 @@ from lengthwise.report.tables.table import Table
 def html_page(
     title: str, summary: str, sections: Mapping[str, str], charts: Mapping[str, alt.Chart | alt.LayerChart]
 ) -> str:
-    """Return the page. `sections` maps headings to HTML; each chart is drawn into the element with its name as id.
+    """Return the page. `sections` maps headings to HTML; each chart is drawn into the element whose id is its name.
 
     The page contains its style, its charts and the library that draws them, and loads nothing from the network.
     """
@@ -46,7 +46,7 @@ def html_note(text: str) -> str:
 
 
 def html_figures(titles: Mapping[str, str]) -> str:
-    """Return elements for charts, side by side if they fit, with a title for each chart's name."""
+    """Return an element for each chart, side by side if they fit. `titles` maps names of charts to their titles."""
     figures = (
         f"<div><h3>{escape(title)}</h3><div class='chart' id='{name}'></div></div>" for name, title in titles.items()
     )

@@ -67,10 +67,10 @@ def file_stem(name: str, scale: str) -> str:
 def write_page(
     name: str, scale: str, command: str, experiment: Experiment, outcomes: Sequence[Outcome], runs: Path, page: Path
 ) -> list[Path]:
-    """Write the page of an experiment, and the pictures of its study if all runs have results; return the paths.
+    """Write the page of an experiment with its pictures and other files, and return the paths.
 
-    `runs` is the folder of the runs, which a study reads. `command` is the command that the page names for repeating
-    the experiment.
+    The pictures of a study are written only if all runs have results. `runs` is the folder of the runs, which a study
+    reads. `command` is the command that the page names for repeating the experiment.
     """
     study = StudyPage([], {})
     if experiment.is_matrix:
@@ -102,7 +102,7 @@ def markdown_page(
     today: date,
     study: StudyPage | None = None,
 ) -> str:
-    """Return the page of a finished experiment: main table, sections of its study, certificates; the rest is folded."""
+    """Return an experiment's page in Markdown: main table, sections of its study, certificates, and folded details."""
     study = study or StudyPage([], {})
     is_known = scale == experiment.headline_scale != "smoke"
     stated = (study.headline or headline(experiment, outcomes)) if is_known else ""
@@ -125,7 +125,7 @@ def markdown_page(
 
 
 def _of_records(name: str, experiment: Experiment) -> str:
-    """Return a sentence about the use of records for the page."""
+    """Return sentences on whether recorded results can replace runs when the page is written."""
     if experiment.requires.weights:
         return (
             "These records contain no weights. This page needs the weights, so the command trains every net whose run "

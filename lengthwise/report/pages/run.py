@@ -58,8 +58,8 @@ def _own_certificate(path: Path, result: RunResult) -> Certificate:
     model = result.spec["model"] | (attempts[-1].model if attempts else {})
     if about != (result.run_id, result.spec["task"], model):
         raise ValueError(
-            f"{path}: expected a certificate of {result.run_id}, got one of another run, task or "
-            "model; certify this run again"
+            f"{path}: expected a certificate of run {result.run_id}, got a certificate of another run, task or model; "
+            "certify this run again with `lengthwise certify`"
         )
     check(certificate)
     return certificate
@@ -95,7 +95,7 @@ def write_report(runs: Sequence[MeasuredRun], page: Path) -> list[Path]:
     check_suffix("page", page, [".html"])
     results = _finished(runs)
     panels = _panels(results, [run.metrics for run in runs])
-    # A specification takes long to make and to check, so the two files of one chart share it.
+    # A chart's Vega-Lite specification takes long to make and to check, so the chart's two files share it.
     accuracy = side_by_side({panel.title: panel.accuracy(hover=False) for panel in panels}).to_dict()
     loss = side_by_side({panel.title: panel.loss() for panel in panels}).to_dict()
     charts = {"-accuracy.png": accuracy, "-accuracy.svg": accuracy, "-loss.png": loss}
@@ -130,7 +130,7 @@ def _finished(runs: Sequence[MeasuredRun]) -> list[RunResult]:
 
 
 def _title(row: RunRow) -> str:
-    """Return the task and the model of a run, and the settings in which other runs of the page differ."""
+    """Return the task and the model of a run, and the settings in which it differs from other runs."""
     return f"{row.task}, {row.model}" + (f" ({row.variation})" if row.variation else "")
 
 

@@ -21,4 +21,4 @@ class StudyPage(NamedTuple):
 
 
 STUDY_PAGES: Registry[Callable[[Any, str], StudyPage]] = Registry("page of a study", "lengthwise.studies.*.pages")
-"""Functions that return the page of a study, given the study's result and the page's stem, by the experiment's name."""
+"""Functions from a study's result and the stem of the page's file name to the `StudyPage`, by the experiment's name."""

@@ -71,7 +71,7 @@ def measuring_display(console: Console) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def waiting_display(console: Console, work: str) -> Iterator[None]:
-    """Show the name of some work and its seconds in a terminal; the line disappears at the end."""
+    """Show the name of some work and the seconds since its start in a terminal; the line disappears at the end."""
     columns = (TextColumn(work), TimeElapsedColumn())
     with Bars(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         bars.add_task("", total=None)
@@ -133,7 +133,7 @@ class _PlainLines:
 
 
 def print_results(console: Console, results: Sequence[RunResult], title: str) -> None:
-    """Print a line for each run, then the columns that all lines share, and then unbalanced lengths."""
+    """Print tables with a line for each run and the shared columns below, then sentences about the measurement."""
     errors = error_run_table(results)
     if errors.lines:
         print_table(console, f"{title}: squared error / dimension of the inputs", errors)
@@ -169,7 +169,7 @@ def print_failures(console: Console, outcomes: Iterable[Outcome]) -> bool:
     lines = failed = [outcome for outcome in outcomes if outcome.result is None]
     lacking = [outcome for outcome in failed if outcome.reason == NOT_RUN]
     if len(lacking) > MAX_ROWS:
-        print_line(console, f"{len(lacking):,} runs: {NOT_RUN}, the first {lacking[0].spec.id}")
+        print_line(console, f"{len(lacking):,} runs: {NOT_RUN}; the first of them is {lacking[0].spec.id}")
         lines = [outcome for outcome in failed if outcome.reason != NOT_RUN]
     for outcome in lines:
         begin = "" if outcome.reason == NOT_RUN else "failed: "
@@ -191,7 +191,10 @@ def print_curve(console: Console, curve: LengthCurve, *, trained_to: int | None)
     If a curve has more than `MAX_ROWS` points, a subsample is shown with the first, the last and the lowest point.
     """
     if not curve.points:
-        print_line(console, f"protocol {curve.protocol}: these strings have no right answers")
+        print_line(
+            console,
+            f"protocol {curve.protocol}: nothing was measured, because the task defines no answers for these strings",
+        )
         return
     subsample = _subsample(curve.points)
     plain = point_table(subsample)

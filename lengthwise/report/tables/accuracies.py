@@ -102,7 +102,7 @@ def _numbers(cell: Cell, results: Sequence[RunResult], experiment: Experiment) -
     curves = [accuracies_scored(result, cell, experiment) for result in results]
     means = [curve.mean() for curve in curves]
     solved = [result for result, curve in zip(results, curves, strict=True) if curve.min() == 1.0]
-    # Probes are strings of the learned task, so other tasks have no best test.
+    # Probes (tests during training) use the learned task, so cells of other tasks have no step of success.
     solved_at = [probe for result in solved if cell.task is None and (probe := result.first_flawless_probe)]
     return (
         lengths,
@@ -127,7 +127,7 @@ def _numbers(cell: Cell, results: Sequence[RunResult], experiment: Experiment) -
 def _over_tasks(cell: Cell, results: Sequence[RunResult], means: Sequence[float]) -> tuple[str, str]:
     """Return two entries of a cell whose runs have different tasks: the interval of the mean, and the share proved.
 
-    Both entries are empty if all runs have the same task.
+    Both entries are "-" if all runs have the same task, or if fewer than two runs have results.
     """
     if len({spec.task for spec in cell.specs}) == 1 or len(means) < 2:
         return NOTHING, NOTHING

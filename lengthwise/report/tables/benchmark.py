@@ -20,7 +20,7 @@ MAX_QUOTED = 20
 """The length of the longest counterexample that a table quotes, in symbols."""
 
 MEAN = "mean"
-"""The column of means over all tasks, and the row of a published mean."""
+"""The name of the column of means over all tasks, and of the row of a published mean."""
 
 COLUMNS = {
     MEAN: "the accuracy, averaged over the tasks with a result (in brackets: their number, if it is not all tasks)",

@@ -58,7 +58,7 @@ def long_accuracies(results: Sequence[RunResult], length: int) -> list[float]:
 
 
 def fit_text(results: Sequence[RunResult], experiment: Experiment) -> str:
-    """Return "yes" if all runs reach the accuracy that `fit` demands, or else a phrase with the lowest accuracy."""
+    """Return "yes" if all runs reach the accuracy in `Scoring.fit`, or else a phrase with the lowest accuracy."""
     assert experiment.scoring.fit is not None
     length, demanded = experiment.scoring.fit
     accuracies = long_accuracies(results, length)
@@ -70,7 +70,7 @@ def fit_text(results: Sequence[RunResult], experiment: Experiment) -> str:
 def best_by_loss(results: Sequence[RunResult]) -> RunResult | None:
     """Return the first run with the lowest final training loss, or None if no run has a final loss.
 
-    Measurements at other lengths have no influence.
+    Only the loss decides. Measured accuracies have no influence.
     """
     with_loss = [result for result in results if result.final_loss is not None]
     return min(with_loss, key=lambda result: result.final_loss or 0.0, default=None)

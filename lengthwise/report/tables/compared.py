@@ -81,7 +81,8 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
     seeds = sorted(set.intersection(*(set(group) for group in groups.values())))
     if not seeds:
         having = "; ".join(
-            f"{name} {', '.join(map(str, sorted(group)))}" for name, group in zip(names, groups.values(), strict=True)
+            f"seeds {', '.join(map(str, sorted(group)))} of {name}"
+            for name, group in zip(names, groups.values(), strict=True)
         )
         raise ValueError(
             f"results: expected a seed that all models have, because differences are paired by seed, got {having}; "
@@ -105,12 +106,12 @@ def _check_comparable(results: Sequence[RunResult]) -> None:
         if other.errors is not None:
             raise ValueError(
                 f"results: expected answers that are classes, got {other.run_id}, whose answers are numbers; compare "
-                "such runs in an experiment"
+                "such runs in an experiment (`Scoring.compared`)"
             )
         if other.perplexity is not None:
             raise ValueError(
                 f"results: expected accuracies to compare, got {other.run_id}, which has perplexities; compare such "
-                "runs in an experiment"
+                "runs in an experiment (`Scoring.compared`)"
             )
         if identity(other.spec)["task"] != identity(first.spec)["task"]:
             raise ValueError(
@@ -203,7 +204,7 @@ def _lowest(accuracies: Sequence[float]) -> str:
 
 
 def model_differences(comparison: Comparison) -> list[Difference]:
-    """Return the differences of all pairs of models, seed by seed: dense range, each long length, structured strings.
+    """Return differences of all pairs of models, by seed: in the dense range, at long lengths, on structured strings.
 
     The p-values are corrected for the number of all differences.
     """
@@ -225,7 +226,7 @@ def model_differences(comparison: Comparison) -> list[Difference]:
 
 
 def group_accuracies(result: RunResult) -> dict[str, dict[tuple[str, int], float]]:
-    """Return the accuracies of a run by group, then by family and length.
+    """Return a run's accuracies by group (dense range, a long length, structured strings), then by family and length.
 
     Random strings are included only at lengths at which every class can occur.
     """

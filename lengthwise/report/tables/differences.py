@@ -42,8 +42,8 @@ def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> lis
     """Return the differences of an experiment: all pairs of columns that it compares, in each row that has both.
 
     Raises:
-        ValueError: a compared column has several runs of a seed. It would then be unclear which of them to pair with
-            the run of the other column.
+        ValueError: a compared column has several runs of a seed. It would then be unclear which run to pair with the
+            run of the other column.
     """
     pairs: list[tuple[str, str, str, list[float]]] = []
     for row in dict.fromkeys(cell.row for cell in experiment.cells):
@@ -145,7 +145,7 @@ def _line(difference: Difference, errors: bool) -> tuple[str, ...]:
         return row, first, second, *[NOTHING] * 4
     if math.isnan(low):
         return row, first, second, signed(mean, errors), *[NOTHING] * 3
-    # The larger accuracy is better, but the smaller error.
+    # A larger accuracy is better, and so is a smaller error.
     if_above, if_below = (second, first) if errors else (first, second)
     better = if_above if low > 0 else if_below if high < 0 else NOTHING
     interval = f"{signed(low, errors)} to {signed(high, errors)}"

@@ -1,4 +1,4 @@
-"""Squared errors in rows: for the cells of an experiment, and for single runs."""
+"""Tables of squared errors: of the cells of an experiment, and of single runs."""
 
 import math
 from collections.abc import Sequence

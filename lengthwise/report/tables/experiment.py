@@ -10,7 +10,7 @@ from lengthwise.runs.pools.outcome import Outcome
 
 
 class _Measure(NamedTuple):
-    """The table of a measure, its most important columns, and the meaning of columns."""
+    """Functions for one `Scoring.measure`: its table, its most important columns, and the meanings of columns."""
 
     table: Callable[[Experiment, Sequence[Outcome]], Table]
     main: Callable[[Experiment], Sequence[str]]

@@ -7,13 +7,13 @@ selects both, and `not A` selects all others.
 |---|---|
 | `{cells[ROW][COLUMN][FIGURE]}` | the figure of a cell; for several cells, the sum of "k of n", or lowest and highest |
 | `{highest[ROW][COLUMN][FIGURE]}`, `{lowest[...]}` | the highest or lowest figure among cells |
-| `{share[ROW][COLUMN][FIGURE][TEXT]}` | how many of the cells have this text |
-| `{reached[ROW][COLUMN]}` | how many of the paper's means our means reach, to the digits that the paper prints |
+| `{share[ROW][COLUMN][FIGURE][TEXT]}` | in how many of the cells the figure is TEXT, as "k of n" |
+| `{reached[ROW][COLUMN]}` | in how many cells our mean is at least the paper's, to the digits that the paper prints |
 | `{runs}`, `{diverged}` | runs of the experiment, and runs without a result |
 | `{compared}`, `{decided}` | compared pairs of columns, and pairs that differ significantly after Holm's correction |
 
-Figures are the columns of the tables on the page. Two more figures are `level proved` (or another level), the number of
-runs whose certificate has this level, and `counterexamples`, the lengths of refuting strings.
+Figures are the columns of the tables on the page. There are two more figures. `level proved` (or another level) is the
+number of runs whose certificate has this level. `counterexamples` is the range of the lengths of refuting strings.
 """
 
 import re
@@ -140,12 +140,13 @@ class _Names:
         self._names = names
 
     def __getitem__(self, name: str | int) -> "str | _Names":
-        names = (*self._names, str(name))  # format strings take digits for an index
+        names = (*self._names, str(name))  # format strings pass digits as an integer
         return self._answer(*names) if len(names) == self._num_names else _Names(self._num_names, self._answer, names)
 
     def __format__(self, form: str) -> str:
         raise ValueError(
-            f"headline: expected {self._num_names} names in brackets, got {len(self._names)}; add the missing brackets"
+            f"headline: expected {self._num_names} names in brackets after a field, got {len(self._names)}; add the "
+            "missing names, each in brackets"
         )
 
 
@@ -181,7 +182,9 @@ def _extreme(figures: Sequence[str], extreme: Callable[..., tuple[float, str]]) 
     for figure in figures:
         parts = _NUMBER.fullmatch(figure)
         if parts is None:
-            raise ValueError(f"headline: expected a number, got the figure {figure!r}; name another figure")
+            raise ValueError(
+                f"headline: expected a figure whose text is a number, got the text {figure!r}; name another figure"
+            )
         numbers += [(_value(parts[side]), parts[side] + parts["unit"]) for side in ("low", "high") if parts[side]]
     return extreme(numbers)[1]
 

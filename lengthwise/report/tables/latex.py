@@ -75,7 +75,7 @@ _ESCAPES = str.maketrans(
     {
         **{character: f"\\{command}{{}}" for character, command in _COMMANDS.items()},
         **{character: f"\\{character}" for character in "&%$#_{}"},
-        # After the end of a row, these two would begin an option of the line break.
+        # After the line break of a row, LaTeX would read these two characters as the beginning of an option.
         **{character: f"{{{character}}}" for character in "[*"},
     }
 )

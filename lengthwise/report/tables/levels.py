@@ -86,7 +86,7 @@ def _checker_counts(certificates: Iterable[Certificate]) -> tuple[int, int, int]
 
 
 def reasons(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
-    """Return the reasons why levels are not higher, each with its cells and number of runs."""
+    """Return the reasons why levels are not higher, each with the cells and their numbers of runs."""
     texts: dict[str, list[str]] = defaultdict(list)
     cells: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     one_column = len({cell.column for cell in experiment.cells}) == 1

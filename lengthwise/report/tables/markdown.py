@@ -8,7 +8,7 @@ from lengthwise.report.tables.table import Table, shared_text
 
 
 def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a table of cells in Markdown. Bars in cells are escaped, and a number is not separated from its %."""
+    """Return a table of cells in Markdown. A | in a cell is escaped, and a number is not separated from its %."""
     return "\n".join(_line(cells) for cells in (header, ["---"] * len(header), *lines))
 
 

@@ -26,10 +26,10 @@ class Entry(NamedTuple):
     """A cell with the results of its runs, and the statistics of these results.
 
     `at_long`: the mean accuracy at each of the plan's long lengths, shortest first; NaN if the task has no strings of
-    this length. `structured`: the mean over runs of the accuracy on the family of structured strings with the lowest
-    accuracy. `chance`: the mean score of the best constant answer. `solved`: the number of runs without an error at any
-    scored length. `overflowed`: the share of strings on which states overflow. `at_printed`: for each number that a
-    paper prints, our mean at the paper's lengths, on the paper's scale.
+    this length. `structured`: the lowest accuracy on any family and length of structured strings, averaged over runs.
+    `chance`: the mean score of the best constant answer. `solved`: the number of runs without an error at any scored
+    length. `overflowed`: the share of strings on which states overflow. `at_printed`: for each number that a paper
+    prints, our mean at the paper's lengths, on the paper's scale.
     """
 
     cell: Cell
@@ -61,7 +61,7 @@ class Entry(NamedTuple):
 
     @property
     def errors(self) -> list[int]:
-        """The lengths of the counterexamples in certificates, by seed."""
+        """The lengths of the counterexamples in certificates, in the order of the runs."""
         certificates = [result.certificate for result in self.results if result.certificate]
         return [len(named.counterexample.string) for named in certificates if named.counterexample]
 
@@ -87,7 +87,7 @@ class Entry(NamedTuple):
 
     @property
     def level(self) -> str:
-        """The lowest level of the runs with a result, if all of these have certificates."""
+        """The lowest level among the runs with a result, or "" if one of these runs has no certificate."""
         names = list(LEVELS)
         return max(self.levels, key=names.index) if self.levels.total() == self.num_runs else ""
 
@@ -139,7 +139,7 @@ def _ours(printed: Printed, results: Sequence[RunResult], cell: Cell, experiment
 
 
 def column_tables(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Table]:
-    """Return a table for each part of an experiment, with a line of scores for each column with results."""
+    """Return a table for each part of an experiment, with a line of scores for each model with results."""
     tables = {}
     for part in dict.fromkeys(cell.part for cell in experiment.cells):
         cells = Counter(cell.column for cell in experiment.cells if cell.part == part)
@@ -166,14 +166,14 @@ def cost_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
 
 
 def _by_column(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """Return the entries of each column with entries; columns are in the experiment's order."""
+    """Return the entries of each column that has entries; columns are in the experiment's order."""
     columns = dict.fromkeys(cell.column for cell in experiment.cells)
     by_column = {column: [entry for entry in entries if entry.cell.column == column] for column in columns}
     return {column: own for column, own in by_column.items() if own}
 
 
 def _scores(experiment: Experiment, own: Sequence[Entry], total: int) -> dict[str, str]:
-    """Return the scores of a column, by the names of the table's columns."""
+    """Return the scores of a model (a column of the experiment), by the names of the table's columns."""
     overflowed = fmean(entry.overflowed for entry in own)
     errors = [length for entry in own for length in entry.errors]
     return {

@@ -83,9 +83,9 @@ def _mean_text(curves: Sequence[PerplexityCurve], length: int) -> str:
 
 
 def chunk_means(curves: Sequence[PerplexityCurve], length: int) -> list[float]:
-    """Return the mean over curves of the negative log-likelihood of the last token, for each chunk of a length.
+    """Return for each chunk of a length the negative log-likelihood of its last token, averaged over curves.
 
-    The list is empty if a curve does not have the length, or ends its chunks at other tokens.
+    The list is empty if a curve does not have the length, or if the curves end their chunks at different tokens.
     """
     points = [curve.at(length) for curve in curves]
     last = [point.last for point in points if point is not None]
@@ -96,7 +96,7 @@ def chunk_means(curves: Sequence[PerplexityCurve], length: int) -> list[float]:
 
 
 def ratio_text(first: Sequence[float], second: Sequence[float]) -> str:
-    """Return the ratio of two perplexities, with its interval if there are enough chunks for one.
+    """Return the ratio of two perplexities from log-likelihoods of chunks, with an interval if there are enough chunks.
 
     Example:
         >>> ratio_text([2.0, 1.0, 3.0], [1.9, 0.9, 2.8]), ratio_text([2.0], [2.0])
@@ -154,7 +154,7 @@ def perplexity_run_table(results: Sequence[RunResult]) -> Table:
 
 
 def curve_table(curve: PerplexityCurve) -> Table:
-    """Return one line for each length of a curve: perplexity of last tokens, interval, and ratio to the shortest."""
+    """Return one line for each length of a curve: perplexity of last tokens, interval, ratio to the first length."""
     lines = []
     for point in curve.points:
         low, high = point.interval
@@ -180,7 +180,7 @@ def perplexity_csv(curves: Sequence[tuple[str, Mapping[str, Any], PerplexityCurv
 
 
 def seeds_sentence(results: Sequence[RunResult]) -> list[str]:
-    """Return a sentence about the perplexities of several runs at their longest length, or nothing for one run."""
+    """Return a sentence about the perplexities of several runs at their longest length, if this length is the same."""
     curves = [result.perplexity for result in results if result.perplexity is not None]
     if len(curves) < 2 or len({curve.points[-1].length for curve in curves}) != 1:
         return []

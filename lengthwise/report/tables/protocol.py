@@ -25,7 +25,7 @@ MAX_LISTED = 10
 
 
 def protocol_sentences(results: Sequence[RunResult], rows: Sequence[RunRow]) -> list[tuple[str, str]]:
-    """Return pairs of measurement and method, for each different way of measuring the runs, with chance levels."""
+    """Return pairs (measurement, method with chance levels) for each different way in which runs were measured."""
     scores = _scores(results, rows)
     return [(name, f"{sentence} {_chance(by_task)}") for (name, sentence), by_task in scores.items()]
 

@@ -23,9 +23,9 @@ MAX_LENGTHS = 12
 
 
 class RunRow(NamedTuple):
-    """The numbers of a run on random strings: `dense` and `long` at balanced lengths, `unbalanced` at all others.
+    """The accuracies of a run: `dense` and `long` at balanced lengths, `unbalanced` at all others, and `structured`.
 
-    A length is balanced if every class can occur at this length.
+    A length is balanced if every class can occur at this length. All strings are random, except in `structured`.
     """
 
     run_id: str

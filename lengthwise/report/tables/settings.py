@@ -34,7 +34,7 @@ def variations(results: Sequence[RunResult]) -> dict[str, str]:
 
 
 def variations_of(specs: Mapping[str, Settings]) -> dict[str, str]:
-    """Return the same as `variations`, given a specification for each run id."""
+    """Return the same as `variations` for specifications, which are given by the ids of their runs."""
     cells: dict[tuple[str, str], list[str]] = defaultdict(list)
     for run_id, spec in specs.items():
         cells[task_in(spec), str(spec["model"]["name"])].append(run_id)

@@ -120,7 +120,7 @@ def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) 
 
 
 def _compared(experiment: Experiment, cell: Cell, outcomes: Sequence[Outcome]) -> _Compared | None:
-    """Compare a cell with its baselines; return None if these are unknown or nothing was measured."""
+    """Compare a cell with its baselines; return None if its tasks have no baselines or nothing was measured."""
     curves = [accuracies_scored(result, cell, experiment) for result in results_of(cell, outcomes)]
     lengths = [point.length for point in curves[0].points] if curves else []
     tasks = [cell.task] if cell.task is not None else list(dict.fromkeys(spec.task for spec in cell.specs))

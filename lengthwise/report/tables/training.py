@@ -20,7 +20,7 @@ class Change(NamedTuple):
 
 
 def late_change(train: Settings) -> Change | None:
-    """Return the first change during training by a recipe (section `train` of a specification), or None.
+    """Return a recipe's first change of noise or losses during training, or None. `train` is a specification's section.
 
     The result is None if nothing changes, or if the loss decides when the change comes (`PaceRecipe`).
 
