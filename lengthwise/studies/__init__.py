@@ -1,1 +1,1 @@
-"""Studies: a folder for each paper, with its experiments, pages, presets and claims."""
+"""Studies of papers, benchmarks and our own questions: their experiments, pages, presets and claims."""

@@ -11,7 +11,7 @@ TURN, SHEAR = ((0, 1), (-1, 0)), ((1, 1), (0, 1))
 
 
 def linear_group(prime: int, matrices: Sequence[Sequence[Sequence[int]]]) -> Settings:
-    """Return the word problem of a group of matrices, as permutations of the row vectors that are not 0."""
+    """Return the settings of the word problem of a matrix group, which permutes the row vectors that are not 0."""
     vectors = [vector for vector in product(range(prime), repeat=len(matrices[0])) if any(vector)]
     positions = {vector: position for position, vector in enumerate(vectors)}
 
@@ -26,4 +26,4 @@ UNSOLVABLE_LINEAR: Mapping[str, Settings] = {
     "SL(2, 5)": linear_group(5, (TURN, SHEAR)),
     "GL(3, 2)": linear_group(2, (((0, 1, 0), (0, 0, 1), (1, 1, 0)), ((1, 1, 0), (0, 1, 0), (0, 0, 1)))),
 }
-"""The two groups of matrices of at most 168 elements that are not solvable, each by two generators."""
+"""Two groups of matrices with at most 168 elements that are not solvable. Each group has two generators."""

@@ -7,7 +7,7 @@ from lengthwise.runs.spec import Settings
 
 
 class Published(NamedTuple):
-    """Entries of Table 1, "max / mean" as printed: two baselines, and RegularGPT with C=2 and C=3."""
+    """Entries of Table 1, "max / mean" as printed: two baselines, and RegularGPT with chunk sizes 2 and 3."""
 
     rnn: str = ""
     transformer: str = ""
@@ -16,7 +16,7 @@ class Published(NamedTuple):
 
 
 class Language(NamedTuple):
-    """A row of Table 1, or a task of ours that is not in Table 1."""
+    """A row of Table 1 of Chi et al. (2023), or a task of ours that is not in this table."""
 
     row: str
     task: str

@@ -25,7 +25,7 @@ FIELDS = {"files": "train", "valid_files": "valid", "test_files": "test"}
 """The fields of task `text` that contain paths of files, and the split of each field."""
 
 NOVELS = "04f2bccbd52a920a"
-"""The hash of the text of the stored pages of results."""
+"""The hash of the text on which the nets of the stored pages of results were trained."""
 
 _BOOKS = (
     " Training: War and Peace (Maude's translation), Middlemarch and Bleak House. Validation: Moby-Dick. Tests: David "
@@ -94,7 +94,7 @@ def chunk_plan(scale: Scale, lengths: tuple[int, ...] = LENGTHS) -> EvaluationPl
 
 
 def given_text(scale: Scale) -> Text:
-    """Return the text in the folder that the environment variable contains.
+    """Return the text in the folder that the environment variable `LENGTHWISE_TEXT` names.
 
     At scale `smoke`, and if the variable is not set, return the built-in text.
 
@@ -117,7 +117,7 @@ def given_text(scale: Scale) -> Text:
 
 
 def lacking(scale: Scale) -> str:
-    """Return a message if the environment variable with the text's folder is required but not set; else ""."""
+    """Return a message if the environment variable with the text's folder is required but not set, or else ""."""
     if scale == "smoke" or os.environ.get(FOLDER):
         return ""
     return (
@@ -140,5 +140,5 @@ def about_text(task: Text) -> str:
 
 
 def headline_of(task: Text, headline: str) -> str:
-    """Return the headline if it is about this text, or an empty string."""
+    """Return the headline if the task has the text of the stored pages (`NOVELS`), or else an empty string."""
     return headline if task.header.source == NOVELS else ""

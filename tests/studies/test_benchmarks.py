@@ -64,7 +64,7 @@ def test_a_table_with_a_row_that_is_no_task_is_rejected(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('["100", ""]', '["100"]', "models.LSTM: expected 2 entries, as many as rows, got 1; write an empty entry"),
+        ('["100", ""]', '["100"]', "models.LSTM: expected 2 entries, one for each of `rows`, got 1; write an empty"),
         ("window =", "windows =", r"window: expected a value, got none; give one\nwindows: no such setting"),
         ('["100", ""]', "[100, 90]", r"models.LSTM.0: expected a valid string, got 100"),
         ("[41, 500]", "[41]", r"window\.1: expected a value"),

@@ -83,7 +83,7 @@ def test_what_was_not_run_has_a_reason(file: Path) -> None:
         (HEAD + STATED + STATED, r"claim 'A\.': .* got this claim twice in section '1'; remove one"),
         (HEAD + TABLE.replace("{row}", ""), r"claim ', C=2\.': .* twice in section '2'"),
         (HEAD + TABLE.replace("true]", "true, 1]"), "table 1 of claims: rows: expected at most 2 values"),
-        (HEAD + TABLE.replace('"fails"]', '"column"]'), "table 1 of claims: columns: a key appears twice"),
+        (HEAD + TABLE.replace('"fails"]', '"column"]'), "table 1 of claims: columns: expected different keys"),
         (HEAD + TABLE.replace('columns = ["row", "fails"]\n', ""), "table 1 of claims: columns: expected a value"),
         (HEAD + TABLE.replace("true", "1"), r"claim 'Sum, C=2\.': fails: expected a valid boolean, got 1"),
     ],

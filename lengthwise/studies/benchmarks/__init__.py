@@ -1,1 +1,1 @@
-"""Benchmarks: published protocols that measure a model of yours next to published numbers."""
+"""Benchmarks: published protocols for training and measuring a model, with published numbers for comparison."""

@@ -1,4 +1,4 @@
-"""The contract of a benchmark, and a function that reads published tables."""
+"""The class of benchmarks (`Benchmark`), and functions that read published tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,16 +23,17 @@ class Benchmark(NamedTuple):
     """A protocol for training and measuring models.
 
     - `title`, `source`, `bibtex`: the name of the benchmark, a reference to its paper, and BibTeX entries.
-    - `protocol`: sentences about the published protocol, and about the differences of ours.
+    - `protocol`: sentences about the published protocol, and about the differences between it and our protocol.
     - `experiment`: the name of the experiment with our own models, under which results are recorded.
     - `entrants`: our own models.
-    - `make`: a function that takes models and returns an experiment. Its rows are the tasks, and its columns are the
-      models.
-    - `published`: published entries for rows of the experiment, by the part that follows their protocol. An experiment
-      that has one part names it "". The models of the entries need not be among ours.
-    - `score`: the score of a cell: `"mean"` is the mean over its runs, and `"best"` is the score of its best run.
-    - `rates`: a function that takes models and returns an experiment that searches for their learning rates. It is None
-      if the protocol sets the learning rates.
+    - `make`: a function that takes models and a scale, and returns an experiment. Its rows are the tasks, and its
+      columns are the models.
+    - `published`: the published entries for each part of the experiment, by the part's name. A part is one table of the
+      experiment, and a single part has the name "". The published models need not be among `entrants`.
+    - `score`: the score of a cell (a model on a task): `"mean"` is the mean accuracy of the cell's runs, and `"best"`
+      is the accuracy of the best run.
+    - `rates`: a function that takes models and a scale, and returns an experiment that searches for the models'
+      learning rates. `rates` is None if the protocol sets the learning rates.
     """
 
     title: str
@@ -63,8 +64,9 @@ class _Table(Description):
     """The keys of a file with a published table.
 
     `window` contains the first and the last tested length, in symbols. `citation` is the key of the paper's BibTeX
-    entry. `part` is the part of the experiment with these rows, if it has several. The row `mean` is the mean over all
-    tasks. Each model has one entry for each row. An empty entry means that no number was published.
+    entry. `part` names the part of the experiment that has these rows, if the experiment has several parts. The row
+    `mean` is the mean over all tasks. Each model has one entry for each row. An empty entry means that no number was
+    published.
     """
 
     source: Annotated[str, Field(min_length=1)]
@@ -77,7 +79,7 @@ class _Table(Description):
 
 
 def read_published(path: Path) -> tuple[str, Published]:
-    """Read a published table from a TOML file, and return the name of its part and its entries.
+    """Read a published table from a TOML file. Return the name of the experiment's part, and the table's entries.
 
     The file has the keys `source`, `protocol`, `window`, `rows` and `models`. The keys `citation` and `part` are
     optional.
@@ -94,8 +96,8 @@ def read_published(path: Path) -> tuple[str, Published]:
     for model, entries in table.models.items():
         if len(entries) != len(table.rows):
             raise ValueError(
-                f"{path}: models.{model}: expected {len(table.rows)} entries, as many as rows, got {len(entries)}; "
-                "write an empty entry if a number was not published"
+                f"{path}: models.{model}: expected {len(table.rows)} entries, one for each of `rows`, got "
+                f"{len(entries)}; write an empty entry for a number that was not published"
             )
         for row, entry in zip(table.rows, entries, strict=True):
             if entry:
@@ -105,10 +107,10 @@ def read_published(path: Path) -> tuple[str, Published]:
 
 
 def with_published(benchmark: Benchmark, path: Path, scale: Scale) -> Benchmark:
-    """Return the benchmark with the entries of a published table in a file (`read_published`) added to its own.
+    """Return the benchmark with additional published entries, which a file contains (`read_published`).
 
     Raises:
-        ValueError: the file is faulty, or the benchmark has no such part or rows at this scale.
+        ValueError: the file is faulty, or names a part or a row that the benchmark does not have at this scale.
     """
     part, added = read_published(path)
     cells = benchmark.make(benchmark.entrants, scale).cells

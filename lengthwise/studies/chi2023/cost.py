@@ -1,8 +1,9 @@
 """The cost of RegularGPT's attention and layers, compared with a causal Transformer: counts of operations.
 
-With chunk size T there is a single level, at which each position attends to itself and all earlier positions. This is a
-layer of a causal Transformer. The break-even ratio K / L is the thickness K of RegularGPT, divided by the number L of
-Transformer layers, at which both models cost the same.
+If the chunk size is the length T of the string, there is a single level, at which each position attends to itself and
+all earlier positions. This is a layer of a causal Transformer. The break-even ratio K / L is the ratio at which both
+models cost the same. K is the thickness of RegularGPT (its number of layers for each level), and L is the number of
+Transformer layers.
 """
 
 import math
@@ -11,9 +12,10 @@ from lengthwise.ops.tree import num_levels
 
 
 def attention_pairs(length: int, chunk_size: int) -> int:
-    """Return the number of pairs of a query and a key in all levels of a pass of thickness 1.
+    """Return the number of pairs of a query and a key in all levels of a RegularGPT with one layer for each level.
 
-    ``sum_l sum_m min(C, floor(m / C^l) + 1)`` over levels l from 0 and positions m, without pads before the start.
+    ``sum_l sum_m min(C, floor(m / C^l) + 1)`` over levels l from 0 and positions m, with chunk size C. Pads before the
+    start of the string do not count.
 
     Example:
         >>> attention_pairs(4, 4), attention_pairs(4, 2)
@@ -24,7 +26,7 @@ def attention_pairs(length: int, chunk_size: int) -> int:
 
 
 def multiplications(length: int, chunk_size: int, d_model: int) -> int:
-    """Return the number of multiplications of a pass of thickness 1.
+    """Return the number of multiplications of a RegularGPT of width D with one layer for each level.
 
     Each pair of a query and a key takes 2 D multiplications. Each position at each level takes 12 D^2: 4 D^2 for the
     projections to queries, keys, values and output, and 8 D^2 for a feed-forward block of 4 D hidden units.
@@ -34,17 +36,20 @@ def multiplications(length: int, chunk_size: int, d_model: int) -> int:
 
 
 def attention_break_even(length: int, chunk_size: int) -> float:
-    """Return the K / L at which attention alone costs the same in both models."""
+    """Return the ratio (RegularGPT's layers per level) / (Transformer layers) at which attention costs the same."""
     return attention_pairs(length, length) / attention_pairs(length, chunk_size)
 
 
 def layer_break_even(length: int, chunk_size: int, d_model: int) -> float:
-    """Return the K / L at which whole layers cost the same in both models."""
+    """Return the ratio (RegularGPT's layers per level) / (Transformer layers) at which whole layers cost the same."""
     return multiplications(length, length, d_model) / multiplications(length, chunk_size, d_model)
 
 
 def published_break_even(length: int, chunk_size: int) -> float:
-    """Return K / L by the source's formula, ``T C K log_C T < T^2 L``: attention alone, with a real number of levels.
+    """Return the break-even ratio K / L for attention, by the source's formula ``T C K log_C T < T^2 L``.
+
+    T is the length and C the chunk size. K is RegularGPT's number of layers for each level, and L is the number of
+    Transformer layers. The number of levels log_C T is not rounded.
 
     Example:
         >>> round(published_break_even(512, 128), 2)
@@ -54,6 +59,7 @@ def published_break_even(length: int, chunk_size: int) -> float:
     """
     if length < 2 or chunk_size < 2:
         raise ValueError(
-            f"length, chunk_size: expected at least 2, got {length} and {chunk_size}; a merge needs two symbols"
+            f"length, chunk_size: expected two numbers of at least 2, got {length} and {chunk_size}; a merge needs two "
+            "symbols, so pass larger numbers"
         )
     return length / (chunk_size * math.log(length, chunk_size))

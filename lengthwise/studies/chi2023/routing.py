@@ -25,8 +25,8 @@ class Merge(NamedTuple):
 def sliding_routing(length: int, chunk_size: int = 2) -> list[Merge]:
     """Return the routing for answers to all prefixes: ceil(log_C T) steps of T merges.
 
-    At level l, each position m merges the positions m - (C-1) C^(l-1), ..., m - C^(l-1), m. At the end, the value of
-    each position is the product of its prefix.
+    T is `length`, and C is `chunk_size`. In step l, each position m merges the positions m - (C-1) C^(l-1), ..., m -
+    C^(l-1), m. At the end, the value of each position is the product of the prefix that ends there.
 
     Example:
         >>> [(merge.step, merge.parts) for merge in sliding_routing(3)]
@@ -42,8 +42,8 @@ def sliding_routing(length: int, chunk_size: int = 2) -> list[Merge]:
 def tree_routing(length: int, chunk_size: int = 2) -> list[Merge]:
     """Return the routing for the answer to the whole string: ceil(log_C T) steps, but only about T / (C - 1) merges.
 
-    At level l, only the positions T-1, T-1 - C^l, ... have merges. At the end, the value of the last position is the
-    product of the string.
+    T is `length`, and C is `chunk_size`. In step l, only the positions T-1, T-1 - C^l, ... have merges. At the end, the
+    value of the last position is the product of the string.
 
     Example:
         >>> [(merge.step, merge.parts) for merge in tree_routing(5)]
@@ -60,7 +60,8 @@ def tree_routing(length: int, chunk_size: int = 2) -> list[Merge]:
 def hillis_steele_scan(length: int) -> list[Merge]:
     """Return a routing for all prefixes in the fewest steps: ceil(log_2 T) steps, about T log_2 T merges.
 
-    At step l, each position m >= 2^(l-1) merges m - 2^(l-1) and m. This is `sliding_routing` without its pads.
+    At step l, each position m >= 2^(l-1) merges m - 2^(l-1) and m. These are the merges of `sliding_routing` with chunk
+    size 2 that contain no pads.
 
     Example:
         >>> [(merge.step, merge.parts) for merge in hillis_steele_scan(3)]
@@ -75,8 +76,8 @@ def blelloch_scan(length: int) -> list[Merge]:
     """Return a routing for all prefixes with few merges: at most 2 log_2 T steps and 2 T merges.
 
     The scan goes up a tree over aligned pairs, and then down. On the way up, each of the positions 2^l - 1, 2 * 2^l -
-    1, ... merges with the position that is 2^(l-1) before it. On the way down, in reverse order of l, each position
-    halfway between two of these merges with the position that is 2^(l-1) before it.
+    1, ... merges with the position that is 2^(l-1) before it. On the way down, l decreases. Each position halfway
+    between two neighbors in the list above merges with the position that is 2^(l-1) before it.
 
     Example:
         >>> [(merge.step, merge.parts) for merge in blelloch_scan(4)]

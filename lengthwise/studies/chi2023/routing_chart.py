@@ -1,4 +1,4 @@
-"""Charts of routings: which values a tree or a scan merges in which step."""
+"""Charts of routings: the values that a tree or a scan merges in each step."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby

@@ -37,11 +37,12 @@ RULES: Mapping[Verdict, str] = {
 
 
 class Entry(NamedTuple):
-    """A comparison of a cell of an experiment's table with the entry that the paper prints for it.
+    """A comparison of a cell of an experiment's table with the entry that the paper prints for this cell.
 
-    `figures` are columns of the table; the last one is compared. `fails` means that, according to the claim, the net
-    fails: its score is at most the paper's entry. Then `fits` names the column and the figure, in the same row, with
-    the score at the training length. `expected` is the lowest score at which a claim without a printed entry holds.
+    `figures` are columns of the table. All of them are shown, and the last one is compared. If `fails` is True, the
+    paper reports that the net fails, and the net's score must be at most the paper's entry. In this case, `fits` names
+    a column and a figure in the same row: this figure is the score at the training length. `expected` is the lowest
+    score at which a claim without a printed entry holds.
     """
 
     experiment: str
@@ -55,7 +56,7 @@ class Entry(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """The difference of two columns of a row (first - second), seed by seed, in an experiment that compares them.
+    """The difference of two columns of a row (first - second), seed by seed, if an experiment compares these columns.
 
     `better` is the column for which the paper reports an advantage.
     """
@@ -69,7 +70,7 @@ class Effect(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """Two columns of a row; the paper ranks the first higher. Disjoint ranges of the runs decide the claim."""
+    """Two columns of a row; the paper ranks the first higher. Disjoint ranges of their scores decide the claim."""
 
     experiment: str
     row: str
@@ -90,7 +91,8 @@ class Rows(NamedTuple):
 class TableNumber(NamedTuple):
     """A number in a table of a page by a benchmark or study, found by its column and the first cells of its line.
 
-    `heading` is the heading of the table's section. It is needed if several tables have such a line.
+    `heading` is the heading of the table's section. It is needed if several tables of the page have this column and
+    line.
     """
 
     page: str
@@ -121,7 +123,7 @@ class Stated(NamedTuple):
     """A statement on a page that a test or a command checks: a proposition, a construction, a benchmark or a study.
 
     `page` is a path below the folder of pages. `test` is a file of tests, and `command` is another command that repeats
-    the evidence. `why` explains the numbers, if there are any.
+    the evidence. `why` explains the numbers. Without numbers, it is shown alone.
     """
 
     verdict: Verdict
@@ -146,7 +148,8 @@ Evidence = Entry | Effect | Contrast | Rows | Stated | Unrun
 class Claim(NamedTuple):
     """A claim of a section of a paper, in our words, and the evidence.
 
-    `published` is the paper's number. It is empty if the evidence is a cell of an experiment that contains this number.
+    `published` is the paper's number. It is empty if the evidence is a cell of an experiment that already contains this
+    number.
     """
 
     section: str
@@ -171,4 +174,4 @@ class Paper(NamedTuple):
 
 
 CLAIMS: Registry[Callable[[], Paper]] = Registry("paper", "lengthwise.studies.claims.papers")
-"""Functions that return the claims of a paper, by its name. A folder of `studies` with a `claims.toml` is a paper."""
+"""Functions that return the claims of a paper, by the paper's name: a folder of `studies` with a `claims.toml`."""

@@ -7,7 +7,7 @@ from lengthwise.report.tables.differences import LEVEL
 from lengthwise.studies.claims.claim import Verdict
 
 FITS = 0.99
-"""The smallest accuracy at which a net counts as having learned its training length."""
+"""The smallest accuracy at the training length with which a net counts as having learned its task there."""
 
 MIN_RUNS = 4
 """The smallest number of runs of each column with which the ranges of the runs can decide a claim."""
@@ -18,7 +18,9 @@ def entry_verdict(
 ) -> Verdict:
     """Return the verdict on a score; higher scores are better.
 
-    `limits` is a result of `printed_range`, and `fit` is the score at the training length.
+    `limits` is a result of `printed_range`, and `fit` is the score at the training length. `smaller` is True if our
+    nets are smaller than the paper's nets. If `fails` is True, the paper reports that the net fails, and a low score
+    reproduces the claim.
 
     Example:
         >>> from lengthwise.report.tables.printed import printed_range

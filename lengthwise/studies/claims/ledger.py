@@ -59,7 +59,7 @@ class Evaluated(NamedTuple):
 
 
 class Ledger:
-    """An evaluation of claims from a folder of pages and of recorded results; each file is read once.
+    """An evaluation of claims from a folder of pages and of recorded results; each file of records is read once.
 
     `reproduce` is the command that repeats an experiment, with the placeholders {name} and {scale}.
 
@@ -71,8 +71,8 @@ class Ledger:
         self.docs, self.reproduce = docs, reproduce
         if not has_records(docs):
             raise ValueError(
-                f"docs: expected the folder docs of a checkout, with results/records in it, got {docs}; leave it out "
-                "to use the results in the package"
+                f"docs: expected the folder docs of a checkout, with results/records in it, got {docs}; leave out "
+                "this argument to use the results in the package"
             )
         self._recorded: dict[tuple[str, Scale], list[Outcome]] = {}
 
@@ -122,7 +122,7 @@ class Ledger:
         if entry.expected is None and not cell.published:
             raise ValueError(
                 "expected: expected the lowest score at which the claim holds, because the paper prints no score "
-                f"for {entry}, got none; give this score"
+                f"for {entry}, got none; add the key `expected` with this score to the claim"
             )
         limits = (entry.expected, 1.0) if entry.expected is not None else printed_range(cell.published)
         fit = None
@@ -143,8 +143,8 @@ class Ledger:
         matching = [line for line in compared_columns(experiment, outcomes) if line[:3] == names]
         if not matching:
             raise ValueError(
-                f"{effect.experiment}: expected one of the pairs that the experiment compares, got {names}; name "
-                "another pair"
+                f"{effect.experiment}: expected a row and two columns that the experiment compares in this row, got "
+                f"{names}; name another row or pair of columns"
             )
         (line,) = matching
         if not line.num_seeds:
@@ -189,14 +189,17 @@ class Ledger:
         return [accuracies_scored(result, cell, experiment).mean() for result in results]
 
     def _figures(self, evidence: Entry | Contrast, cell: Cell, names: Sequence[str]) -> list[str] | None:
-        """Return figures of a cell as on its page, or None if the cell has no recorded run."""
+        """Return the texts of the figures `names` of a cell as on its page, or None if the cell has no recorded run."""
         experiment = _experiment(evidence.experiment, evidence.scale)
         outcomes = self._outcomes(evidence)
         if not results_of(cell, outcomes):
             return None
         table = cell_table(experiment._replace(cells=[cell]), outcomes)
         if missing := [name for name in names if name not in table.header]:
-            raise ValueError(f"{evidence.experiment}: no column {missing[0]!r} (columns: {', '.join(table.header)})")
+            raise ValueError(
+                f"{evidence.experiment}: no column {missing[0]!r} in the table of this experiment (columns: "
+                f"{', '.join(table.header)}); name one of these as the figure"
+            )
         return [table.lines[0][table.header.index(name)] for name in names]
 
     def _cell(self, evidence: Entry | Contrast | Rows, row: str, column: str) -> tuple[Experiment, Cell]:
@@ -205,7 +208,7 @@ class Ledger:
         return experiment, cell
 
     def _outcomes(self, evidence: Entry | Effect | Contrast | Rows) -> list[Outcome]:
-        """Return the recorded results of the runs in an experiment's current definition."""
+        """Return an outcome for each run that the experiment now has, with the recorded result if there is one."""
         key = evidence.experiment, evidence.scale
         if key not in self._recorded:
             path = self.docs / "results" / "records" / f"{file_stem(*key)}.jsonl.gz"
@@ -223,11 +226,14 @@ class Ledger:
 
     def _check_page(self, page: str) -> None:
         if not (self.docs / page).is_file():
-            raise ValueError(f"{page}: expected a page below {self.docs}, got none; name the folder docs of a checkout")
+            raise ValueError(
+                f"{page}: expected a page below {self.docs}, got none; correct the name of the page, or pass the "
+                "folder docs of a checkout"
+            )
 
 
 def _by_equal_steps(evaluated: Evaluated, experiment: Experiment, columns: Contrast | Rows, row: str = "") -> Evaluated:
-    """Return the evaluation, but undecided if the second column's nets are worse and were trained for fewer steps."""
+    """Return the evaluation. A reproduced claim becomes undecided if the second column's nets had fewer steps."""
     first, second = (
         max(spec.recipe.steps for spec in experiment.select(row, name).specs)
         for name in (columns.first, columns.second)
@@ -244,7 +250,7 @@ def _experiment(name: str, scale: Scale) -> Experiment:
 
 
 def ledger_lines(docs: Path, reproduce: str, papers: Iterable[str]) -> dict[str, tuple[Paper, list[LedgerLine]]]:
-    """Return the claims of papers, evaluated by a `Ledger`; an unknown paper is a ValueError."""
+    """Return each paper with its claims, evaluated by a `Ledger`. An unknown paper raises a ValueError."""
     ledger = Ledger(docs, reproduce)
     made = {name: CLAIMS[name]() for name in papers}
     return {name: (paper, ledger.lines(paper)) for name, paper in made.items()}

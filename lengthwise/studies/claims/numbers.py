@@ -1,4 +1,4 @@
-"""Numbers in the tables of written pages."""
+"""Functions that look up numbers in the tables and sentences of written pages."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from lengthwise.studies.claims.claim import Phrase, TableNumber
 
 
 def number_in(text: str, lookup: TableNumber) -> str:
-    """Return the cell of the only table on a page with this column and line.
+    """Return a cell of the only table on a page that has this column and line.
 
     A number in brackets at the end of the cell is left out.
 
@@ -28,13 +28,14 @@ def number_in(text: str, lookup: TableNumber) -> str:
     if len(cells) != 1:
         raise ValueError(
             f"{page}: expected one table with a column {column!r} and a line that begins with {line}"
-            f"{f' below {heading!r}' if heading else ''}, got {len(cells)} different cells; name another column or line"
+            f"{f' below {heading!r}' if heading else ''}, got {len(cells)} different cells; name another column, "
+            "line or heading"
         )
     return re.sub(r" \([\d.,]+\)$", "", cells.pop())
 
 
 def phrase_in(text: str, lookup: Phrase) -> str:
-    """Return the group of the only match on a page.
+    """Return the text of the pattern's group in the pattern's only match on a page.
 
     Raises:
         ValueError: nothing matches, or several matches differ.
@@ -46,8 +47,8 @@ def phrase_in(text: str, lookup: Phrase) -> str:
     matches = set(re.findall(lookup.pattern, text.replace("\N{NO-BREAK SPACE}", " ")))
     if len(matches) != 1:
         raise ValueError(
-            f"{lookup.page}: expected one number that matches {lookup.pattern!r}, got {len(matches)}; write another "
-            "pattern"
+            f"{lookup.page}: expected one number that matches the pattern {lookup.pattern!r}, got {len(matches)} "
+            "different numbers; write another pattern"
         )
     (match,) = matches
     return str(match)

@@ -47,7 +47,7 @@ def claims_page(evaluations: Evaluations, command: str) -> str:
 
 
 def claims_table(lines: Sequence[LedgerLine]) -> Table:
-    """Return the claims of a paper as a terminal shows them."""
+    """Return a table of a paper's claims, for a terminal."""
     header = ("section", "claim", "verdict", "ours", "paper")
     return Table(header, tuple((line.section, line.claim, line.verdict, line.ours, line.published) for line in lines))
 

@@ -32,8 +32,9 @@ from lengthwise.validation import truncate
 def read_paper(path: Path) -> Paper:
     """Read the claims of a paper from a TOML file. `docs/extending.md` lists its keys.
 
-    A table of `[[claims]]` is one claim, or several with shared keys: each of its `rows` gives values for its
-    `columns`. The text of `claim` may name other keys, as in ``claim = "{row}, {column}."``.
+    A table of `[[claims]]` contains one claim, or several claims that share keys. In the second case, `columns` lists
+    the keys that differ, and each of `rows` contains the values of these keys for one claim. The text of `claim` may
+    name other keys in braces, as in ``claim = "{row}, {column}."``.
 
     Raises:
         ValueError: the file is not TOML, a key is unknown, missing or has another type, or a claim appears twice.
@@ -53,7 +54,7 @@ def read_paper(path: Path) -> Paper:
 
 
 class _Head(NamedTuple):
-    """The keys of the file."""
+    """The keys of the file `claims.toml`."""
 
     title: str
     claims: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)]
@@ -63,7 +64,7 @@ class _Head(NamedTuple):
 
 
 class _Lines(NamedTuple):
-    """The keys of a table with several claims."""
+    """The keys with which one table describes several claims."""
 
     columns: Annotated[tuple[str, ...], Field(min_length=1)]
     rows: Annotated[tuple[tuple[Any, ...], ...], Field(min_length=1)]
@@ -79,7 +80,7 @@ class _Named(NamedTuple):
 
 
 class _StatedKeys(NamedTuple):
-    """The keys of `Stated`, whose numbers are on its own page.
+    """The keys of evidence of kind `stated` (`Stated`), whose cells and phrases are looked up on its own page.
 
     A number is given by its column and the first cells of its line, and a phrase by a pattern.
     """
@@ -113,17 +114,23 @@ _Keys = TypeVar("_Keys")
 
 
 def _expanded(table: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
-    """Yield the keys of each claim of a table."""
+    """Yield the keys and values of each claim in a table of `[[claims]]`."""
     shared = {key: value for key, value in table.items() if key not in _Lines._fields}
     if len(shared) == len(table):
         yield shared
         return
     columns, rows = _checked(_Lines, {key: value for key, value in table.items() if key not in shared}, where)
     if len({*columns, *shared}) < len(columns) + len(shared):
-        raise ValueError(f"{where}: columns: a key appears twice, in {', '.join([*columns, *shared])}; remove one")
+        raise ValueError(
+            f"{where}: columns: expected different keys in `columns` and in the rest of the table, got a key twice, in "
+            f"{', '.join([*columns, *shared])}; remove one of the equal keys"
+        )
     for row in rows:
         if len(row) > len(columns):
-            raise ValueError(f"{where}: rows: expected at most {len(columns)} values, got {row}; add a column")
+            raise ValueError(
+                f"{where}: rows: expected at most {len(columns)} values in each row, one for each of `columns`, got "
+                f"{row}; add a column or remove a value"
+            )
         keys = shared | dict(zip(columns, row, strict=False))
         for key, value in keys.items():
             if isinstance(keys.get("claim"), str) and isinstance(value, str):
@@ -154,7 +161,9 @@ def _checked(kind: type[_Keys], keys: Mapping[str, Any], where: str) -> _Keys:
     if problem["type"] == "missing":
         raise ValueError(f"{where}: {name}: expected a value, got none; give one")
     expected = problem["msg"].removeprefix("Input should be ")
-    raise ValueError(f"{where}: {name}: expected {expected}, got {truncate(repr(problem['input']))}; write another")
+    raise ValueError(
+        f"{where}: {name}: expected {expected}, got {truncate(repr(problem['input']))}; write another value"
+    )
 
 
 def _frozen(value: Any) -> Any:

@@ -28,7 +28,7 @@ ROWS = {
     "Compute Sqrt": ("compute-sqrt", "prefix"),
     "Bucket Sort": ("bucket-sort", "prefix"),
 }
-"""The tasks by row, each with its supervision. If the answer is a string, all of its symbols are supervised."""
+"""The task and the supervision of each row. If the answer is a string, all symbols of the answer are supervised."""
 
 SEEDS = {"smoke": (0,), "small": (0, 1, 2), "paper": tuple(range(10))}
 RATES = {"smoke": (1e-2,), "small": (1e-3, 3e-3, 1e-2), "paper": (1e-4, 3e-4, 1e-3)}
@@ -63,7 +63,7 @@ PROTOCOL = (
 
 
 def deletang_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
-    """Return the experiment with a column for each of these models."""
+    """Return the experiment of this benchmark, with a column for each model in `entrants`."""
     plan = EvaluationPlan(dense_every=EVERY, dense_strings=64, long=((40, 256),), structured=(), certificate=True)
     return Experiment(
         title="Benchmark: fifteen tasks of the Chomsky hierarchy",
@@ -112,5 +112,5 @@ def deletang() -> Benchmark:
 
 @EXPERIMENTS.register("bench/deletang")
 def bench_deletang(scale: Scale = "small") -> Experiment:
-    """Train five models on the fifteen tasks of Delétang et al. with several rates, and certify the regular ones."""
+    """Train five models on the tasks of Delétang et al. at several learning rates; certify nets on regular tasks."""
     return deletang_experiment(entrants_of(), scale)

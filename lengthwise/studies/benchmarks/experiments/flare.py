@@ -32,7 +32,7 @@ PROTOCOL = (
 
 
 def flare_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
-    """Return the experiment with a column for each of these models.
+    """Return the experiment of this benchmark, with a column for each model in `entrants`.
 
     Raises:
         ValueError: the scale is `paper`.
@@ -60,7 +60,7 @@ def flare_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
 
 @BENCHMARKS.register("flare")
 def flare_benchmark() -> Benchmark:
-    """Recognition of FLaRe's seven regular languages, at 1-40 and 1-500 symbols (Butoi et al., 2025)."""
+    """Recognition of FLaRe's seven regular languages, trained at 1-40 symbols, tested at 1-500 (Butoi et al., 2025)."""
     return Benchmark(
         title="The regular languages of FLaRe",
         source="Butoi et al., Training Neural Networks as Recognizers of Formal Languages (2025)",

@@ -26,11 +26,11 @@ TESTS = ("TestSR", "TestSA", "TestLR", "TestLA")
 LANGUAGES, SIZES = 60, (1_000, 10_000)
 
 OWN = ("04.04.SL.2.1.0", dfa_from_regex("(b?(a|c|d))*b?"))
-"""A language of our own for scale `smoke`: no bb occurs."""
+"""The name and the automaton of the language at scale `smoke`: strings of a, b, c and d in which bb does not occur."""
 
 
 def missing_folder() -> str:
-    """Return a sentence if the environment names no folder of automata, or an empty text if it does."""
+    """Return a message if the environment variable `LENGTHWISE_MLREGTEST` is not set, or else an empty text."""
     if os.environ.get(FOLDER):
         return ""
     return (
@@ -42,8 +42,8 @@ def missing_folder() -> str:
 class LearnedLanguage(NamedTuple):
     """The result for a language and a number of training strings.
 
-    `accuracies` contains the accuracy on each of `TESTS`. `is_right` is True if the machine decides all nonempty
-    strings correctly. `seconds` are CPU seconds, certificate included.
+    `accuracies` contains the accuracy on each of the four test sets (`TESTS`). `is_right` is True if the learned
+    machine answers all nonempty strings correctly. `seconds` are CPU seconds, certificate included.
     """
 
     name: str
@@ -58,7 +58,7 @@ class LearnedLanguage(NamedTuple):
 
     @property
     def language_class(self) -> str:
-        """The class of the language."""
+        """The class to which MLRegTest assigns the language (`language_class`)."""
         return language_class(self.name)
 
 
@@ -66,14 +66,14 @@ _RESULTS: TypeAdapter[list[LearnedLanguage]] = TypeAdapter(list[LearnedLanguage]
 
 
 class LearnedLanguages(NamedTuple):
-    """The results of the study, and the CPU seconds after which no further attempt began."""
+    """The results of the study, and the CPU seconds after which `learn` began no further attempt for a language."""
 
     results: list[LearnedLanguage]
     budget: float
 
 
 def learned_language(name: str, language: DFA, size: int, *, budget: float, seed: int = 0) -> LearnedLanguage:
-    """Draw a language's data sets, learn from its training set alone, and test the machine.
+    """Draw a language's data sets, learn a machine from the training set alone, and test this machine.
 
     All labels are right, so the search prefers machines that contradict no label.
     """
@@ -115,7 +115,7 @@ def learned_languages(root: Path, count: int, sizes: tuple[int, ...], budget: fl
         name, size = problem
         return learned_language(name, languages[name], size, budget=budget)
 
-    # Another folder may contain other automata of the same names.
+    # The settings contain the automata, because another folder may contain other automata of the same names.
     settings = ([(name, language.to_json()) for name, language in languages.items()], sizes, budget)
     return saved_outcomes(root / "mlregtest", settings, _RESULTS, problems, solve)
 

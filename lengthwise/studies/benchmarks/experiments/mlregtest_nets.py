@@ -35,7 +35,7 @@ TESTS = {
     "long random strings (TestLR)": (LONG, False),
     "long pairs (TestLA)": (LONG, True),
 }
-"""The parts of the experiment, each with the lengths of its strings, and whether these are pairs of similar strings."""
+"""The parts of the experiment, one for each test set: the lengths of strings, and True for pairs of similar strings."""
 
 PROTOCOL = (
     "*Short* strings have 20-29 symbols, and *long* strings have 31-50. In *pairs*, a string in the language and one "
@@ -56,7 +56,7 @@ PROTOCOL = (
 
 @cache
 def _languages(folder: str | None) -> dict[str, DFA]:
-    """Return the languages of the rows by name: from a folder of automata or, without a folder, one of our own."""
+    """Return the languages of the rows by name: from a folder of automata or, without a folder, only `OWN`."""
     if folder is None:
         name, language = OWN
         return {name: language}
@@ -65,10 +65,10 @@ def _languages(folder: str | None) -> dict[str, DFA]:
 
 
 def nets_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
-    """Return the experiment with a column for each of these models.
+    """Return the experiment of this benchmark, with a column for each model in `entrants`.
 
     Raises:
-        ValueError: the scale is `paper`, or the folder of automata does not contain them.
+        ValueError: the scale is `paper`, or the folder does not contain the automata.
     """
     check_is_not_paper(scale, "1,800 languages and 100,000 strings take weeks")
     is_smoke = scale == "smoke"
@@ -97,7 +97,7 @@ def nets_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
 
 
 def _cells(name: str, language: DFA, entrant: Entrant, scale: Scale) -> list[Cell]:
-    """Return a cell for each test set; all of them have the same runs."""
+    """Return a cell for each test set. All of these cells have the same runs."""
     fields = {**language.to_json(), "title": name}
     pairs = MLRegTestLanguage(**fields, strings="pairs")
     specs = tuple(
@@ -108,7 +108,7 @@ def _cells(name: str, language: DFA, entrant: Entrant, scale: Scale) -> list[Cel
             name,
             entrant.column,
             specs,
-            # At scale smoke, the plan has other lengths.
+            # At scale smoke, the plan does not measure these lengths.
             window=None if scale == "smoke" else (min(lengths), max(lengths)),
             task=pairs if are_pairs else None,
             part=part,

@@ -44,7 +44,7 @@ PROTOCOL = (
 
 
 def pd_ssm_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
-    """Return the experiment with a column for each of these models."""
+    """Return the experiment of this benchmark, with a column for each model in `entrants`."""
     steps, batch_size = STEPS[scale]
     train: Settings = {"steps": steps, "batch_size": batch_size, "min_length": 3, "supervision": "last"}
     plan = EvaluationPlan(dense=(41, 256), dense_strings=64, long=((10_000, 16),), certificate=True)

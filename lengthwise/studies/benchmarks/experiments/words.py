@@ -36,7 +36,7 @@ PROTOCOL = (
 
 
 def words_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
-    """Return the experiment with a column for each of these models."""
+    """Return the experiment of this benchmark, with a column for each model in `entrants`."""
     plan = EvaluationPlan(dense=(1, max(LENGTHS[scale])), long=((100, 64),), structured=(), certificate=True)
     smoke_plan = SMOKE_PLAN.model_copy(update={"dense": plan.dense, "certificate": True})
     return Experiment(
@@ -51,7 +51,7 @@ def words_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
                 f"{group}, k = {length}",
                 entrant.column,
                 _specs(entrant, group, length, scale),
-                # At scale smoke, rows of a group share their runs, which have one plan.
+                # At scale smoke, all rows of a group have the same runs, which are measured at the same lengths.
                 window=None if scale == "smoke" else (1, length),
             )
             for group in GROUPS

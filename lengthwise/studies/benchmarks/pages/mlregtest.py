@@ -11,7 +11,7 @@ from lengthwise.studies.benchmarks.experiments.mlregtest import TESTS, LearnedLa
 
 @STUDY_PAGES.register("bench/mlregtest")
 def mlregtest_page(study: LearnedLanguages, stem: str) -> StudyPage:
-    """Return the page: a line for each number of training strings, then for each class, and all languages."""
+    """Return the page: tables by number of training strings, by doubt of the learner, by class, and by language."""
     results = study.results
     by_size = {size: [one for one in results if one.size == size] for size in {one.size: None for one in results}}
     classes = {(one.language_class, one.size): None for one in results}
@@ -59,7 +59,7 @@ def mlregtest_page(study: LearnedLanguages, stem: str) -> StudyPage:
 
 
 def _headline(size: int, results: Sequence[LearnedLanguage]) -> str:
-    """Return the number of right machines and the mean accuracy on two test sets, for machines learned from `size`."""
+    """Return how many machines learned from `size` strings are right, and their mean accuracy on two test sets."""
     short, pairs = (fmean(one.accuracies[TESTS.index(test)] for one in results) for test in ("TestSR", "TestSA"))
     return (
         f"From {size:,} strings, `lengthwise learn` finds the right machine for "

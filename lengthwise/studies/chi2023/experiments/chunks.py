@@ -23,19 +23,20 @@ COLUMNS: Mapping[str, Settings] = {
 """Model settings by column. In the last column, the lowest level merges four symbols, and higher levels two states."""
 
 SIZES = (2, 3, 4)
-"""The chunk sizes that pilots choose from."""
+"""The chunk sizes of the pilots, of which one is chosen (`chosen_size`)."""
 
 PILOT_STEPS = 1_000
-"""The training steps of a pilot, with a complete learning-rate schedule; a full net takes 6,000 steps."""
+"""The training steps of a pilot, whose learning-rate schedule is complete. A full net is trained for 6,000 steps."""
 
 DEPTHS_AT = (40, 500, 10_000)
 
 
 class Choice(NamedTuple):
-    """The pilots (short training runs) of one task and seed: their losses by chunk size, and all their CPU seconds.
+    """The results of the pilots (short training runs) and of the full nets of one task and seed.
 
-    `accuracies` and `seconds` contain the accuracy and the CPU seconds of training of each full net that has a result,
-    by chunk size.
+    `losses` contains the final training loss of each pilot by chunk size. `pilot_seconds` is the sum of the pilots' CPU
+    seconds. `accuracies` and `seconds` contain the accuracy and the CPU seconds of training of each full net that has a
+    result, by chunk size.
     """
 
     row: str
@@ -139,7 +140,7 @@ def _depths() -> dict[str, dict[int, int]]:
 
 
 def _choices(root: Path, cells: Sequence[Cell]) -> list[Choice]:
-    """Return the choice for each task and seed whose pilots have results, from the results alone."""
+    """Read the results in a folder of runs, and return a choice for each task and seed with a pilot's result."""
     results: dict[tuple[str, int], dict[str, RunResult]] = {}
     for cell in cells:
         for spec in cell.specs:

@@ -15,7 +15,8 @@ from lengthwise.text.language import LanguageTask
 COLUMNS = ("32/6", "16/3, at most 2 levels", "128/12", "128/6", "ALiBi", "T5")
 """The columns of `regular-gpt/table-3` to analyze.
 
-They are the paper's 128/12 (at scale `small` its counterpart 32/6), another RegularGPT, and two transformers.
+C/K is RegularGPT with chunk size C and K layers for each level. The columns are 128/12 (at scale `small` its
+counterpart 32/6), another RegularGPT, and two transformers.
 """
 
 LENGTHS: dict[Scale, tuple[int, ...]] = {
@@ -81,7 +82,8 @@ def receptive_field(scale: Scale = "small") -> Experiment:
 def fields(root: Path, cells: Sequence[Cell], scale: Scale) -> list[NetField]:
     """Return the receptive fields of the nets in a folder.
 
-    A net that has more levels on longer chunks is measured twice: as it is, and with the levels of the shortest chunks.
+    A RegularGPT that has more levels on the longest chunks than on the shortest is measured twice: with all levels, and
+    with only as many levels as on the shortest chunks.
     """
     lengths, nets = LENGTHS[scale], []
     for cell in cells:

@@ -17,7 +17,7 @@ OURS = "ours, preset fast"
 
 
 class Net(NamedTuple):
-    """The row and column of a trained net in the experiment, its run, and its analysis."""
+    """A trained net: its row and column in the experiment, its run, and the analysis of its states and gradients."""
 
     row: str
     column: str

@@ -21,7 +21,7 @@ PAPER_LENGTHS = (512, 1_024, 2_048, 4_096, 8_192)
 
 
 def _transformer(name: str, positions: str, published: str = "") -> TextColumn:
-    """Return a column for a transformer with six of GPT-2's layers and this position encoding."""
+    """Return a column for a transformer with six layers as in GPT-2 and the position encoding `positions`."""
     settings = {**AS_GPT2, "d_model": 192, "num_heads": 6, "num_layers": 6, "positions": positions}
     return TextColumn(name, "transformer", settings, published)
 
@@ -29,7 +29,11 @@ def _transformer(name: str, positions: str, published: str = "") -> TextColumn:
 def _regular_gpt(
     chunk_size: int, thickness: int, published: str = "", levels: int | None = None, *, as_published: bool = False
 ) -> TextColumn:
-    """Return a column for RegularGPT, optionally with a limit on its levels or with the paper's depth."""
+    """Return a column for RegularGPT.
+
+    The tree has at most `levels` levels, if this limit is given. If `as_published` is True, all positions have as many
+    levels as the whole input needs.
+    """
     changes: Settings = {} if levels is None else {"max_levels": levels}
     changes |= {"depth": "input"} if as_published else {}
     settings = {"d_model": 192, "num_heads": 6, "chunk_size": chunk_size, "thickness": thickness, **changes}
@@ -47,13 +51,13 @@ PUBLISHED = {
     "128/12": "26.37 / 26.91 / 27.08 / 27.28 / 27.39",
     "256/6": "27.90 / 34.38 / 34.85 / 35.11 / 35.42",
 }
-"""The paper's perplexities at 512, 1,024, ..., 8,192 tokens; C/K is RegularGPT's chunk size and thickness."""
+"""The paper's perplexities at 512, 1,024, ..., 8,192 tokens. C/K: RegularGPT with chunk size C, K layers per level."""
 
 ENCODINGS = {"KERPLE": "kerple-log", "T5": "t5", "ALiBi": "alibi"}
 
 
 def _like(name: str) -> str:
-    """Return an entry of the paper with its C and K in front, for a column of ours whose C or K differs."""
+    """Return an entry of the paper after its name C/K, for a column of ours with another chunk size or thickness."""
     return f"{name}: {PUBLISHED[name]}"
 
 

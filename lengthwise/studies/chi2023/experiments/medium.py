@@ -8,7 +8,7 @@ from lengthwise.studies.languages import LANGUAGES
 ROWS = ("Even Pairs", "Modular Arithmetic", "Parity", "Cycle Navigation")
 
 _SHORT, _LONG = (30_000, (0, 1, 2)), (100_000, (0,))
-"""The steps of a net whose loss stays high, and the seeds. `_LONG` is only for modular arithmetic."""
+"""The steps of a net whose loss stays above `SOLVED_LOSS`, and the seeds. `_LONG` is only for modular arithmetic."""
 
 SOLVED_LOSS = 1e-3
 MORE_STEPS = 2_000

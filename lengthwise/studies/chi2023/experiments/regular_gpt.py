@@ -12,7 +12,7 @@ SEEDS = (0, 1, 2, 3, 4)
 
 
 def _our_plan(scale: Scale, *, certificate: bool = False) -> EvaluationPlan:
-    """Return the plan that our experiments share, with or without certificates, so that equal cells share runs."""
+    """Return the evaluation plan that experiments in this file share, so that equal cells have the same runs."""
     plan = SMOKE_PLAN if scale == "smoke" else EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 64)))
     return plan.model_copy(update={"certificate": certificate})
 
@@ -33,7 +33,7 @@ PRODUCTS = "products"
 
 
 def _products(specs: ScaledSpecs) -> list[Cell]:
-    """Return a cell for each language with the model whose merge is a product, and the goal of `specs`."""
+    """Return a cell for each language with a model that merges by matrix products, and with the goal of `specs`."""
     of_products = specs._replace(model="block-linear-rnn")
     return [
         Cell(language.row, PRODUCTS, of_products(language.task, {"task": language.fields}, preset="machine"))
@@ -91,7 +91,7 @@ def ours(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/codebook")
 def codebook(scale: Scale = "small") -> Experiment:
-    """Train RegularGPT whose states become codes in the last tenth of training, on all tasks that it can learn."""
+    """Train RegularGPT whose states become entries of a codebook in the last tenth of training, on fifteen tasks."""
     specs = ScaledSpecs(scale, seeds=SEEDS[:3], model="codebook-gpt", goal="extracted", budget=1_200)
     return Experiment(
         title="RegularGPT with a codebook of states, our protocol",
@@ -274,7 +274,7 @@ def ablation(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/contraction")
 def contraction(scale: Scale = "small") -> Experiment:
-    """Measure the cost of the contraction of states, which proofs need: train with and without its two parts."""
+    """Measure the cost of contracting states, which proofs need: train with and without both parts of contraction."""
     specs = ScaledSpecs(scale, seeds=(0, 1))
     not_compared: Settings = {"train": {"late_consistency": 0.0}}
     columns: dict[str, Settings] = {

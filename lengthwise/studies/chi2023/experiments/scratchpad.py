@@ -54,10 +54,10 @@ class Size(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """The windows of a net whose answer depends only on the last symbols.
+    """A net whose answer depends only on the last symbols of a string, its window.
 
-    The fields contain the number of these symbols, the number of windows, the smallest logit margin, and a shortest
-    string with a wrong answer (None if every answer is right).
+    The fields contain the number of symbols of the longest window, the number of different windows, the smallest logit
+    margin over windows, and a shortest string with a wrong answer (None if every answer is right).
     """
 
     receptive_field: int
@@ -221,7 +221,7 @@ def _windows(net: SequenceModel, task: RegularTask) -> Windows:
 
 
 def _cost(length: int, size: Size) -> Cost:
-    """Return the CPU seconds of untrained nets, because times do not depend on weights."""
+    """Measure the CPU seconds of three nets. The nets are untrained, because times do not depend on weights."""
     parity = _task("Parity")
     task = Scratchpad(base=parity)
     strings = torch.randint(2, (size.num_strings, length), generator=generator_for(0, "cost", length))

@@ -18,7 +18,7 @@ SMALL_STEPS, SMALL_TRANSFORMER_STEPS = 5_000, 2_000
 
 
 class _Column(NamedTuple):
-    """A model, its changes to preset `chi2023`, and the name of its entries in Table 1 (empty if it has none)."""
+    """A model, its changes to preset `chi2023`, and the field of `Published` with its entries (empty if none)."""
 
     model: str
     changes: Mapping[str, Any] = MappingProxyType({})
@@ -42,7 +42,7 @@ def specs_at_rates(
     """Return specs of preset `chi2023` with the paper's three learning rates; at `smoke`, with the first one.
 
     Scale `small` has one seed, width 64 and fewer steps; scale `paper` has three seeds, width 256 and 100,000 steps.
-    `other_tasks` is as in `make_spec`.
+    `other_tasks` are further tasks on which the trained nets are measured (`make_spec`).
     """
     if scale == "small":
         steps = SMALL_TRANSFORMER_STEPS if model == "transformer" else SMALL_STEPS
@@ -165,13 +165,11 @@ _PUBLISHED_TABLE_2: Mapping[str, tuple[str, ...]] = {
     "Transformer, same length": ("98.4", "99.8", "99.6", "97.8", "77.2"),
     "Transformer, extrapolation": ("50.1", "49.7", "50.3", "49.9", "50.0"),
 }
-"""The entries of the paper's Table 2 that are not 100, by column; each column's entries are in the order of
-`PROBABILITIES`.
-"""
+"""The columns of the paper's Table 2 with entries other than 100. The entries are in the order of `PROBABILITIES`."""
 
 
 def _cells_of_table_2(scale: Scale, probability: float, trained_at: float) -> list[Cell]:
-    """Return cells for parity: nets train with symbol 1 at probability `trained_at`; the test has `probability`."""
+    """Return cells for parity. The probability of a 1 is `trained_at` in training and `probability` in the test."""
     is_other = trained_at != probability
     other_tasks = [{"p": other} for other in PROBABILITIES if other != trained_at] if is_other else []
     cells = []
@@ -190,7 +188,7 @@ def _cells_of_table_2(scale: Scale, probability: float, trained_at: float) -> li
 
 @EXPERIMENTS.register("regular-gpt/table-2")
 def table_2(scale: Scale = "small") -> Experiment:
-    """Table 2: parity on strings with more or fewer ones, at training lengths and beyond, for two kinds of training."""
+    """Table 2: parity at other probabilities of a one, for nets trained at the same probability or at 0.5."""
     cells = [
         cell
         for probability in PROBABILITIES

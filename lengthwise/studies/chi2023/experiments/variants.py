@@ -64,8 +64,9 @@ def variants(scale: Scale = "small") -> Experiment:
 
 
 def _cells(scale: Scale) -> list[Cell]:
-    """Return a cell for each language, layer and number of layers for each level."""
-    # Recorded results at scale `small` have pads before the string; for K above 1 the code cuts windows instead.
+    """Return a cell for each language, kind of layer, and number of layers for each level."""
+    # Recorded results at scale `small` have pads before the string. For K above 1, the published code cuts windows
+    # at the start of the string instead.
     edge, two_layers = ("cut", "K=2") if scale == "paper" else ("pads", "K=2, pads")
     cells = []
     for language in LANGUAGES:

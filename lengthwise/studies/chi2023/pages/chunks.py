@@ -52,7 +52,7 @@ def _line(choice: Choice) -> list[str]:
 
 
 def _headline(choices: tuple[Choice, ...]) -> str:
-    """Return the headline, or an empty text if no choice has results of all full nets.
+    """Return the headline, or an empty text if no task and seed has results of all full nets.
 
     The headline has the mean accuracies with the chosen size and with each fixed size, and the cost of pilots.
     """
@@ -74,7 +74,7 @@ def _headline(choices: tuple[Choice, ...]) -> str:
 
 
 def _chart(choices: tuple[Choice, ...]) -> alt.HConcatChart:
-    """Draw a panel for each task: a line for each seed through the losses of pilots; the chosen size is filled."""
+    """Draw a panel for each task: a line for each seed through the pilots' losses, filled at the chosen size."""
     panels = []
     for row in dict.fromkeys(choice.row for choice in choices):
         values = [

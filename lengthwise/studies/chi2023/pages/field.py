@@ -24,7 +24,7 @@ POINTS = 100
 
 @STUDY_PAGES.register("regular-gpt/receptive-field")
 def text_field_page(nets: Sequence[NetField], stem: str) -> StudyPage:
-    """Return the page: the numbers of tokens with 50, 90 and 99 % of the gradient, by net and length, and a chart."""
+    """Return the page: how many newest tokens hold 50, 90 and 99 % of the gradient, by net and length, and a chart."""
     header = ["net", "tokens", *(f"with {100 * share:g} %" for share in SHARES), f"in the last {TRAINED_AT - 1}"]
     lines = [_line(net.column, field) for net in nets for field in net.fields]
     sections = [
@@ -70,7 +70,7 @@ def text_field_chart(nets: Sequence[NetField]) -> alt.ConcatChart:
 
 
 def _curve(field: TextField, name: str) -> list[dict[str, str | float]]:
-    """Return the mean share of the newest tokens, for logarithmically spaced numbers of tokens."""
+    """Return the mean share of the gradient in the newest tokens, for logarithmically spaced numbers of tokens."""
     num_read = field.length - 1
     newest = torch.logspace(0, torch.tensor(float(num_read)).log10().item(), POINTS).round().long().unique()
     shares = field.cumulative.mean(0)[num_read - newest]

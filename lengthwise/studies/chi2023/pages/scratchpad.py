@@ -115,7 +115,7 @@ def _cost(cost: Cost) -> list[str]:
 
 
 def _chart(study: Remedies, lengths: Sequence[int]) -> alt.HConcatChart:
-    """Draw a panel for each task: mean accuracy over nets with their own answers, and chance, against the length."""
+    """Draw a panel for each task: mean accuracy of nets that read their own answers, and chance, against the length."""
     columns = list(dict.fromkeys(net.column for net in study.nets))
     panels = []
     for row, chance in study.chance.items():

@@ -10,15 +10,17 @@ _SIZES: dict[str, Any] = {"d_model": 768, "num_heads": 12}
 
 @PRESETS.register("chi2023-language")
 class Chi2023Language(Preset):
-    """RegularGPT 128/12 and its baselines as in Table 3 of Chi et al. (2023): windows of 512 tokens, 50,000 steps.
+    """RegularGPT and its baselines as in Table 3 of Chi et al. (2023): windows of 512 tokens, 50,000 steps.
 
-    The other columns set `chunk_size` (32, 64, 128, 256) and `thickness` (6, 12), and for the baselines `positions`
-    (`kerple-log`, `t5`, `alibi`). With GPT-2's vocabulary, K=6 has 81 million parameters and K=12 has 123. The size is
-    meant for a GPU.
+    The default is chunk size 128 and thickness K=12 (layers for each level). The other columns of the table set
+    `chunk_size` (32, 64, 128, 256) and `thickness` (6, 12), and for the baselines `positions` (`kerple-log`, `t5`,
+    `alibi`). With GPT-2's vocabulary, a net with K=6 has 81 million parameters, and a net with K=12 has 123 million.
+    The size is meant for a GPU.
 
     Source: Chi et al. (2023), Table 5. Betas, decay, warm-up and clipping are not in the paper, and come from nanoGPT.
-    Differs from the source: all parameters decay, including gains and biases. The rate follows a cosine to 0 that
-        begins at the first step. In nanoGPT it falls to a tenth, and begins to fall after the warm-up.
+    Differs from the source: weight decay applies to all parameters, including gains and biases. The learning rate
+        follows a cosine to 0 that begins at the first step. In nanoGPT, the learning rate falls to a tenth, and begins
+        to fall after the warm-up.
     """
 
     train = nanogpt_training(

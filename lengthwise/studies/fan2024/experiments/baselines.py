@@ -1,4 +1,4 @@
-"""A search by training loss for recipes with which the baselines of Fan et al. (2024) fit the training length."""
+"""A search by training loss for settings with which the baselines of Fan et al. (2024) fit the training length."""
 
 from lengthwise.evaluation.plan import EvaluationPlan
 from lengthwise.experiment import EXPERIMENTS, SMOKE_PLAN, Cell, Experiment, Scale, ScaledSpecs, Scoring
@@ -28,7 +28,7 @@ _HEADLINE = (
 
 @EXPERIMENTS.register("linear-rnn/baselines-search")
 def baselines_search(scale: Scale = "small") -> Experiment:
-    """Choose a recipe for each baseline on Sum and EvenPair by its final training loss; test whether the net fits."""
+    """Choose settings for each baseline on Sum and EvenPair by final training loss; test the fit at 40 symbols."""
     cells = [
         Cell(row, column, tuple(spec for point in GRID for spec in _point(scale, row, column, point)))
         for row in ("Sum(5)", "EvenPair(5)")
@@ -67,7 +67,7 @@ def baselines_search(scale: Scale = "small") -> Experiment:
 
 
 def _point(scale: Scale, row: str, column: str, point: tuple[float, int, int]) -> tuple[RunSpec, ...]:
-    """Return the specs of one recipe of the grid."""
+    """Return the specs of one recipe, a point of `GRID`."""
     rate, warmup, layers = point
     model, settings = BASELINES[column]
     task = TASKS[row]

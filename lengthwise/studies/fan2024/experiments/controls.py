@@ -11,9 +11,9 @@ _PLAN = EvaluationPlan(dense_strings=128, long=((40, 256), (500, 256)), structur
 
 
 def _schedules(rate: float) -> dict[str, Settings]:
-    """Return a `train` section for each setting.
+    """Return a `train` section for each column, by the column's name.
 
-    The settings change the learning rate, the number of steps or both, or let the learning rate fall to 0.
+    The sections change the learning rate, the number of steps or both, or let the learning rate fall to 0.
     """
     high: Settings = {"optimizer": {"learning_rate": _HIGH}}
     return {

@@ -1,4 +1,4 @@
-"""The drift of states: it makes nets of Fan et al. (2024) that are right at 40 digits fall below chance at 500."""
+"""The drift of states, because of which nets of Fan et al. (2024) are right at 40 digits but below chance at 500."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class NetDrift(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The column and the seed."""
+        """The name of the net: its column and its seed."""
         return f"{self.column}, seed {self.seed}"
 
 

@@ -89,8 +89,8 @@ def _small(task: Fan2024Task) -> Settings:
 def _specs(scale: Scale, task: Fan2024Task, model: str, settings: Settings) -> tuple[RunSpec, ...]:
     """Return specs of preset `fan2024` with the task's learning rate, weight decay and number of layers.
 
-    Scale `small` has two seeds, and the steps and the learning rate from `_small`. Scale `paper` has five seeds. With
-    three layers it has one seed, because 40,000 steps take hours.
+    Scale `small` has two seeds, and the steps and the learning rate from `_small`. Scale `paper` has five seeds. For
+    nets with three layers, scale `paper` has one seed, because 40,000 steps take hours.
     """
     train = at_fan_rate(task)
     if scale == "small":
@@ -248,7 +248,7 @@ def table_2(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("linear-rnn/sensitivity")
 def sensitivity(scale: Scale = "small") -> Experiment:
-    """Vary the block dimension S and the exponent p of the column norm (limitation c), for two column norms."""
+    """Vary the block dimension S and the exponent p of the column norm (limitation c), for two forms of this norm."""
     forms = {"code": "rescaled", "columns of eq. (6)": "clamped"}
     task = TASKS["Sum(5)"]
     cells = [

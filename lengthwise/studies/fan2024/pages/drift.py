@@ -1,4 +1,4 @@
-"""The page about drifting states: the errors of answers, and the harmonics of mean states."""
+"""The page about drifting states: the errors of answers, and the harmonics (Fourier components) of mean states."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ NUM_LENGTHS = 5
 
 @STUDY_PAGES.register("linear-rnn/drift")
 def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
-    """Return the page: a chart, a table of the frequency of each error, and a table of harmonics."""
+    """Return the page: a chart, a table of the frequency of each error, and a table of the harmonics of mean states."""
     off, waves = [], []
     for net in nets:
         for point in _evenly_apart(net):
@@ -44,7 +44,7 @@ def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
 
 
 def _evenly_apart(net: NetDrift) -> list[DriftPoint]:
-    """Return the points at evenly spaced lengths, including the last length."""
+    """Return about `NUM_LENGTHS` points of a net, at evenly spaced lengths that include the last length."""
     step = max(1, len(net.points) // NUM_LENGTHS)
     return net.points[::-1][::step][::-1]
 

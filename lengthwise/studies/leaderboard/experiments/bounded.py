@@ -26,7 +26,7 @@ _ORDERS: dict[str, tuple[str, Settings]] = {
 _POSITIONS = ("none", "alibi", "t5")
 
 _OTHER_POSITIONS = ("kerple-log", "kerple-power", "fire", "rotary", "xl")
-"""The other encodings for which bounds are implemented. They are trained on Tomita 1 alone."""
+"""The other position encodings for which bounds are implemented. Nets with these encodings have only task Tomita 1."""
 
 
 @EXPERIMENTS.register("transformers/proved")

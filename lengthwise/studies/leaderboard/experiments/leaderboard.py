@@ -84,7 +84,8 @@ LIKELIHOOD: Mapping[str, tuple[str, Settings]] = {
 }
 """The preset of a model without a learning rate, and the changes to this preset, by supervision.
 
-The changes keep the model within the shared budget of symbols. With last answers, strings have at most 20 symbols.
+The changes keep the model within the budget of symbols that all models share. With last answers, strings have at most
+20 symbols.
 """
 
 LIKELIHOOD_NOTE = (
@@ -144,7 +145,7 @@ def entrant_cell(entrant: Entrant, language: Language, part: str, scale: Scale) 
 
 
 def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
-    """Return the leaderboard of these models."""
+    """Return the experiment `leaderboard` with a column for each of these models."""
     others = [entrant.column for entrant in entrants if not is_of_package(MODELS[entrant.model])]
     plan = EvaluationPlan(
         dense_every=EVERY, dense_strings=64, long=((10_000, 16),), structured=((500, 16),), certificate=True
@@ -197,7 +198,7 @@ def leaderboard_of(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
 
 
 def _rate_note(entrants: Sequence[Entrant]) -> str:
-    """Return how the models got their learning rates, and which models have the first or last of `RATES`."""
+    """Return sentences: how the models got their learning rates, and which models have the first or last of `RATES`."""
     at_end = [entrant.column for entrant in entrants if entrant.rate in (RATES[0], RATES[-1])]
     rates = ", ".join(f"{rate:g}" for rate in RATES)
     note = (

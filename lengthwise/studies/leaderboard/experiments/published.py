@@ -85,7 +85,7 @@ def _by_cell() -> dict[tuple[str, str], tuple[Printed, ...]]:
 
 
 PUBLISHED: Mapping[tuple[str, str], tuple[Printed, ...]] = _by_cell()
-"""The published entries by row and column, with final answers supervised.
+"""The published entries by row and column, for nets trained on final answers.
 
 The Transformer of Chi et al. is not causal and has five layers and relative positions. The linear CDEs are from the
 paper on SLiCE (blocks of four, rank four), with entries from the table in the paper on PD-SSM.

@@ -17,7 +17,9 @@ MAX_ELEMENTS = 30_000
 
 
 def about_monoids(count: int) -> str:
-    """Return a sentence on the transition monoids of the first languages, whose elements a composing net has to learn.
+    """Return a sentence on the sizes of the transition monoids of the first `count` random languages.
+
+    A net that merges the parts of a string has to learn the elements of this monoid.
 
     Example:
         >>> about_monoids(10)

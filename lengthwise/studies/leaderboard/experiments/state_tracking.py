@@ -24,7 +24,7 @@ ALPHABETS: Mapping[str, str] = {"generators": "over generators", "elements": "ov
 """The name of each alphabet of a word problem in the headings of the page."""
 
 MAX_ALPHABET = 120
-"""The largest order of a group whose elements are all symbols. The finite machine then has 1.7 million parameters."""
+"""The largest order of a group whose elements are the symbols. The finite machine then has 1.7 million parameters."""
 
 MACHINE, MACHINE_STEPS = "finite machine", 300
 """The column of the net that is trained by Baum-Welch steps, and the number of these steps."""

@@ -1,4 +1,4 @@
-"""The page about attacks on transformers: how many nets err, on strings of which family, and each net's string."""
+"""The page about attacks on transformers: how many nets err, and the string that each net answers wrongly."""
 
 from collections.abc import Sequence
 from statistics import median

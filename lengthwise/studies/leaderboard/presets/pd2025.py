@@ -9,14 +9,14 @@ from lengthwise.presets.base import COSINE_ADAMW, PRESETS, PUBLISHED, Preset
 class PD2025(Preset):
     """PD-SSM and BD-SLiCE as published: 100,000 steps of AdamW on the final answers to strings of 3 to 40 symbols.
 
-    In the source, the rate rises to 2e-3 over the first tenth of the steps. Then it falls along half a cosine.
+    In the source, the learning rate rises to 2e-3 over the first tenth of the steps. Then it falls along half a cosine.
 
     Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models"
         (NeurIPS 2025) and the published code. The recipe is from Walker et al., "Structured linear CDEs" (2025).
-    Differs from the source: the rate falls to 0, not to 1e-5. The cosine factor acts from the first step, also during
-        the warm-up, so the largest rate is 1.95e-3. Weight decay also applies to embeddings. Dropout is off. The final
-        weights are used, not the best checkpoint. The source stops training at a validation accuracy of 99.95 %, but
-        this preset runs all steps.
+    Differs from the source: the learning rate falls to 0, not to 1e-5. The cosine factor acts from the first step, also
+        during the warm-up, so the largest learning rate is 1.95e-3. Weight decay also applies to embeddings. Dropout is
+        off. The final weights are used, not the best checkpoint. The source stops training at a validation accuracy of
+        99.95 %, but this preset runs all steps.
     """
 
     train: ClassVar = {

@@ -50,6 +50,6 @@ def study(periods: range) -> list[Smallest]:
     for word in (word for period in periods for word in binary_words(period)):
         net = digits(word)
         if net.generate(4 * word.period) != 4 * word.text:
-            raise AssertionError(f"word: the digits of {word.text} do not generate it")
+            raise AssertionError(f"word: the net that `digits` constructs does not generate {word.text}")
         rows.append(Smallest(word.text, memorize(word.text).upper, net.dimension, contracting_dimension(word)))
     return rows

@@ -71,10 +71,10 @@ def trained_words(size: Size) -> list[Memorization]:
 
 
 class Rounded(NamedTuple):
-    """A trained net whose W_h is rounded: the formula's prediction, and its first wrong step (None if all are right).
+    """A trained net whose W_h is rounded: its first wrong step by a formula and as measured (None if all are right).
 
-    `formula` is (pi / p) / |dtheta|. Here dtheta is the largest distance of an eigenvalue's angle from a multiple of 2
-    pi / p, after rounding. Even before rounding, the angles of a trained net are not exact.
+    `formula` is (pi / p) / |dtheta|. Here p is the word's period, and dtheta is the largest distance of an eigenvalue's
+    angle from a multiple of 2 pi / p, after rounding. Even before rounding, the angles of a trained net are not exact.
     """
 
     formula: float
@@ -143,7 +143,7 @@ def _train(chosen: Sequence[Memorization], d: int, size: Size, *, learns_inputs:
 
 
 def rounded_nets(nets: Stack, words: Sequence[Memorization], precision: Precision, count: int) -> list[Rounded]:
-    """Round W_h of each net, let it generate `count` symbols, and return its first wrong step and the formula."""
+    """Round W_h of each net, generate `count` symbols, and return the first wrong step of each net and the formula."""
     low = nets._replace(hidden=torch.from_numpy(rounded(nets.hidden.numpy(), precision)))
     generated, eigenvalues = generate(low, count), torch.linalg.eigvals(low.hidden).tolist()
     results = []
@@ -164,10 +164,10 @@ def _first(is_wrong: torch.Tensor) -> int | None:
 class Learned(NamedTuple):
     """The learned frequencies for a word, over nets with the smallest dimension and W_x = 0 that are right in training.
 
-    A frequency is the angle of an eigenvalue of W_h, divided by 2 pi / p. A set of frequencies is readable if some
-    read-out makes it a generator of the word.
+    A frequency is the angle of an eigenvalue of W_h, divided by 2 pi / p, for a word of period p. A set of frequencies
+    is readable if a net with these frequencies and some read-out generates the word.
 
-    - `off`: the largest distance of a frequency from a whole number in a net; the median over nets.
+    - `off`: the median over nets of the largest distance of a frequency from a whole number.
     - `readable`: the number of nets whose rounded frequencies are readable.
     - `robust`: the number of nets whose rounded frequencies are the set with the widest margin.
     - `sets`, `all_sets`: the number of readable sets and of all sets of this dimension, for comparison with chance.
@@ -229,10 +229,12 @@ class Lasting(NamedTuple):
     """The first wrong steps of a constructed generator whose W_h is rounded to a precision in `LOW`.
 
     - `threshold`: the largest minus the smallest bias of the read-out.
-    - `formula`: (pi / p) / |dtheta| for the plane that drifts fastest.
+    - `formula`: (pi / p) / |dtheta|. Here p is the word's period, and dtheta is the angle by which the fastest plane
+      drifts in a step.
     - `predicted`: the first wrong step, computed from the drift of all planes.
     - `measured`: the first wrong step with states in float64.
-    - `wholly`: the first wrong step with all numbers in bfloat16. It is also None if the precision is not bfloat16.
+    - `wholly`: the first wrong step with all numbers in bfloat16. `wholly` is also None if the precision is not
+      bfloat16.
 
     None means that no wrong step was found.
     """

@@ -227,7 +227,7 @@ def _near(pairs: Sequence[tuple[float, int | None]]) -> str:
 
 
 def _trained_lifetime_text(trained: Sequence[Trained], size: Size) -> str:
-    """Return medians of the first wrong steps of trained nets, then a comparison of these steps with the formula."""
+    """Return medians of the first wrong steps of trained nets, then a comparison with the formula of `Rounded`."""
     right = [net for net in trained if net.is_right(size.length)]
     lines = []
     for learns, name in MODES.items():
@@ -245,7 +245,7 @@ def _trained_lifetime_text(trained: Sequence[Trained], size: Size) -> str:
 
 
 def _formula_text(right: Sequence[Trained], size: Size) -> str:
-    """Compare the lifetimes of nets of the smallest dimension with the formula."""
+    """Compare the lifetimes of nets of the smallest dimension with the formula of `Rounded`."""
     nets = [net for net in right if not net.learns_inputs and net.dimension == net.word.upper]
     lines = [
         [net.word.word.text, str(net.dimension), *(_steps(number) for low in LOW for number in net.when_rounded[low])]
@@ -274,7 +274,7 @@ def _formula_counts(nets: Sequence[Trained], low: Precision) -> str:
 
 
 def success_chart(trained: Sequence[Trained], size: Size) -> alt.LayerChart:
-    """Draw the share of right nets against dimension minus d_min, with a line for W_x = 0 and one for learned W_x."""
+    """Draw the share of right nets against dimension minus d_min (the smallest), for W_x = 0 and for learned W_x."""
     values = []
     for learns, name in MODES.items():
         own = [net for net in trained if net.learns_inputs == learns]

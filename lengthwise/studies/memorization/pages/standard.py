@@ -66,7 +66,7 @@ def _sides(study: Standard) -> str:
 
 
 def _counts(study: Standard, kind: str, side: int) -> tuple[int, int, int]:
-    """Count the right nets, the lasting nets and all nets of a kind on one side of d_min."""
+    """Count the right nets, the lasting nets (`Success`) and all nets of a kind on one side of d_min (`_side`)."""
     rows = [row for row in study.rows if row.kind == kind and _side(row) == side]
     return sum(row.num_right for row in rows), sum(row.num_lasting for row in rows), len(rows) * study.size.seeds
 

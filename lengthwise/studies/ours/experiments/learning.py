@@ -116,7 +116,7 @@ def examples_of_language(task: RecognitionTask, size: Size, seed: int) -> Pairs:
 
 
 def recoveries(size: Size) -> Iterator[Recovery]:
-    """Yield the result for each of Tomita's languages with right labels, then for each random machine and share."""
+    """Yield results for Tomita's languages with right labels, then for random machines by share of wrong labels."""
     for index in size.tomita:
         task = make_task("tomita", index=index)
         assert isinstance(task, RecognitionTask)
@@ -138,7 +138,7 @@ def _recovery(name: str, machine: Transducer, pairs: Pairs, share_wrong: float, 
         share_wrong,
         right.num_states,
         len(examples),
-        learned.search.num_alike > 0 and same_machine(learned.machine, right),  # 0 if the machine is RPNI's
+        learned.search.num_alike > 0 and same_machine(learned.machine, right),  # num_alike is 0 for RPNI's machine
         learned.machine.num_states,
         learned.certificate.level,
         len(learned.search.attempts),

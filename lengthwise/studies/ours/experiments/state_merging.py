@@ -31,7 +31,7 @@ TRACE_LENGTHS = (10, 60)
 SHARE_REJECTED = 0.15
 NUM_FRESH = 2_000
 MAX_TRANSITIONS = 100
-"""The largest number of transitions (states times symbols) of a random machine; each then has about 30 labels."""
+"""The largest number of transitions (states times symbols) of a random machine, so that each has about 30 labels."""
 
 BASELINES = ("RPNI", "EDSM")
 BASELINE_SECONDS = 5.0
@@ -57,8 +57,9 @@ SMOKE_SIZE = Size(machines=1, protocols=0, traced=1, examples=300, traces=30, wr
 class LearnedBy(NamedTuple):
     """The result of a learner for one machine.
 
-    `num_states` is the number of states of the learned machine, or None if the learner was stopped. `num_wrong` counts
-    wrong answers to fresh strings, and `seconds` are CPU seconds.
+    `num_states` is the number of states of the learned machine. It is None if the learner was stopped or AALpy is not
+    installed; then all answers count as wrong. `num_wrong` counts wrong answers to fresh strings. `verdict` is a result
+    of `exactness`, and `seconds` are CPU seconds.
     """
 
     learner: str
@@ -131,7 +132,7 @@ def drawn_strings(machine: Transducer, count: int, seed: int, longest: int = LON
 
 
 def drawn_traces(protocol: Transducer, count: int, seed: int) -> list[np.ndarray]:
-    """Draw traces of a protocol. In a share of the traces, an error occurs, and uniform tokens follow it."""
+    """Draw traces of a protocol. In a share of the traces, an error occurs, and uniform tokens follow the error."""
     chance = np.random.default_rng([seed, 10])
     table = protocol.semiautomaton.table
     (sink,) = np.flatnonzero(protocol.outputs == 0).tolist()
@@ -219,7 +220,7 @@ class _TimeIsOverError(Exception):
 
 
 def _baseline(name: str, examples: Examples) -> tuple[Transducer | None, float]:
-    """Return the machine of AALpy's learner and its CPU seconds; None if it was stopped or is not installed."""
+    """Return the machine of AALpy's learner (None if it was stopped or AALpy is not installed) and the CPU seconds."""
     try:
         from aalpy.learning_algs import run_EDSM, run_RPNI
     except ImportError:

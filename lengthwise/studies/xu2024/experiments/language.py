@@ -22,7 +22,7 @@ from lengthwise.studies.text import (
 STEPS = 1_000
 LOOPS = (1, 3, 6)
 KINDS = {"timestep": "timestep", "plain": "code"}
-"""The looped transformer's variant in each kind of column. At scale `paper`, its name ends in `-language`."""
+"""The looped transformer's variant in each kind of column. At scale `paper`, the variant's name ends in `-language`."""
 
 WIDE: Settings = {"d_model": 448, "num_heads": 7, "gates": "closed"}
 """Settings of a looped layer with about as many parameters as the six layers of the transformer."""

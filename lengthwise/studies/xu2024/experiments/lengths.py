@@ -1,4 +1,4 @@
-"""Looped transformers beyond their training length: the number of loops follows the length or the states."""
+"""Looped transformers beyond their training length, with a fixed number of loops or a number that can grow."""
 
 from typing import NamedTuple
 

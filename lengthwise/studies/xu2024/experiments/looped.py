@@ -50,7 +50,7 @@ _SMALL = (
 )
 
 _SMALL_TRAIN: Settings = {"batch_size": 64, "optimizer": {"schedule": "constant", "warmup_steps": 100}}
-"""Changes to preset `plain`."""
+"""The changes to preset `plain` at scale `small`."""
 
 _SMALL_POSITIONS = 28
 """The number of symbols of the longest problem, which has two strings of 12 and 14 letters.
@@ -69,8 +69,8 @@ _VARIANTS = {"plain loop": "code", "control": "control", "timestep": "timestep"}
 _WIDE: dict[Scale, int] = {"paper": 312, "small": 84, "smoke": 20}
 """The widths at which the control's layer has as many parameters as the timestep layer with its gains and gates.
 
-For d = 64 and 256, the control's 12 D^2 + 13 D parameters equal timestep's 17 d^2 + 271 d within 1.5 %. The number of
-heads divides D.
+For widths d = 64 and 256 of the timestep layer, a control layer of width D has 12 D^2 + 13 D parameters. This number
+differs from the 17 d^2 + 271 d parameters of the timestep layer by at most 1.5 %. The number of heads divides D.
 """
 
 _WIDE_LOOPS = 5
@@ -115,7 +115,7 @@ def _row(scale: Scale, problem: _Problem) -> Iterator[Cell]:
 
 
 def _loops(scale: Scale, problem: _Problem) -> tuple[int, ...]:
-    """Return the numbers of loops of a row, or else of the scale.
+    """Return the row's own numbers of loops or, if the row has none, the numbers of the scale.
 
     At scale `paper`, these are the numbers for which the paper has entries.
     """
@@ -140,7 +140,8 @@ def _parameters(cells: Sequence[Cell]) -> str:
 def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
     """Return the pairs of columns to compare.
 
-    They differ in timestep encoding, in width, in the number of loops, or in loops instead of separate layers.
+    The two columns of a pair differ in timestep encoding, in width, in the number of loops, or in loops instead of
+    separate layers.
     """
     time = [(f"timestep, R={r}", f"{other}, R={r}") for other in ("control", "plain loop") for r in loops]
     more = [(f"{arm}, R={many}", f"{arm}, R={few}") for arm in _VARIANTS for few, many in pairwise(loops)]
@@ -242,8 +243,8 @@ def table_1(scale: Scale = "small") -> Experiment:
             "Scale `paper` has the published sizes, steps, positions and labels, with preset `xu2024`.",
         ),
         cells=[cell for row in rows for cell in row],
-        # A task has no strings beyond its row's length, so 100 means this length. Pilots already used strings of seed
-        # 0.
+        # No task has strings longer than its row's length, so length 100 is replaced by the row's length. Test strings
+        # have seed 1, because pilots already used strings of seed 0.
         plan=EvaluationPlan(
             dense=(100, 100), dense_strings=64 if scale == "smoke" else 4_000, long=(), structured=(), seed=1
         ),
@@ -257,7 +258,7 @@ def table_1(scale: Scale = "small") -> Experiment:
 
 
 _IN_CONTEXT_LOOPS: dict[Scale, tuple[int, ...]] = {"paper": (12, 50, 70), "small": (5,), "smoke": (2,)}
-"""The numbers of loops. The first one is the number for which Table 2 has entries."""
+"""The numbers of loops at each scale. The entries of Table 2 are shown next to the first number."""
 
 _TREES: dict[Scale, Settings] = {
     "paper": {"depth": 4, "dims": 20, "max_points": 101},
@@ -269,7 +270,7 @@ _SMALL_TREES: Settings = {
     "model": {"d_model": 64, "num_heads": 4},
     "train": {"steps": 3_000, "batch_size": 16, "min_length": 26, "max_length": 26, "supervision": "prefix"},
 }
-"""Changes to preset `plain`."""
+"""The changes to preset `plain` for decision trees at scales `small` and `smoke`."""
 
 
 def _in_context(scale: Scale, model: str, sizes: Settings) -> tuple[RunSpec, ...]:

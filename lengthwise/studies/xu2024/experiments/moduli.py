@@ -77,7 +77,7 @@ def moduli(scale: Scale = "small") -> Experiment:
 
 @one_thread()
 def study(size: Size) -> Study:
-    """Train each net, and search for the largest changes before and after training."""
+    """Train each net, and search for the largest changes of its logits before and after training."""
     nets = []
     for net, variant in NETS.items():
         spec = _spec(size, variant)

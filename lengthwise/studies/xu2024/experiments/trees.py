@@ -17,7 +17,7 @@ from lengthwise.tasks.in_context.decision_tree import DecisionTree, mean_so_far,
 
 
 class _Size(NamedTuple):
-    """The size of trees, and the numbers of loops or layers, of steps between two rises, and of test prompts."""
+    """The size of trees, and numbers: loops or layers, steps between two rises of a curriculum, and test prompts."""
 
     trees: Settings
     depth: int

@@ -69,13 +69,13 @@ def _line(group: Sequence[TrainTest]) -> list[str]:
 
 
 def _means(group: Sequence[TrainTest]) -> tuple[float | None, float]:
-    """Return the mean accuracies on training problems (None if they are always new) and on test problems."""
+    """Return the mean accuracies on training problems (None if training problems are always new) and test problems."""
     train = [point.train for point in group if point.train is not None]
     return fmean(train) if train else None, fmean(point.test for point in group)
 
 
 def _together(points: Sequence[TrainTest]) -> str:
-    """Return Pearson's correlation of the two accuracies for each kind, over all runs with a fixed training set."""
+    """Return Pearson's correlation of training and test accuracy for each kind of loop, with fixed training sets."""
     parts = []
     for kind, value, low, high, count in _correlations(points):
         limits = "" if math.isnan(low) else f"{low:.2f} to {high:.2f}; "
@@ -87,7 +87,7 @@ def _together(points: Sequence[TrainTest]) -> str:
 
 
 def _correlations(points: Sequence[TrainTest]) -> list[tuple[str, float, float, float, int]]:
-    """Return for each kind its correlation, the interval of the correlation, and the number of runs."""
+    """Return for each kind of loop the correlation, the interval of the correlation, and the number of runs."""
     lines = []
     for kind in dict.fromkeys(point.kind for point in points):
         pairs = [(point.train, point.test) for point in points if point.kind == kind and point.train is not None]

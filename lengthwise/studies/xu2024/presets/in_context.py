@@ -12,8 +12,8 @@ class Xu2024InContext(Preset):
     """In-context regression as in Xu and Sato (2024): 26 points, then five more every 5,000 steps, up to 101.
 
     Source: Xu and Sato (2024), Appendix C, for in-context learning; Garg et al. (2022) for the curriculum.
-    Differs from the source: in the source the dimension of the task also rises over the same steps (here the setting
-        `task_rise`, with the name of a field of the task).
+    Differs from the source: in the source, the dimension of the task also rises over the same steps. Here, the setting
+        `task_rise` can name a field of the task that rises.
     """
 
     train: ClassVar = {

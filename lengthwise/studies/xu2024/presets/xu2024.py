@@ -15,8 +15,8 @@ class Xu2024(Preset):
     The length of the problem has to be given.
 
     Source: Xu and Sato (2024), Appendix C, for edit distance and longest common subsequence.
-    Differs from the source: all parameters decay, including gains and biases, and the rate warms up step by step. The
-        paper specifies neither.
+    Differs from the source: weight decay applies to all parameters, including gains and biases, and the learning rate
+        warms up step by step. The paper specifies neither.
     """
 
     train: ClassVar = {
