@@ -176,7 +176,7 @@ def test_a_headline_waits_for_the_runs_of_the_cells_that_it_names() -> None:
         ("{cells[Parity][C=2]}", "headline: expected 3 names in brackets after a field, got 2"),
         (
             "{highest[*][*][column]}",
-            "headline: expected a figure whose text is a number, got the text 'C=2'; name another",
+            "headline: expected a figure whose text is a number, got the text 'C=2'",
         ),
     ],
 )

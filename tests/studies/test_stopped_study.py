@@ -54,5 +54,5 @@ def test_a_damaged_file_of_outcomes_is_named(tmp_path: Path) -> None:
         saved_outcomes(tmp_path, "doubles", numbers, [1], solve)
     (file,) = tmp_path.iterdir()
     file.write_text("[2, ")
-    with pytest.raises(ValueError, match=rf"{file.name}: .* move it away to begin again"):
+    with pytest.raises(ValueError, match=rf"{file.name}: .* move this file away to begin the study again"):
         saved_outcomes(tmp_path, "doubles", numbers, [1, 2], solve)
