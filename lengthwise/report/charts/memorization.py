@@ -81,9 +81,9 @@ def _named(states: Array, memorization: Memorization | RationalMemorization) -> 
     word = memorization.word
     indices: dict[tuple[float, ...], list[int]] = {}
     # Equal states differ in their last digits, so they are rounded before they are compared.
-    places = [tuple(state) for state in np.round(states, 9).tolist()]
-    for step, place in enumerate(places):
-        indices.setdefault(place, []).append(step)
+    corners = [tuple(state) for state in np.round(states, 9).tolist()]
+    for step, corner in enumerate(corners):
+        indices.setdefault(corner, []).append(step)
     names = {steps[0]: ",".join(str(other + 1) for other in steps[:4]) for steps in indices.values()}
     names |= {steps[0]: f"{names[steps[0]]}, ..." for steps in indices.values() if len(steps) > 4}
     out, away = (1.16, 0.0) if len(indices) == len(states) else (1.0, 0.14)
@@ -96,9 +96,9 @@ def _named(states: Array, memorization: Memorization | RationalMemorization) -> 
             "step": step,
             "name": names.get(step, "") if word.period <= MAX_NAMES else "",
             "symbol": _label(word.symbols[word.letters[step]]),
-            "several": len({int(word.letters[other]) for other in indices[place]}) > 1,
+            "several": len({int(word.letters[other]) for other in indices[corner]}) > 1,
         }
-        for step, ((x, y), place) in enumerate(zip(states, places, strict=True))
+        for step, ((x, y), corner) in enumerate(zip(states, corners, strict=True))
     ]
 
 
