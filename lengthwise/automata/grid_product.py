@@ -138,8 +138,8 @@ def _all_edges(one: GridMachine, other: GridMachine) -> Edges:
     shapes = [(size, one.table.shape[axis], other.table.shape[axis]) for axis in (0, 1)]
     if (count := math.prod(map(math.prod, shapes))) > MAX_CELLS:
         raise ValueError(
-            f"machine: expected a product of two machines whose cells have at most {MAX_CELLS:,} inputs, got "
-            f"{count:,}; use machines with fewer classes"
+            f"machine: expected at most {MAX_CELLS:,} combinations of inputs to a cell of the product of both "
+            f"machines, got {count:,}; use machines with fewer classes"
         )
     below, upward = (np.indices(shape).reshape(3, -1) for shape in shapes)
     (b, p, p2), (a, q, q2) = below[:, None, :], upward[:, :, None]

@@ -24,12 +24,12 @@ from lengthwise.validation import truncate, type_in_words
 def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -> list[str]:
     """Check a certificate's claims again on the model itself, and return a sentence for each claim.
 
-    Only the method, and the radius of the classes, are taken from the certificate. Its level must not be ``refuted``.
-    The model answers all short strings again, and some strings of about 40 and 500 symbols. If the certificate has an
-    extracted machine, a machine is extracted again with the same radius, and compared with the task for every length.
-    If the certificate has evidence, the proof is also found again, and the sentence contains the numbers of the new
-    proof. States along long strings are not compared with the machine's classes again. The proved length in the file
-    must not exceed the length of the new proof. No other number in the file is compared.
+    The certificate states which claims are checked, by which method, and with which radius of classes. Its level must
+    not be ``refuted``. The model answers all short strings again, and some strings of about 40 and 500 symbols. If the
+    certificate has an extracted machine, a machine is extracted again with the same radius, and compared with the task
+    for every length. If the certificate has evidence, the proof is also found again, and the sentence contains the
+    numbers of the new proof. States along long strings are not compared with the machine's classes again. The proved
+    length in the file must not exceed the length of the new proof. No other number in the file is compared.
 
     Raises:
         ValueError: a claim does not hold for this model, or the model cannot be certified.
@@ -42,7 +42,7 @@ def confirm(certificate: Certificate, model: SequenceModel, task: MachineTask) -
         if certificate.closure is None and certificate.evidence is None:
             return sentences
         extraction = _extraction_of(certificate, model, task)
-        if certificate.closure is not None:
+        if certificate.machine is not None:
             sentences.append(
                 "a machine extracted again from the model is right on every nonempty string that has an answer"
             )

@@ -98,7 +98,7 @@ def gate_errors(kind: Kind, function: str, dtype: torch.dtype) -> Iterator[Measu
     exact = sigmoid if function == "sigmoid" else np.tanh
     for batch, length in SHAPES:
         size = batch * width
-        # A call with a single string has only a few numbers, so eight calls measure only some of the points.
+        # A call with a single string measures only a few points. To save time, only eight such calls are made.
         for chunk in numbers[: 8 * size if batch == 1 else None].split(size):
             arguments = torch.cat([chunk, chunk.new_zeros(size - len(chunk))]).view(batch, width)
             results = _results(cell, gates, slices, arguments, length)

@@ -66,7 +66,8 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
         )
     if form == "parts":
         raise ValueError(
-            f"form: expected step or strings, got parts ({model.name}); only ONNX has this form, for recurrent models"
+            f"form: expected 'step' or 'strings', got 'parts' for {model.name}; only ONNX has the form 'parts', for "
+            "recurrent models"
         )
     if form == "step" and not isinstance(model, RecurrentModel):
         raise ValueError(

@@ -60,9 +60,17 @@ class ModelConfig(Description):
 
     other_effects: ClassVar[Mapping[str, str]] = {}
 
-    def for_layer(self, *left_out: str) -> dict[str, Any]:
-        """Return the settings that the constructor of a layer takes: all except `num_layers` and those left out."""
-        return {name: value for name, value in self if name not in ("num_layers", *left_out)}
+    def for_layer(self, kind: type[nn.Module]) -> dict[str, Any]:
+        """Return the settings that the constructor of this class takes; a model's config may have more settings."""
+        names: set[str] = set()
+        for base in kind.__mro__:
+            if "__init__" in vars(base):
+                parameters = inspect.signature(vars(base)["__init__"]).parameters
+                names |= parameters.keys()
+                # A constructor with **settings passes these on to the constructor of its base.
+                if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters.values()):
+                    break
+        return {name: value for name, value in self if name in names}
 
     @property
     def takes_probes(self) -> bool:

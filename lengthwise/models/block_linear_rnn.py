@@ -156,8 +156,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, SymbolModel, Recurrent
             nn.LayerNorm(width) if config.hidden else nn.Identity() for _ in range(config.num_layers)
         )
         self.layers = nn.ModuleList(
-            BlockLinearLayer(**config.for_layer("read", "alignment", "end_temperature"))
-            for _ in range(config.num_layers)
+            BlockLinearLayer(**config.for_layer(BlockLinearLayer)) for _ in range(config.num_layers)
         )
         read = width * (config.num_layers if config.read == "all" else 1)
         mixes = config.read == "mixture"

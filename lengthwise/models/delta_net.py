@@ -59,5 +59,5 @@ class DeltaNet(StackedRNN):
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
         config = self.config
-        mixer = DeltaNetLayer(**config.for_layer("mlp"))
+        mixer = DeltaNetLayer(**config.for_layer(DeltaNetLayer))
         return [mixer, FeedForwardLayer(d_model=config.d_model, hidden=config.mlp)] if config.mlp else [mixer]

@@ -66,7 +66,7 @@ class LinearCDE(HasPenalty, StackedRNN):
     config: LinearCDEConfig
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
-        return [LinearCDELayer(**self.config.for_layer("norm_penalty"))]
+        return [LinearCDELayer(**self.config.for_layer(LinearCDELayer))]
 
     def penalty(self) -> Float[Tensor, ""]:
         norms = [layer.norm_of_a() for layer in self.layers if isinstance(layer, LinearCDELayer)]

@@ -114,7 +114,7 @@ class LinearRNNGenerator(HasHiddenMatrices, SymbolModel, RecurrentModel):
 
 @torch.no_grad()
 def generate_by_definition(model: RecurrentModel, count: int, *, ties: Ties = "lowest") -> Int64[Tensor, " n"]:
-    """Return the symbols that a model generates when it begins with its last symbol START and reads its own answers."""
+    """Return the symbols that a model generates if it reads START, its highest symbol id, and then its own answers."""
     start = model.readout.out_features
     token, state = torch.tensor([start]), model.initial_state(1)
     tokens = []

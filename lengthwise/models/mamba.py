@@ -59,5 +59,5 @@ class Mamba(StackedRNN):
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
         if self.config.version == 2:
-            return [Mamba2Layer(**self.config.for_layer("version"))]
-        return [MambaLayer(**self.config.for_layer("version", "num_heads"))]
+            return [Mamba2Layer(**self.config.for_layer(Mamba2Layer))]
+        return [MambaLayer(**self.config.for_layer(MambaLayer))]

@@ -57,7 +57,7 @@ class StackedRNN(SymbolModel, RecurrentModel):
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
         """Return new layers that `num_layers` counts as one layer, by default one of each kind in `layer_kinds`."""
-        return [kind(**self.config.for_layer()) for kind in self.layer_kinds]
+        return [kind(**self.config.for_layer(kind)) for kind in self.layer_kinds]
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw embeddings from N(0, 1), the read-out as torch's linear maps do, and each layer by its own rule.

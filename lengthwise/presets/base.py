@@ -54,11 +54,14 @@ class Preset:
 
     def __init_subclass__(cls) -> None:
         # All runs of a preset share its settings, so no run may change them.
-        goals = {model: goal._replace(train=MappingProxyType(goal.train)) for model, goal in cls.goals.items()}
-        cls.goals = MappingProxyType(goals)
+        cls.goals = MappingProxyType({model: _frozen(goal) for model, goal in cls.goals.items()})
         cls.models = MappingProxyType(cls.models)
         if "train" in vars(cls):
             cls.train = MappingProxyType(cls.train)
+
+
+def _frozen(goal: GoalPreset) -> GoalPreset:
+    return goal._replace(train=MappingProxyType(goal.train), models=tuple(map(MappingProxyType, goal.models)))
 
 
 PRESETS: Registry[type[Preset]] = Registry("preset", "lengthwise.presets", "lengthwise.studies.*.presets", base=Preset)

@@ -139,5 +139,5 @@ def check_ranks(recipe: Recipe, ranks: Ranks) -> None:
     if ranks.kind == "fsdp" and recipe.optimizer.needs_whole_matrices:
         raise ValueError(
             "train.optimizer.name: expected 'adamw' or 'adam' with fsdp, because other optimizers need whole matrices, "
-            f"got {recipe.optimizer.name!r}; use ddp, or another optimizer"
+            f"got {recipe.optimizer.name!r}; use ddp, or choose adamw or adam"
         )

@@ -284,8 +284,8 @@ class Recipe(Description):
             )
         if self.num_examples is not None and self.states:
             raise ValueError(
-                f"num_examples: expected no value with states, got {self.num_examples}; supervision by states reads "
-                "other strings, so leave one of the two out"
+                f"num_examples: expected no value if states are supervised, got {self.num_examples}; that supervision "
+                "does not read a fixed set of examples, so leave num_examples or states out"
             )
         return self
 

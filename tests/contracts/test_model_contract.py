@@ -48,6 +48,14 @@ def make(name: str, seed: int = 0) -> SequenceModel:
     return model(model.Config(), vocab_size=3, num_classes=5, generator=generator)
 
 
+def test_a_model_that_inherits_from_it_may_have_further_settings(name: str) -> None:
+    """Layers get only the settings that they know."""
+    kind = MODELS[name]
+    config = type("Config", (kind.Config,), {"__annotations__": {"extra": int}, "extra": 1, "__module__": __name__})
+    derived = type("Derived", (kind,), {"Config": config})
+    assert derived(config(), vocab_size=3, num_classes=5).config.extra == 1
+
+
 def draw(length: int, seed: int = 0) -> torch.Tensor:
     return torch.randint(3, (4, length), generator=torch.Generator().manual_seed(seed))
 

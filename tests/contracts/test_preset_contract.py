@@ -19,7 +19,8 @@ def test_is_a_recipe(name: str) -> None:
 
 
 def test_its_settings_cannot_be_changed(name: str) -> None:
-    for settings in (PRESETS[name].train, PRESETS[name].models):
+    goals = PRESETS[name].goals.values()
+    for settings in (PRESETS[name].train, PRESETS[name].models, *(one for goal in goals for one in goal.models)):
         with pytest.raises(TypeError):
             settings["steps"] = 1  # type: ignore[index]
 

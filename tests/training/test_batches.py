@@ -179,5 +179,5 @@ def test_sets_of_no_size_or_too_large_a_one_are_refused(count: int) -> None:
 
 
 def test_pieces_of_states_come_from_other_strings() -> None:
-    with pytest.raises(ValueError, match="num_examples: expected no value with states"):
+    with pytest.raises(ValueError, match="num_examples: expected no value if states are supervised"):
         Recipe(num_examples=8, states={})

@@ -48,7 +48,9 @@ def grade_logits(
 
 
 def margins_of(logits: Float[Tensor, "*N Y"], expected: Int64[Tensor, "*N"]) -> Float[Tensor, "*N"]:
-    """Return the logit margin: the right logit minus the largest other logit; infinite if no answer is right.
+    """Return the logit margin: the right logit minus the largest other logit.
+
+    The margin is infinite for a string without a right answer, and -inf if a logit is not finite.
 
     Example:
         >>> margins_of(torch.tensor([[0.0, 2.0], [0.0, torch.nan]]), torch.tensor([0, 1])).tolist()

@@ -35,8 +35,8 @@ class RandomizedPositions(PositionEncoding):
         length, longest = states.shape[1], self.sizes.max_positions
         if length > longest:
             raise ValueError(
-                f"length: expected at most {longest} positions, from which this model draws, got {length}; make the "
-                "model with a larger model.position_range"
+                f"length: expected at most {longest}, because this model draws from {longest} positions, got {length}; "
+                "make the model with a larger model.position_range"
             )
         if generator is None:
             positions = torch.arange(length)

@@ -73,7 +73,7 @@ class StringAnswerTask(CountedTask):
         return _queried(strings, answers, answers != IGNORE)
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return the answer's symbols at the ``?`` after a row's letters, up to the first other symbol.
+        """Return the answer's symbols at the ``?`` that directly follow a row's letters.
 
         Rows with the same number of letters are answered together.
         """

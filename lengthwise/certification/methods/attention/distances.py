@@ -105,9 +105,9 @@ def scores_of(query: Intervals, key: Intervals) -> Intervals:
     head_dim = query.low.shape[-1]
     # A kernel may scale queries and keys before the product, or scores after it, and may add the terms in any order.
     scores = _times(products_of(query, key, head_dim + 8), head_dim**-0.5)
-    # These bounds are sound. But the separate checker must also accept the bounds on attention masses. The checker
-    # allows rounding relative to the largest score of all pieces. Three more units make these bounds wider than the
-    # checker's bounds.
+    # These bounds are sound. But the separate checker must also accept the bounds on attention masses, so it must not
+    # find wider ones. It takes the rounding of every piece relative to the largest score of all pieces, and not of
+    # this piece alone. Three more units make up for this difference.
     return scores.rounded(scores.size, 3)
 
 
@@ -219,7 +219,8 @@ def _fire(positions: FIRE, index: int, distance: Int64[Tensor, " T"]) -> Interva
         return (size * numbers).monotone(torch.log1p)
 
     limit = Intervals.around(_limit_of(layer)[None])
-    # A limit that overflows is infinite in float32. `rounded` gives limits of `LARGEST` or more no finite bound.
+    # A limit that overflows is infinite in float32. For a limit of `LARGEST` or more, `rounded` returns an infinite
+    # bound.
     below = psi(limit.rounded(limit.size)) + Intervals.around(torch.full_like(limit.low, EPSILON))
     above = psi(Intervals.around(distance.double()))
     # The exact numbers are not negative, but with slack the lower ends may be.

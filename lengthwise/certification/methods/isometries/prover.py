@@ -1,6 +1,6 @@
 """The search for the largest length up to which a recurrence stays close to prototypes.
 
-No step of the recurrence enlarges the distance between two states.
+In real numbers, no step of the recurrence enlarges the distance between two states. Rounding can enlarge it a little.
 """
 
 import math
@@ -81,9 +81,9 @@ def transition_bounds(model: BlockLinearRNN) -> tuple[Float64[Tensor, "V N S S"]
     (layer,) = (narrow(part, BlockLinearLayer) for part in model.layers)
     width = layer.blocks[1]
     matrices = layer.transitions(model.embedding.weight.double())
-    # A block is I - b k k^T, with a number b and a direction k that was divided by its norm. Each operation has an
-    # error of half a unit: the squares of S numbers, their sum, the root and the quotient for each factor k, then two
-    # products and a difference.
+    # A block is I - b k k^T, with a number b and a direction k of S numbers that was divided by its norm. Each
+    # operation has an error of half a unit. Each of the two factors k needs squares, a sum of S terms, a root and a
+    # quotient. Two products and a difference follow.
     identity = torch.eye(width)
     subtracted = (identity - matrices).abs()
     units = (width + 8) / 2 + (2 * ULPS if layer.temperature else 0)

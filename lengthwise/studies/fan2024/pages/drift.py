@@ -33,12 +33,13 @@ def drift_page(nets: Sequence[NetDrift], stem: str) -> StudyPage:
         "## How the states shrink and turn",
         markdown_table(["net", "symbols", *(f"harmonic {k + 1}" for k in range(len(first.kept)))], waves),
         "States are averaged over all strings with the same remainder. As a function of the remainder, these "
-        f"{len(first.shifts)} means are a sum of harmonics (a discrete Fourier series). An entry has two numbers. "
-        f"The first is the harmonic's norm, divided by its norm at {REFERENCE} symbols. The second is the angle by "
-        f"which the harmonic has turned too far since {REFERENCE} symbols, in remainders. For harmonic k, a whole "
-        f"turn is {len(first.shifts)} / k remainders. An exact net would have 1 and 0 in all entries. Once the "
-        "angle exceeds about half a remainder, the net gives the neighboring remainder as its answer. If the norm "
-        "of a harmonic is nearly 0, its angle is noise.",
+        f"{len(first.shifts)} means are a sum of harmonics (a discrete Fourier series). An entry has two numbers. The "
+        f"first is the harmonic's norm, divided by its norm at {REFERENCE} symbols. The second is the angle by which "
+        f"the harmonic has turned too far since {REFERENCE} symbols, in remainders. For harmonic k, a whole turn is "
+        f"{len(first.shifts)} / k remainders, and angles are given up to whole turns. An exact net would have 1 and 0 "
+        "in all entries. Answers change if the harmonics that decide them have turned by half of the angle between "
+        "the states of two remainders: about half a remainder for harmonic 1, and a quarter for harmonic 2. If the "
+        "norm of a harmonic is nearly 0, its angle is noise.",
     ]
     return StudyPage(sections, {f"{stem}.svg": drift_chart(nets).to_dict()})
 

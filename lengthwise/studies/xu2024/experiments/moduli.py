@@ -41,7 +41,10 @@ SIZES: Mapping[str, Size] = {
 
 
 class Moduli(NamedTuple):
-    """The accuracy of a net before or after training, and the largest changes of its logits by modulus and distance."""
+    """The accuracy of a net before or after training, and its moduli of continuity.
+
+    `values` are the largest changes of the logits that were found, for each modulus and each distance between inputs.
+    """
 
     net: str
     is_trained: bool
