@@ -128,7 +128,5 @@ def test_training_draws_randomized_positions_from_the_seed_and_evaluation_draws_
     drawn = nets[0].drawing(torch.Generator().manual_seed(0))
     assert not torch.allclose(drawn(inputs), nets[0](inputs))
     assert all(one is other for one, other in zip(drawn.parameters(), nets[0].parameters(), strict=True))
-    with pytest.raises(
-        ValueError, match=r"length: expected at most 64, because this model draws from 64 positions"
-    ):
+    with pytest.raises(ValueError, match=r"length: expected at most 64, because this model draws from 64 positions"):
         nets[0](torch.zeros(1, 65, dtype=torch.int64))

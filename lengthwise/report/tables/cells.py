@@ -35,9 +35,9 @@ def table_of_cells(
     lines = []
     for cell in experiment.cells:
         results = results_of(cell, outcomes)
-        shown = numbers(cell, results, experiment)
-        blanks = [NOTHING] * (len(columns) - len(shown))
-        lines.append((cell.row, cell.column, runs_text(cell, results), *shown, *blanks, cell.published))
+        entries = numbers(cell, results, experiment)
+        blanks = [NOTHING] * (len(columns) - len(entries))
+        lines.append((cell.row, cell.column, runs_text(cell, results), *entries, *blanks, cell.published))
     return Table(("row", "column", "runs", *columns, "paper"), tuple(lines))
 
 
