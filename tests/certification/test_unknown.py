@@ -91,7 +91,7 @@ def test_a_net_that_is_no_finite_machine_is_named() -> None:
         ("regular-gpt", "01", "expected a model that reads symbol by symbol, got a RegularGPT"),
         ("gru", "012", "^symbols: expected 2 names, one for each symbol, got 3; name all symbols$"),
         ("gru", "0", "^symbols: expected 2 names, one for each symbol, got 1; name all symbols$"),
-        ("gru", "00", "symbols: expected names that are not empty and differ"),
+        ("gru", "00", "symbols: expected distinct single characters, got '0' twice"),
     ],
 )
 def test_other_models_and_names_are_refused(model: str, symbols: str, message: str) -> None:

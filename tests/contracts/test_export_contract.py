@@ -161,7 +161,7 @@ def test_others_are_refused(name: str) -> None:
         trace(make(name))
 
 
-PARTS = r"form: expected step or strings, got parts \({name}\); only ONNX has this form, for recurrent models"
+PARTS = r"form: expected 'step' or 'strings', got 'parts' for {name}; only ONNX has the form 'parts'"
 
 
 @pytest.mark.parametrize("name", UP_TO)

@@ -260,7 +260,7 @@ def test_functions_with_own_checks_name_what_is_not_a_tensor(name: str) -> None:
         ("symbol_recurrence", {"tokens": IDS[0]}, "tokens: expected shape [B, T], got [3]; reshape it to 2 axes"),
         ("symbol_recurrence", {"tokens": IDS.float()}, "tokens: expected whole numbers (torch.int64), got torch.fl"),
         ("symbol_recurrence", {"transitions": ones(K, P, P)}, "transitions: expected shape [V, N, S, S], got [5, 7, 7"),
-        ("rescaled_blocks", {"p": "x"}, "p: expected a finite number of at least 1, got x; below 1 it does not"),
+        ("rescaled_blocks", {"p": "x"}, "p: expected a finite number of at least 1, got x; choose p >= 1"),
     ],
 )
 def test_functions_with_own_checks_name_wrong_shapes(name: str, wrong: Mapping[str, Any], sentence: str) -> None:

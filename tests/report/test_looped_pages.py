@@ -119,7 +119,7 @@ def test_moduli_of_a_net_stand_in_a_line_each() -> None:
     assert "| net | accuracy | modulus | t = 0.5 | t = 1 |" in text
     assert "| timestep, trained | 75.00 % | contextual | 1.000 | 2.000 |" in text
     stated = moduli_page(study, "moduli").headline.replace("\N{NO-BREAK SPACE}", " ")
-    assert "a change of the other positions' embeddings by a distance of 1 changed the logits" in stated
+    assert "when the embeddings at all other positions moved by a distance of 1" in stated
     assert "2.000 (timestep)" in stated
     (panel,) = moduli_panels(study)
     assert [v["change"] for v in panel.data.values if v["modulus"] == "token"] == [0.25, 0.5]

@@ -122,7 +122,7 @@ def test_the_best_test_stands_next_to_what_guesses_would_give() -> None:
     page = markdown_page(
         "linear-rnn/table-2", "small", "lengthwise reproduce linear-rnn/table-2", experiment, outcomes, date(2026, 1, 2)
     )
-    assert "which selects on test data" in page
+    assert "selects on test data" in page
     header, (line,), _ = cell_table(experiment, [o._replace(result=None, reason="failed") for o in outcomes])
     assert len(header) == len(line)
     header, (line,), _ = cell_table(experiment_with(outcomes), outcomes)

@@ -256,7 +256,7 @@ def test_what_is_not_known_is_refused() -> None:
     other.layers[0].columns = "clamped"
     refused(
         other,
-        "expected a layer with columns 'stochastic' that adds nothing to its state, as its settings say",
+        "expected a layer with columns 'stochastic' that adds nothing to its state, got columns",
     )
     foreign.readout[3] = torch.nn.GELU()
     refused(foreign, "expected only parts that have bounds, got GELU")
