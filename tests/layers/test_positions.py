@@ -236,7 +236,7 @@ def test_randomized_positions_are_a_sorted_sample_of_the_range_for_each_batch() 
 @pytest.mark.unchecked
 def test_bad_lengths_and_widths_are_one_sentence() -> None:
     states = torch.zeros(1, 601, WIDTH, dtype=torch.float64)
-    with pytest.raises(ValueError, match=r"length: expected at most 600, .* 601; make the model with a larger"):
+    with pytest.raises(ValueError, match=r"length: expected at most 600 .* 601; make the model with a larger"):
         make("learned").add(states)
     with pytest.raises(ValueError, match=r"length: expected at most 600, .* 601; make .* with a larger"):
         make("randomized").add(states)
