@@ -3,7 +3,7 @@
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from jaxtyping import Float, Int64
@@ -16,6 +16,7 @@ from lengthwise.ops.intervals import Intervals
 from lengthwise.ops.tree import Observer, Perturbation
 from lengthwise.validation import type_in_words
 
+# `Self` would serve, but the checks of shapes (beartype) do not know it in single methods.
 Changed = TypeVar("Changed")
 
 
@@ -48,7 +49,7 @@ class AcceptsNoise:
 
     perturb: Perturbation | None = None
 
-    def perturbed(self, perturb: Perturbation) -> Self:
+    def perturbed(self: Changed, perturb: Perturbation) -> Changed:
         """Return a copy of this model that applies `perturb` to its hidden states; the copy shares all parameters."""
         return changed_copy(self, perturb=perturb)
 
@@ -61,7 +62,7 @@ class ShowsNodes:
 
     observe: Observer | None = None
 
-    def observed(self, observe: Observer) -> Self:
+    def observed(self: Changed, observe: Observer) -> Changed:
         """Return a copy of this model that passes the states of nodes to `observe`; the copy shares all parameters."""
         return changed_copy(self, observe=observe)
 
@@ -71,7 +72,7 @@ class DrawsInTraining:
 
     generator: Generator | None = None
 
-    def drawing(self, generator: Generator) -> Self:
+    def drawing(self: Changed, generator: Generator) -> Changed:
         """Return a copy of this model that draws random numbers from `generator`; the copy shares all parameters."""
         return changed_copy(self, generator=generator)
 
