@@ -79,9 +79,6 @@ class DFALanguage(RecognitionTask):
     title: str = NO_TEXT
     note: str = NO_TEXT
 
-    kept: ClassVar[frozenset[str]] = frozenset()
-    """The fields of a derived task that may be given together with a file."""
-
     titled: ClassVar[tuple[str, ...]] = ("alphabet", "transitions", "accepting", "start", "note")
 
     @model_validator(mode="before")
@@ -90,8 +87,10 @@ class DFALanguage(RecognitionTask):
         accept = fields.get("accept")
         if accept is not None and "file" not in fields:
             raise ValueError(f"accept: expected only together with a file, got {accept!r} alone; leave accept out")
-        kept = {name: value for name, value in fields.items() if name in cls.kept}
-        others = {name: value for name, value in fields.items() if name not in cls.kept}
+        # A file contains a machine, so a derived task may have further fields next to it.
+        added = cls.model_fields.keys() - DFALanguage.model_fields.keys()
+        kept = {name: value for name, value in fields.items() if name in added}
+        others = {name: value for name, value in fields.items() if name not in added}
         entries = fields_of_file(others, lambda labeled: _entries(labeled, accept), ("title", "accept"))
         fields = {**entries, **kept}
         missing = [name for name in _MACHINE if name not in fields]

@@ -1,7 +1,7 @@
 """Languages of MLRegTest, with the random strings and the pairs of similar strings of its test sets."""
 
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Int64
@@ -51,8 +51,6 @@ class MLRegTestLanguage(DFALanguage):
     """
 
     strings: Literal["random", "pairs"] = RANDOM
-
-    kept: ClassVar[frozenset[str]] = frozenset({"strings"})
 
     @property
     def _sampler(self) -> StringSampler:
