@@ -1,6 +1,6 @@
 """The layer of DeltaNet, and its variants with gates and with products of Householder matrices."""
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +12,7 @@ from lengthwise.layers.initialization import draw_linears, draw_steps
 from lengthwise.layers.recurrent_layer import Features, Rows, State, Table, TabledLayer, at_rows
 from lengthwise.layers.short_convolution import ShortConvolution
 from lengthwise.ops.delta_rule import delta_rule
-from lengthwise.validation import check_divisor, check_sizes
+from lengthwise.validation import check_choice, check_divisor, check_sizes
 
 Eigenvalues = Literal["signed", "positive"]
 
@@ -84,6 +84,7 @@ class DeltaNetLayer(TabledLayer):
         super().__init__()
         check_sizes(householders=householders)
         check_divisor("num_heads", num_heads, d_model)
+        check_choice("eigenvalues", eigenvalues, get_args(Eigenvalues))
         self.num_heads, self.householders = num_heads, householders
         self.max_strength = MAX_STRENGTH[eigenvalues]
         self.d_key = d_model // num_heads

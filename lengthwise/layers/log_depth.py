@@ -1,6 +1,6 @@
 """The layer of the log-depth recurrent unit: a binary operator on states, and a feed-forward block."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 import torch.nn.functional as F
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lengthwise.layers.initialization import TRUNCATED, draw_truncated
 from lengthwise.layers.tree_layers import FeedForward
 from lengthwise.ops.tree import Merge
-from lengthwise.validation import check_sizes
+from lengthwise.validation import check_choice, check_sizes
 
 Operator = Literal["mlp", "gated-sum", "linear"]
 
@@ -120,6 +120,7 @@ class LogDepthLayer(nn.Module):
     def __init__(self, *, d_model: int, operator: Operator) -> None:
         super().__init__()
         check_sizes(d_model=d_model)
+        check_choice("operator", operator, get_args(Operator))
         self.d_model = d_model
         self.operator = _OPERATORS[operator](d_model)
         self.feed_forward = FeedForward(d_model, 4 * d_model)

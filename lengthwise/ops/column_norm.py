@@ -17,6 +17,14 @@ from lengthwise.devices import in_full_precision
 from lengthwise.ops.shapes import check_tensors
 
 
+def _check_square(matrices: Tensor) -> None:
+    """Raise a ValueError unless the last two axes have the same size."""
+    check_tensors(matrices=matrices)
+    if matrices.ndim < 2 or matrices.shape[-1] != matrices.shape[-2]:
+        got = list(matrices.shape)
+        raise ValueError(f"matrices: expected square matrices [..., S, S], got shape {got}; give two equal last axes")
+
+
 def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
     """Divide every column v by max(1, |v|_p), so that norms above 1 become 1.
 
@@ -33,7 +41,7 @@ def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
     Source: eq. (6), the paper's text.
     Differs from the source: no difference.
     """
-    check_tensors(matrices=matrices)
+    _check_square(matrices)
     norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
     clamped: Tensor = matrices / norms.clamp(min=1.0)
     return clamped
@@ -55,9 +63,7 @@ def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Ten
         languages" (AAAI 2025), SD-SSM.
     Differs from the source: a column of zeros stays zero, whereas it becomes NaN in the source.
     """
-    check_tensors(matrices=matrices)
-    if matrices.ndim < 2:
-        raise ValueError(f"matrices: expected matrices [..., S, S], got shape {list(matrices.shape)}; add an axis")
+    _check_square(matrices)
     norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
     # The bound is the smallest normal number. An added epsilon would make all norms slightly smaller than 1.
     scaled: Tensor = matrices / norms.clamp(min=torch.finfo(matrices.dtype).tiny)
@@ -103,7 +109,7 @@ def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
     """
     if torch.compiler.is_exporting():
         return rescaled_blocks_by_definition(matrices, p)
-    check_tensors(matrices=matrices)
+    _check_square(matrices)
     rescaled: Tensor = _RescaledBlocks.apply(matrices, _checked(p))  # type: ignore[no-untyped-call]
     return rescaled
 

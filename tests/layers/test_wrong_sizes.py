@@ -79,7 +79,12 @@ def test_a_size_that_is_not_a_positive_whole_number_is_named(
         (lambda: PDSSMLayer(**{**PD_SSM, "form": "scater"}), "form: expected 'scatter' or 'gather', got 'scater'"),
         (lambda: TimestepScales(d_model=8, time="steps"), "time: expected 'index' or 'fraction', got 'steps'"),
         (lambda: ConstantScales(d_model=8, gates="shut"), "gates: expected 'closed' or 'open', got 'shut'"),
-        (lambda: unit_columns(torch.ones(3)), r"matrices: expected matrices \[..., S, S\], got shape \[3\]"),
+        (lambda: unit_columns(torch.ones(3)), r"matrices: expected square matrices \[..., S, S\], got shape \[3\]"),
+        (lambda: LogDepthLayer(d_model=8, operator="lin"), "operator: expected 'mlp' or 'gated-sum' or 'linear', got"),
+        (
+            lambda: DeltaNetLayer(d_model=8, num_heads=2, householders=1, eigenvalues="signd"),
+            "eigenvalues: expected 'signed' or 'positive', got 'signd'",
+        ),
         (lambda: hard_columns(torch.ones(2, 2), dim=5), "dim: expected -2 for columns or -1 for rows .*, got 5"),
         (lambda: Registry("task", "lengthwise.tasks").register("mine")(3), "task 'mine': expected a class or a func"),
     ],

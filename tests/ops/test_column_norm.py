@@ -190,3 +190,11 @@ def test_at_temperature_zero_columns_are_what_they_go_to(seed: int) -> None:
     logits = draw(seed)
     torch.testing.assert_close(stochastic_columns(logits, 0.0), stochastic_columns(logits, 1e-6), atol=1e-3, rtol=0)
     assert torch.equal(stochastic_columns(logits, 0.0).sum(-2), torch.ones(3, 8, dtype=torch.float64))
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize("function", [clamped_columns, unit_columns, rescaled_blocks])
+def test_matrices_that_are_not_square_are_named(function) -> None:
+    for shape in ((2, 3), (3,), (4, 2, 1)):
+        with pytest.raises(ValueError, match=r"^matrices: expected square matrices \[..., S, S\], got shape"):
+            function(torch.ones(shape))
