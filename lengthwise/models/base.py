@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from lengthwise.devices import Precision, computing_in, device_of
-from lengthwise.models.capabilities import AcceptsVectors, check_ids, check_symbols
+from lengthwise.models.capabilities import AcceptsVectors, check_ids, check_indices, check_symbols
 from lengthwise.models.containers import unwrap_hint
 from lengthwise.ops.shapes import check_shape, check_tensors
 from lengthwise.ops.tree import Tree
 from lengthwise.randomness import generator_for
 from lengthwise.registry import Registry, is_of_package
-from lengthwise.validation import Description, validated
+from lengthwise.validation import Description, check_sizes, validated
 
 Inputs = Int64[Tensor, "B T"] | Float[Tensor, "B T V"]
 """The input of a model: ids of symbols or, if the model accepts vectors, the vectors."""
@@ -130,6 +130,7 @@ class SequenceModel(nn.Module, ABC):
         `indices` may be on the CPU even if the model is on another device, so the host need not wait for the device.
         """
         logits: Tensor = self(inputs)
+        check_indices(indices, inputs)
         return logits[torch.arange(len(indices), device=logits.device), indices.to(logits.device)]
 
     def last_states(
@@ -159,6 +160,7 @@ class SymbolModel(SequenceModel):
         self, config: ModelConfig, *, vocab_size: int, num_classes: int, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
+        check_sizes(vocab_size=vocab_size, num_classes=num_classes)
         self.config = config
         self.build(vocab_size, num_classes)
         self.reset_parameters(generator or torch.Generator())

@@ -264,6 +264,24 @@ def check_ids(inputs: object) -> None:
         raise ValueError("length: expected at least 1 symbol, got 0; a string must not be empty")
 
 
+def check_indices(indices: object, inputs: Tensor) -> None:
+    """Raise a ValueError unless `indices` contains one position 0 ... T-1 for each string of the inputs [B, T]."""
+    batch_size, length = inputs.shape[:2]
+    if not isinstance(indices, Tensor) or indices.dtype != torch.int64 or indices.shape != (batch_size,):
+        got = f"{list(indices.shape)} of {indices.dtype}" if isinstance(indices, Tensor) else type_in_words(indices)
+        raise ValueError(
+            f"indices: expected one position of each string, [{batch_size}] of torch.int64, got {got}; give one for "
+            "each string"
+        )
+    inside = (indices >= 0) & (indices < length)
+    expected = f"indices: expected positions from 0 to {length - 1}"
+    # If the host looked at the numbers, it would have to wait for the device. So the device checks them.
+    if indices.device.type not in SYNCHRONOUS_DEVICES:
+        on_device_assert(inside, f"{expected}, got other positions; count from 0")
+    elif not inside.all():
+        raise ValueError(f"{expected}, got {int(indices[~inside][0])}; count from 0, and from the start of the string")
+
+
 def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pads: bool) -> None:
     """Raise a ValueError unless the inputs are strings of symbols 0 ... num_symbols - 1 and, if accepted, pads.
 

@@ -22,9 +22,10 @@ from lengthwise.models.capabilities import (
     BoundedReceptiveField,
     DrawsInTraining,
     HasHiddenMatrices,
+    check_indices,
 )
 from lengthwise.registry import NameIn, nearest
-from lengthwise.validation import check_divisor, check_one_given, truncate
+from lengthwise.validation import check_divisor, check_one_given, check_sizes, truncate
 
 DEFAULT_RANGE = 2048
 
@@ -137,6 +138,8 @@ class CausalTransformer(
         super().__init__()
         self.config = config
         check_one_given("vocab_size", "the number of symbols or, for vectors, input_dim", vocab_size, input_dim)
+        read_size = {"vocab_size": vocab_size} if input_dim is None else {"input_dim": input_dim}
+        check_sizes(num_classes=num_classes, **read_size)
         # No encoding has both a table and a range, so one number describes either.
         width, max_positions = config.d_model, config.learned_positions or config.position_range
         sizes = PositionSizes(width, config.num_heads, num_layers, max_positions)
@@ -217,7 +220,9 @@ class CausalTransformer(
         return self.logits_of(self.states(self._read(inputs)))
 
     def logits_at(self, inputs: Inputs, indices: Int64[Tensor, " B"]) -> Float[Tensor, "B Y"]:
-        return self.logits_of(self.states_at(self._read(inputs), indices))
+        read = self._read(inputs)
+        check_indices(indices, inputs)
+        return self.logits_of(self.states_at(read, indices))
 
     def last_state(self, inputs: Inputs) -> Float[Tensor, "B D"]:
         return self.states_at(self._read(inputs), torch.full((len(inputs),), inputs.shape[1] - 1))

@@ -11,7 +11,7 @@ from torch import Tensor
 from lengthwise.conventions import BAR, NUM_SPECIAL
 from lengthwise.layers.grid_cells import CategoricalCell, FreeCell, GridCell, NumberReadout
 from lengthwise.models.base import MODELS, ModelConfig, SymbolModel, Width
-from lengthwise.models.capabilities import AcceptsPads, AnswersNumbers, FollowsTraining
+from lengthwise.models.capabilities import AcceptsPads, AnswersNumbers, FollowsTraining, check_indices
 from lengthwise.ops.grid import last_row
 
 MAX_MESSAGES = 64
@@ -110,7 +110,9 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SymbolModel):
         return self.numbers(inputs)[:, -1:]
 
     def logits_at(self, inputs: Int64[Tensor, "B T"], indices: Int64[Tensor, " B"]) -> Float[Tensor, "B Y"]:
-        return self.logits_of(self.numbers(inputs).gather(1, indices[:, None].to(inputs.device)))
+        numbers = self.numbers(inputs)
+        check_indices(indices, inputs)
+        return self.logits_of(numbers.gather(1, indices[:, None].to(inputs.device)))
 
     def numbers(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T"]:
         """Return the number that answers each prefix."""

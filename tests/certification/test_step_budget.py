@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("fewer_strings")
 
 def twins() -> tuple[SequenceModel, SequenceModel]:
     """Return an untrained net, whose answers are nearly constant, and a copy with slightly smaller weights."""
-    net = make_model("lstm", make_task("parity"), seed=2)
+    net = make_model("lstm", make_task("parity"), d_model=16, seed=2)
     twin = copy.deepcopy(net)
     with torch.no_grad():
         for weight in twin.parameters():

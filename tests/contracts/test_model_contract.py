@@ -1,5 +1,7 @@
 """What every registered model promises, whatever its name."""
 
+from typing import Any
+
 import pytest
 import torch
 from pydantic import ValidationError
@@ -183,6 +185,23 @@ def test_one_position_of_each_row_is_what_forward_has_there(name: str, length: i
     model, inputs = make(name).double(), draw(length)
     indices = torch.tensor([0, length - 1, length // 2, length // 3])
     assert_same(model, model.logits_at(inputs, indices), model(inputs)[torch.arange(4), indices])
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize(
+    ("indices", "got"),
+    [
+        (torch.tensor([0, 1, 2, -1]), "got -1"),
+        (torch.tensor([0, 1, 2, 7]), "got 7"),
+        (torch.tensor([0, 1, 2]), r"got \[3\] of torch.int64"),
+        (torch.tensor([[0, 1, 2, 3]]), r"got \[1, 4\] of torch.int64"),
+        (torch.tensor([0.0, 1.0, 2.0, 3.0]), r"got \[4\] of torch.float32"),
+        ([0, 1, 2, 3], "got a list"),
+    ],
+)
+def test_positions_outside_the_strings_are_rejected(name: str, indices: Any, got: str) -> None:
+    with pytest.raises(ValueError, match=f"indices: expected .*, {got}; "):
+        make(name).logits_at(draw(7), indices)
 
 
 @that_are(BoundsSteps)

@@ -62,6 +62,7 @@ def test_machines_of_the_stated_size_are_recovered(machine: Transducer, extra: i
             task_from_function(f, "ab", max_states=size - 1)
 
 
+@pytest.mark.usefixtures("fewer_strings")
 def test_a_predicate_is_a_recognition_task_that_a_run_stores_as_data() -> None:
     task = task_from_function(ends_in_abb, "ab")
     assert (task.name, task.title, task.classes, task.transducer.num_states) == ("dfa", "ends_in_abb", ("out", "in"), 4)

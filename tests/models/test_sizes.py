@@ -125,3 +125,12 @@ def test_batches_that_no_memory_holds_are_rejected(settings: dict, sentence: str
     with pytest.raises(ValueError, match=re.escape(sentence)):
         make_spec("parity", "regular-gpt", {"train": settings})
     assert time.process_time() - start < 2
+
+
+@pytest.mark.unchecked
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("size", ["vocab_size", "num_classes"])
+@pytest.mark.parametrize("wrong", [0, -1, 1.5])
+def test_sizes_below_one_are_rejected(name: str, size: str, wrong: float) -> None:
+    with pytest.raises(ValueError, match=f"{size}: expected a whole number of at least 1, got {wrong}; "):
+        MODELS[name](MODELS[name].Config(), **{"vocab_size": 2, "num_classes": 2, size: wrong})
