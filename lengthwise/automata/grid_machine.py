@@ -50,7 +50,7 @@ class GridMachine:
     per_row: int
 
     def __post_init__(self) -> None:
-        table, numbers = whole_numbers(self.table), whole_numbers(self.numbers)
+        table, numbers = whole_numbers("table", self.table), whole_numbers("numbers", self.numbers)
         size = len(self.symbols)
         if table.ndim != 5 or not 0 < table.size <= MAX_CELLS or table.shape[2:] != (size, size, 2):
             raise ValueError(

@@ -325,12 +325,12 @@ def set_frozen(machine: object, **arrays: np.ndarray) -> None:
         object.__setattr__(machine, name, array)
 
 
-def whole_numbers(values: object) -> Int64[np.ndarray, "*N"]:
+def whole_numbers(argument: str, values: object) -> Int64[np.ndarray, "*N"]:
     """Return the ids of states, classes or answers as a new int64 array; raise a ValueError for other types."""
-    array = array_of("table", values)
+    array = array_of(argument, values)
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise ValueError(
-            f"table: expected whole numbers, got an array of {array.dtype}; number classes and answers from 0"
+            f"{argument}: expected whole numbers, got an array of {array.dtype}; number classes and answers from 0"
         )
     return array.astype(np.int64)
 

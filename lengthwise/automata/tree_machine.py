@@ -49,7 +49,8 @@ class TreeMachine:
     outputs: Int64[np.ndarray, " K"]
 
     def __post_init__(self) -> None:
-        leaves, table, outputs = map(whole_numbers, (self.leaves, self.table, self.outputs))
+        leaves, table = whole_numbers("leaves", self.leaves), whole_numbers("table", self.table)
+        outputs = whole_numbers("outputs", self.outputs)
         count = len(outputs)
         if leaves.shape != (len(self.symbols) + 1,):
             raise ValueError(

@@ -333,9 +333,10 @@ def test_more_windows_than_memory_holds_are_refused() -> None:
 @pytest.mark.unchecked
 def test_numbers_that_are_not_whole_are_refused() -> None:
     table, outputs = np.array([[0, 1], [1, 1]]), np.array([0, 1])
-    for leaves, entries in (([0.9, 0, 1], table), ([0, 0, 1], table + 0.5)):
-        with pytest.raises(ValueError, match="table: expected whole numbers, got an array of float64"):
-            TreeMachine(("0", "1"), np.array(leaves), entries, outputs)
+    parts = {"leaves": np.array([0, 0, 1]), "table": table, "outputs": outputs}
+    for name, values in parts.items():
+        with pytest.raises(ValueError, match=f"^{name}: expected whole numbers, got an array of float64; "):
+            TreeMachine(("0", "1"), **{**parts, name: values + 0.5})
 
 
 @pytest.mark.parametrize(

@@ -113,12 +113,12 @@ def test_a_file_is_given_alone_and_holds_an_automaton(tmp_path: Path) -> None:
         (
             "dfa",
             {"file": str(path), "start": 0},
-            r"^task\.file: expected the name of a file as a text, and no fields other than title and accept, got",
+            r"^task\.file: expected no other fields than title and accept next to a file, got start; leave",
         ),
         (
             "machine",
             {"file": 3},
-            r"^task\.file: expected the name of a file as a text, and no fields .*, got the fields file; leave",
+            r"^task\.file: expected the name of a file as a text, got 3; give one",
         ),
         (
             "machine",

@@ -145,10 +145,12 @@ def fields_of_file(
     file = fields.get("file")
     if file is None:
         return fields
-    if not isinstance(file, str) or fields.keys() - {"file", *allowed}:
+    if not isinstance(file, str):
+        raise ValueError(f"file: expected the name of a file as a text, got {truncate(repr(file))}; give one")
+    if others := fields.keys() - {"file", *allowed}:
         raise ValueError(
-            f"file: expected the name of a file as a text, and no fields other than {listed(allowed)}, got the fields "
-            f"{', '.join(fields)}; leave out the other fields"
+            f"file: expected no other fields than {listed(allowed)} next to a file, got {listed(sorted(others))}; "
+            "leave these fields out"
         )
     title = fields.get("title", printable(Path(file).stem)[:MAX_TITLE])
     try:
