@@ -31,9 +31,11 @@ test-cpus: $(VENV)/.ready-test
 	ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2 $(PYTEST) -m "not slow and not gpu" $(NUMERICS)
 
 # The slow tests that train the nets of README, pages and notebooks as long as these state, and compare what they print:
-# about five CPU minutes, more than a third of them for the tutorial.
+# about five CPU minutes, more than a third of them for the tutorial. The members that the page about extending registers
+# are put under all contracts.
+PRINTED := "python or doubt or compared or lesson or demo or contracts"
 test-printed: $(VENV)/.ready-test
-	$(PYTEST) -m slow -k "python or doubt or compared or lesson or demo" tests/test_examples.py tests/test_notebooks.py tests/test_learning.py
+	$(PYTEST) -m slow -k $(PRINTED) tests/test_examples.py tests/test_extending.py tests/test_notebooks.py tests/test_learning.py
 
 # What trains, or needs an extra that the default tests do without: clusters of Ray, trackers, data sets. And 200
 # examples of each property instead of 15.
