@@ -3,7 +3,7 @@
 from collections.abc import Sequence, Set
 
 REJECT_ACCEPT = ("reject", "accept")
-"""The answers of an automaton, in the order of their class ids."""
+"""The answers of an automaton: class 0 means rejected, and class 1 means accepted."""
 
 REJECT_ACCEPT_PAIRS = frozenset(
     {
@@ -32,7 +32,7 @@ COMMON_PAIRS = frozenset(
         ("wrong", "right"),
     }
 )
-"""Pairs of labels in logs. These labels mean reject and accept only if a machine is known to be an automaton."""
+"""Pairs of labels in logs. They mean reject and accept only for a machine that is known to be an automaton."""
 
 
 def accepting_index(classes: Sequence[str], pairs: Set[tuple[str, str]] = REJECT_ACCEPT_PAIRS) -> int | None:
@@ -44,8 +44,8 @@ def accepting_index(classes: Sequence[str], pairs: Set[tuple[str, str]] = REJECT
 def acceptor_index(classes: Sequence[str]) -> int | None:
     """Return the index of the name that means "accepted", or None if the names do not mean rejected and accepted.
 
-    Unlike in `accepting_index`, labels of logs (`COMMON_PAIRS`) also mean rejected and accepted. So this function is
-    only for machines that are known to be automata.
+    The pairs of log labels in `COMMON_PAIRS` also count here, unlike in `accepting_index`. So this function is only
+    for machines that are known to be automata.
 
     Example:
         >>> acceptor_index(("OK", "FAIL")), accepting_index(("OK", "FAIL")), acceptor_index(("even", "odd"))

@@ -71,10 +71,11 @@ def extended_strings(
 class ConformanceTest:
     """Strings in levels: levels 0 to k distinguish a machine from all inequivalent machines with up to k more states.
 
-    A string of level k consists of a shortest string to a state, a symbol, k more symbols and a separating suffix. At
-    level 0, there are also strings without this symbol. As in `conformance_strings`, the machine must be minimal, and a
-    state is counted only if a nonempty string reaches it. Suppose that another machine has at most k more states, and
-    gives the same answers to the strings of all levels up to k. Then it gives the same answers to all nonempty strings.
+    A string of level k consists of a shortest string to a state, a symbol, k more symbols and a separating suffix.
+    Level 0 also contains each shortest string followed directly by a suffix. As in `conformance_strings`, the machine
+    must be minimal, and a state is counted only if a nonempty string reaches it. Suppose that another machine has at
+    most k more states, and gives the same answers to the strings of all levels up to k. Then it gives the same answers
+    to all nonempty strings.
 
     Example:
         >>> import numpy as np
@@ -98,7 +99,7 @@ class ConformanceTest:
         self._suffixes = list(_separating_suffixes(machine, list(access)))
 
     def strings(self, levels: Iterable[int]) -> Iterator[String]:
-        """Yield the strings of some levels, perhaps repeatedly; strings through the farthest states come first.
+        """Yield the strings of some levels, perhaps more than once; strings through the farthest states come first.
 
         If a machine is found state by state, its newest state is far from the start, and is most likely wrong.
         """

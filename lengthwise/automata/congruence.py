@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Int64
 
 GAP = -1
-"""The value of an unknown table entry, and the label of a class without a label."""
+"""The number that marks an unknown entry of a table, or a class without a known label."""
 
 Table = Int64[np.ndarray, "*K"]
 Labels = Int64[np.ndarray, " K"]
@@ -77,8 +77,8 @@ def _united(table: Table, apart: Apart, pairs: Iterable[Sequence[int]]) -> Label
 def _closed(table: Table, apart: Apart, blocks: Labels, low: int, high: int) -> Labels | None:
     """Return the finest congruence that unites two given blocks, or None if it would also unite `apart` blocks.
 
-    Windows of unchanged blocks already agree, because the given blocks are a congruence. So only windows with a class
-    in a block that grew are compared.
+    Windows whose classes all lie in unchanged blocks already agree, because the given blocks are a congruence. So only
+    windows with a class in a block that grew are compared. A window is a tuple of classes that indexes the table.
     """
     blocks = np.where(blocks == high, low, blocks)
     grown = np.array([low, high])  # first classes of the old blocks that are now united with others

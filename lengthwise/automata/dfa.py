@@ -169,7 +169,7 @@ class DFA:
         return excess.semiautomaton.shortest_string(excess.start, excess.accepting)
 
     def with_symbols(self, symbols: Sequence[str]) -> "DFA":
-        """Return the automaton over more symbols, which rejects every string with a new symbol.
+        """Return an automaton of the same language over more symbols; it rejects every string with a new symbol.
 
         Example:
             >>> from lengthwise.automata.regex import dfa_from_regex
@@ -342,12 +342,12 @@ def _check_transitions(transitions: Sequence[Sequence[int]], num_symbols: int) -
 
 
 def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1.0,)) -> StringSampler:
-    """Return a sampler of several languages over one alphabet; each language has a start for each repeat weight.
+    """Return one sampler for several languages over one alphabet; it has a start for each language and weight.
 
-    Start ``w * len(languages) + i`` draws from ``languages[i]``. If n symbols of a string repeat the previous symbol,
-    the string's probability is proportional to ``repeat_weights[w]`` to the power n. Weight 1 draws uniformly, and
-    larger weights prefer long runs. The automata are joined in one table, so one pass can draw from several languages
-    and weights.
+    Start ``w * len(languages) + i`` draws from ``languages[i]`` with ``repeat_weights[w]``. If n symbols of a string
+    repeat the previous symbol, the string's probability is proportional to ``repeat_weights[w]`` to the power n. Weight
+    1 draws uniformly, and larger weights prefer long runs. The automata are joined in one table, so one pass can draw
+    from several languages and weights.
 
     Raises:
         ValueError: the list of languages is empty, or the automata read different symbols.
@@ -373,9 +373,9 @@ def joint_sampler(languages: Sequence[DFA], repeat_weights: Sequence[float] = (1
 
 
 def _weight_repeats(language: DFA, weight: float) -> tuple[DFA, Float64[np.ndarray, "Q V"]]:
-    """Return an automaton of the language, and its transitions' weights: `weight` for a repeated symbol, 1 for others.
+    """Return an automaton, and a weight of each transition: `weight` if it repeats the last symbol, else 1.
 
-    If the weight is not 1, the states of this automaton remember the last symbol.
+    The automaton accepts `language`. If the weight is not 1, its states remember the last symbol.
     """
     table = language.semiautomaton.table
     if weight == 1:

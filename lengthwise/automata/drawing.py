@@ -23,7 +23,8 @@ line gives their number."""
 
 MARGIN = 14
 NOTE_LINE_HEIGHT, NOTE_LETTER_WIDTH, MIN_NOTE_WIDTH = 14.0, 6.2, 30
-"""The line height and letter width of the note below a drawing, and the smallest width of the note, in letters."""
+"""The height of a line and the width of a letter in the note below a drawing, in pixels. The third number is the
+smallest width of the note, in letters."""
 TINTS = ("#f2f2f2", "#cfe3fa", "#fbdfc3", "#cdeadc", "#f3d3e4", "#e3daf6")
 """The colors of states, one for each answer; colors are repeated if there are more answers."""
 
@@ -128,7 +129,7 @@ def drawing_obstacle(machine: Drawable) -> str | None:
 
 
 def find_sinks(machine: Drawable, classes: Sequence[str]) -> list[int]:
-    """Return the sinks that a drawing may omit; every symbol leads from a sink back to the sink.
+    """Return the sinks that a drawing may omit; a sink is a state whose symbols all lead back to it.
 
     The omitted sinks all reject, or all have no answer. The start is never omitted. The list is empty if some symbol
     leads only to these sinks, because the drawing would not show this symbol.
@@ -144,8 +145,8 @@ def find_sinks(machine: Drawable, classes: Sequence[str]) -> list[int]:
         is_sink = state != machine.start and (table[state] == state).all()
         if is_sink and (output == IGNORE or accepting == 1 - output):
             candidates.setdefault(output, []).append(state)
-    # If sinks of both answers were omitted, a missing arrow would not reveal the answer, so only sinks of one answer
-    # are omitted.
+    # If sinks with different answers were omitted, a missing arrow would not reveal the answer. So all omitted sinks
+    # have the same answer.
     sinks = max(candidates.values(), key=lambda states: np.isin(table, states).sum(), default=[])
     # If a symbol had no arrow at all, readers would not see from the picture that it exists.
     shows_all = (~np.isin(table, sinks)).any(axis=0).all()
@@ -170,7 +171,7 @@ def transitions(machine: Drawable, left_out: Collection[int] = ()) -> Mapping[tu
 
 
 def _lay_out_states(states: Sequence[int], start: int, lines: Mapping[tuple[int, int], Sequence[str]]) -> Layout:
-    """Lay out some states; all other states get the start's center, so that state numbers are indices of centers."""
+    """Lay out `states`; all other states get the start's center, so a state's number is the index of its center."""
     index = {state: number for number, state in enumerate(states)}
     layout = lay_out(len(states), index[start], {(index[p], index[q]): label for (p, q), label in lines.items()})
     routes = {(states[p], states[q]): route for (p, q), route in layout.routes.items()}
@@ -179,7 +180,7 @@ def _lay_out_states(states: Sequence[int], start: int, lines: Mapping[tuple[int,
 
 
 def label_lines(symbols: Sequence[str], alphabet: Sequence[str] = ()) -> list[str]:
-    """Return the lines of an arrow's label: all `symbols`, or if they do not fit, `all but` the rest of `alphabet`.
+    """Return an arrow's label as lines: `symbols` or, if they do not fit, "all but" and the rest of `alphabet`.
 
     If neither list fits, only the first `symbols` are listed, and the last line counts the symbols that are left out.
 

@@ -15,7 +15,7 @@ from lengthwise.automata.semiautomaton import set_frozen, whole_numbers
 Ids = Int64[np.ndarray, "B _"]
 
 MAX_CELLS = 1 << 22
-"""The largest number of entries in a table."""
+"""The largest number of entries in the table of a `GridMachine`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +29,8 @@ class GridMachine:
 
         per_row n + sum over the last row of numbers[p'].
 
-    Many dynamic programs on two strings, such as edit distance, have this form. It suffices that neighboring entries of
-    the dynamic program's table differ by one of a few amounts. These amounts are the classes. The answer adds the
+    Many dynamic programs on two strings, such as edit distance, have this form. A dynamic program has it if neighboring
+    entries of its table differ by one of a few amounts. These amounts are the classes. The answer is the sum of the
     amounts down the left border and along the last row.
 
     Raises:
@@ -64,7 +64,7 @@ class GridMachine:
                 f"numbers: expected one number for each of the {len(table)} classes that cells pass down, got shape "
                 f"{list(numbers.shape)}; give one number for each index of axis 0 of the table"
             )
-        # A border is also an input of cells, so it must be a class of the same axis.
+        # Cells at a border read the border's class, so this class must be an index of the same axis.
         for index, (what, border) in enumerate((("top", self.top), ("left", self.left))):
             classes = np.append(table[..., index], border)
             if classes.min() < 0 or classes.max() >= table.shape[index]:

@@ -10,11 +10,11 @@ The proof collects the labels of edges that can follow one another in a path: pa
 suffice, triples. The proof starts with the borders and closes the set under the replacements. The set contains all
 edges that occur, and perhaps edges that never occur. So a fact about all collected edges holds for all strings.
 
-The machines answer all pairs of strings alike if they have the same `per_row`, and if on every lower edge that a cell
-makes, the classes of both machines have the same entry in `numbers`. Then the answers of both machines are sums of the
-same numbers. For edges that occur, this condition is also necessary. If the machines agree on the strings before and
-after one more column, then this column adds the same number to both answers. Equivalent machines therefore divide their
-answers between rows and columns in the same way.
+The machines answer all pairs of strings alike under two conditions. First, they have the same `per_row`. Second, on
+every lower edge that a cell makes, the classes of both machines have the same entry in `numbers`. Then the answers of
+both machines are sums of the same numbers. For edges that occur, the second condition is also necessary. If the
+machines agree on the strings before and after one more column, then this column adds the same number to both answers.
+Equivalent machines therefore divide their answers between rows and columns in the same way.
 
 Source: ours; the induction follows Masek and Paterson, "A faster algorithm computing string edit distances" (JCSS
 20, 1980), on differences of neighbors in the table.
@@ -30,14 +30,14 @@ from jaxtyping import Bool, Int64
 from lengthwise.automata.grid_machine import MAX_CELLS, GridMachine, Ids
 
 MAX_ENUMERATED = 1 << 16
-"""The largest number of pairs of strings of given lengths for which all pairs are compared."""
+"""All pairs of strings of given lengths are compared only if there are at most this many pairs."""
 
 MAX_LETTERS = 32
 """The largest total length of two enumerated strings, in letters. For alphabets of one letter, this length limits the
 search."""
 
 MAX_COLUMNS = 1 << 14
-"""The largest number of different columns that the search in a narrow grid keeps."""
+"""The largest number of different columns that a search in a grid of few rows keeps (or rows, if columns are few)."""
 
 MAX_EDGES_FOR_TRIPLES = 1 << 8
 """The largest number of edges for which triples are collected."""
@@ -68,7 +68,7 @@ class Edges(NamedTuple):
     left: Bool[np.ndarray, " M"]
 
     def select(self, below: Bool[np.ndarray, " N"], upward: Bool[np.ndarray, " M"]) -> "Edges":
-        """Return a subset of the edges; it must contain all edges that its cells make."""
+        """Return a subset of the edges; it must contain every edge that a cell makes from two of its edges."""
         cells = np.ix_(upward, below)
         return Edges(
             self.below[below],
@@ -81,14 +81,14 @@ class Edges(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """The edges that paths can have. `made` marks the edges in `below` that cells make; only these add to answers."""
+    """The edges that paths can have. `made` marks edges in `below` that cells make; only made edges add to answers."""
 
     edges: Edges
     made: Bool[np.ndarray, " N"]
 
     @property
     def num_pairs(self) -> tuple[int, int]:
-        """The numbers of different pairs of classes that are passed down and to the right; letters are ignored."""
+        """The number of different pairs of classes that are passed down, and the number passed to the right."""
         below, upward = (len(np.unique(part[:, 1:], axis=0)) for part in self.edges[:2])
         return below, upward
 
@@ -166,9 +166,9 @@ def _reached(edges: Edges) -> Edges:
 
 
 def _pairs(edges: Edges) -> Paths:
-    """Return the edges in paths, closed under the pairs of edges that can follow one another.
+    """Return the edges that paths can have, found by collecting the pairs of edges that can follow one another.
 
-    Arrays have one row for each edge that can be the first of a pair, with upward edges first. After a replacement, all
+    Rows of arrays stand for the first edge of a pair: upward edges, then edges to the right. After a replacement, all
     edges that can precede the replaced edges can precede the new lower edge. All edges that can follow the replaced
     edges can follow the new right edge.
     """
@@ -195,7 +195,7 @@ def _pairs(edges: Edges) -> Paths:
 
 
 def _triples(edges: Edges) -> Paths:
-    """Return the edges in paths, closed under the triples of edges that can follow one another.
+    """Return the edges that paths can have, found by collecting the triples of edges that can follow one another.
 
     Arrays have upward edges first, then edges to the right.
 
@@ -249,7 +249,7 @@ def difference(one: GridMachine, other: GridMachine) -> Difference | None:
     for strings in _some_strings(one, other):
         if longer := _first_difference(one, other, *strings):
             return Difference(*_shrunk(one, other, longer), is_shortest=False)
-    # Some classes that may meet on an edge have different numbers, but no strings show that they do meet.
+    # Some classes that may meet on an edge have different numbers, but no strings were found that make them meet.
     raise ValueError(
         "machine: expected a proof that both machines give the same answers, or strings with different answers, got "
         "neither; use a machine with fewer classes"
@@ -267,10 +267,10 @@ def _all_strings(num_letters: int) -> Iterator[tuple[Ids, Ids]]:
 
 
 def _some_strings(one: GridMachine, other: GridMachine) -> Iterator[tuple[Ids, Ids]]:
-    """Yield the strings that a search in narrow grids finds, then random strings of several kinds and lengths."""
+    """Yield strings found by a search in grids of few rows or columns, then random strings of several lengths."""
     size = len(one.symbols)
-    # A difference in a narrow grid may need a special long string. Random strings seldom contain it, but a search can
-    # find it.
+    # A difference in a grid of few rows or columns may need a special long string. Random strings seldom contain it,
+    # but a search can find it.
     for narrow in (1, 2):
         for letters in np.indices((size,) * narrow).reshape(narrow, -1).T:
             for is_first in (True, False):
@@ -314,7 +314,7 @@ def _first_difference(one: GridMachine, other: GridMachine, first: Ids, second: 
 def _narrow_difference(
     one: GridMachine, other: GridMachine, letters: Int64[np.ndarray, " n"], *, is_first: bool
 ) -> Int64[np.ndarray, " m"] | None:
-    """Return a shortest string that, together with `letters`, is answered differently, or None if none was found.
+    """Return a shortest string that the machines answer differently if it is paired with `letters`, or None.
 
     `is_first` tells whether `letters` is the first of the two strings. If it is, the grid has few rows, and a column of
     pairs of classes is passed from left to right. Otherwise the grid has few columns, and a row is passed down. The
@@ -326,7 +326,7 @@ def _narrow_difference(
         return None
     start = np.tile(np.array(before)[:, None], len(letters))
     reached = {start.tobytes()}
-    # A grid of fixed height is a finite automaton. It reads a letter of the long string at a time, and its states are
+    # A grid of fixed height is a finite automaton. It reads one letter of the long string at a time, and its states are
     # columns of classes. Breadth-first search in the product of both automata finds a shortest string.
     layer: list[tuple[np.ndarray, tuple[int, ...]]] = [(start, ())]
     while layer and len(reached) < MAX_COLUMNS:
@@ -354,7 +354,7 @@ def _narrow_difference(
 
 
 def _shrunk(one: GridMachine, other: GridMachine, strings: Strings) -> Strings:
-    """Remove letters one by one, as long as the remaining strings are still answered differently."""
+    """Remove letters one by one, as long as the machines still answer the remaining strings differently."""
     shorter: Strings | None = strings
     while shorter is not None:
         first, second = shorter

@@ -16,7 +16,7 @@ def smallest_transitive_action(group: TransitionMonoid) -> Int64[np.ndarray, "M 
     subgroup except the trivial one. Point 0 is H itself. The search starts at the trivial subgroup and adds one element
     at a time. In this way, the search can reach every core-free subgroup, because subgroups of a core-free subgroup are
     core-free. Conjugate subgroups act alike, so only one of them is extended. At most `MAX_SUBGROUPS` subgroups are
-    extended, so for larger groups, the action may need more points than necessary.
+    extended. If the search stops at this limit, the action may have more points than necessary.
 
     Raises:
         ValueError: the monoid is not a group.

@@ -232,8 +232,8 @@ def _cyclic(size: int) -> tuple[Permutation, ...]:
 
 
 def _symmetric(size: int) -> tuple[Permutation, ...]:
-    # With an even n, the cycle of all n points is odd, like (0 1). Then the sign of a product would show whether its
-    # length is even. So a cycle of only n - 1 points is used, which is even.
+    # With an even n, the cycle of all n points is an odd permutation, like (0 1). Then the sign of a product would show
+    # whether its length is even. So a cycle of only n - 1 points is used, which is even.
     return ((1, 0, *range(2, size)), _rotation(1 - size % 2, size)) if size > 2 else _cyclic(size)
 
 

@@ -151,7 +151,7 @@ class LabeledMachine:
         return machine_svg(self.machine, self.classes) if self.machine.num_states <= MAX_DRAWN else None
 
     def with_symbols(self, symbols: Sequence[str]) -> "LabeledMachine":
-        """Return the automaton over more symbols, which rejects every string with a new symbol.
+        """Return the machine over more symbols; it rejects every string with a new symbol.
 
         Raises:
             ValueError: a symbol is new, and the machine is not an automaton (`is_automaton`).

@@ -207,8 +207,8 @@ def exact_depth_dyck(depth: int) -> DFA:
 _TOMITA: dict[int, tuple[list[list[int]], list[int]]] = {
     1: ([[1, 0], [1, 1]], [0]),
     2: ([[2, 1], [0, 2], [2, 2]], [0]),
-    # The states mean: an even number of 1s in the last run (or no 1), an odd number of 1s, then an odd or an even
-    # number of 0s after an odd number of 1s, and the sink.
+    # State 0: an even number of 1s in the last run (or no 1). State 1: an odd number of 1s in the last run. States 2
+    # and 3: an odd and an even number of 0s after an odd number of 1s. State 4: the sink.
     3: ([[0, 1], [2, 0], [3, 4], [2, 1], [4, 4]], [0, 1, 3]),
     4: ([[1, 0], [2, 0], [3, 0], [3, 3]], [0, 1, 2]),
     5: ([[2, 1], [3, 0], [0, 3], [1, 2]], [0]),

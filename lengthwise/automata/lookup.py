@@ -28,7 +28,7 @@ MIN_LOOKUP_STRINGS = 256
 """The smallest number of strings for which reading position by position is faster than composing monoid elements."""
 
 MAX_ELEMENTS = 255
-"""The size of the largest monoid whose elements are composed: an element is a byte, and the table fits into a cache."""
+"""The size of the largest monoid whose elements are composed. Elements are bytes, and the table fits into a cache."""
 
 
 Parts = Integer[np.ndarray, "C *N"] | Sequence[Integer[np.ndarray, "*N"]]
@@ -120,7 +120,7 @@ class TreeLookup:
         return self._known(classes)
 
     def _classes_of_leaves(self, symbols: Int64[np.ndarray, "B N"], levels: int) -> Integer[np.ndarray, " B"]:
-        """Return the classes of windows of C^levels leaves, which are pads and then these symbols."""
+        """Return the classes of windows of C^levels leaves; a window is a row of `symbols` with pads in front."""
         base, width = len(self.windows[0]), self.chunk**levels
         leaves = np.zeros((len(symbols), width), dtype=np.min_scalar_type(base - 1))
         np.subtract(symbols, PAD, out=leaves[:, width - symbols.shape[1] :], casting="unsafe")
@@ -202,7 +202,10 @@ class StateLookup:
         return TreeLookup(TreeMachine(self.machine.symbols, leaves, monoid.table, monoid.maps[:, self.start]))
 
     def _states_visited(self, width: int) -> Integer[np.ndarray, "N K"]:
-        """Return the states after each symbol of a window; row ``q V^width + c`` is for state q and window code c."""
+        """Return the states after each symbol of a window; row ``q V^width + c`` is for state q and window code c.
+
+        V is the number of symbols.
+        """
         states, symbols = self.machine.num_states, self.machine.num_symbols
         state = np.repeat(np.arange(states), symbols**width)
         visited = []

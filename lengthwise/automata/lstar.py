@@ -72,9 +72,9 @@ def learn_by_lstar(
     """Return the first hypothesis for which `wrong_string` returns None; it is a minimal machine.
 
     `query` returns the last answer to a string of symbol ids. A Moore machine also answers the empty string.
-    `wrong_string` returns a string whose last answer by the hypothesis is wrong, or None. In every machine with these
-    answers, the strings in the hypothesis's `access` lead to different states. So the hypothesis has the fewest states
-    of all machines with these answers.
+    `wrong_string` returns a string whose last answer by the hypothesis is wrong, or None. In every machine with the
+    answers of `query`, the strings in the hypothesis's `access` lead to different states. So the hypothesis has the
+    fewest states of all these machines.
 
     Raises:
         ValueError: the answers show more than `max_states` states.

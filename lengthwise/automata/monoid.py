@@ -190,7 +190,7 @@ def transition_monoid(machine: Semiautomaton, maximum: int | None = None) -> Tra
 
 
 def _maps(keys: Sequence[bytes], identity: np.ndarray) -> np.ndarray:
-    """Return the maps on states that are stored in these bytes, one per row, in the type of the identity."""
+    """Return the maps on states that are stored in these bytes, one per row, with the dtype of `identity`."""
     return np.frombuffer(b"".join(keys), dtype=identity.dtype).reshape(-1, len(identity))
 
 

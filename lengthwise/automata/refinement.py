@@ -45,7 +45,7 @@ def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray
 def coarsest_partition_by_rounds(
     table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray, " Q"]
 ) -> Int64[np.ndarray, " Q"]:
-    """Define the result of `coarsest_partition`: run only Moore's rounds, in a time that is quadratic in Q."""
+    """Return the blocks of `coarsest_partition`, found by Moore's rounds only, in a time that is quadratic in Q."""
     blocks, num_blocks = numbered(labels), 0
     while num_blocks < blocks.max() + 1:
         num_blocks = int(blocks.max()) + 1
@@ -87,8 +87,8 @@ def _split_by_smaller_halves(
     `states` lists the states block by block, and `at` contains the index of each state in this list.
     """
     num_states, num_symbols = table.shape
-    # Hopcroft's time bound holds only if no edges but those into the splitter are visited. So edges are looked up by
-    # their targets.
+    # Hopcroft's time bound holds only if a step visits no edges except the edges into the splitter. So edges are looked
+    # up by their targets.
     by_target = np.argsort(table, axis=None, kind="stable")
     edges_into = np.searchsorted(table.ravel()[by_target], np.arange(num_states + 1)).tolist()
     sources, symbols = (by_target // num_symbols).tolist(), (by_target % num_symbols).tolist()
@@ -146,8 +146,8 @@ def first_difference(
     """Return a shortest string after which two machines have different labels, or None if labels are always equal.
 
     If there are several shortest strings, the first in symbol order is returned. A state with the `ignored` label is
-    unlabeled and does not differ from any state. The search visits at most as many pairs of states as both machines
-    together have states. In addition, it may visit all pairs from which a string leads to an unlabeled state.
+    unlabeled and does not differ from any state. If the machines have Q states together, the search visits at most Q
+    pairs of states. In addition, it may visit all pairs from which a string leads to an unlabeled state.
 
     Example:
         >>> ring = lambda size: [[(state + 1) % size] for state in range(size)]
@@ -193,7 +193,7 @@ def first_difference(
 def first_difference_of_all_pairs(
     tables: Sequence[Rows], starts: Pair, labels: Rows, *, ignored: int | None = None
 ) -> list[int] | None:
-    """Define the result of `first_difference`: search all pairs of states."""
+    """Return the string that `first_difference` returns, found by a search of all pairs of states."""
     came_from: dict[Pair, tuple[Pair, int]] = {starts: (starts, -1)}
     order = [starts]
     for pair in order:  # the list grows inside the loop

@@ -35,7 +35,7 @@ _WAYS_OUT = {
     **dict.fromkeys("123456789kg", "write the group's pattern again, because patterns do not remember matches"),
     **dict.fromkeys("pPhHRX", "write the characters themselves, between [ and ]"),
 }
-"""Advice for escapes of other dialects that do not exist here."""
+"""Advice for escapes that exist in other dialects, but not here."""
 
 _WAYS_OUT_OF_WORDS = {
     **_WAYS_OUT,
@@ -79,8 +79,9 @@ class Repeat:
 Node = SymbolSet | Concatenation | Choice | Repeat
 
 EMPTY = Concatenation(())
-"""The node that matches only the empty string. The parser keeps this node only as an option of a choice. Otherwise, it
-could take very long to write out nested repeats of this node, which has no symbol that counts towards the limit."""
+"""The node that matches only the empty string. The parser keeps this node only as an option of a choice. Otherwise,
+writing out nested repeats of this node could take very long, because the limit `MAX_POSITIONS` counts symbols, and
+this node has none."""
 
 
 def quoted(pattern: str) -> str:
@@ -243,7 +244,7 @@ class Parser:
         return symbol
 
     def _character(self, expected: str) -> str:
-        """Read a character of a symbol."""
+        """Read a character that is part of a symbol, perhaps after a backslash."""
         escaped = self._take("\\")
         character = self._here
         if not character:

@@ -101,7 +101,7 @@ def state_matrices(machine: Transducer, num_classes: int, chunk_size: int) -> Re
 def point_matrices(
     monoid: TransitionMonoid, action: Int64[np.ndarray, "M N"], read_out: ReadOut, chunk_size: int
 ) -> Representation:
-    """Represent a string by the matrix of its map in a faithful action on N points.
+    """Represent a string by the matrix of its map in `action`, a faithful action of the monoid on N points.
 
     Matrices are flattened row by row, so E = N^2. `linear_read_out` computes the read-out.
     """
@@ -137,9 +137,9 @@ def one_hot_elements(
 def matrix_products(num_points: int, chunk_size: int) -> Products:
     """Return the products for multiplying C matrices of zeros and ones that have at most one 1 in each row.
 
-    There are N^(C+1) products, which are paths over N points. The path from i over k, l, ... to j reads A_1[i, k],
-    A_2[k, l], ... and writes (A_1 ... A_C)[i, j]. Matrices are flattened row by row, and paths are in the order of i,
-    j, k, l, ...
+    There are N^(C+1) products, one for each path of C steps over N points. The path from i over k, l, ... to j reads
+    A_1[i, k], A_2[k, l], ... and writes (A_1 ... A_C)[i, j]. Matrices are flattened row by row, and paths are in the
+    order of i, j, k, l, ...
 
     Example:
         >>> products = matrix_products(num_points=2, chunk_size=2)

@@ -177,7 +177,7 @@ def concatenation(nodes: Iterable[Node]) -> Node:
 
 
 def _join_last(parts: list[Node]) -> bool:
-    """Join a repetition with equal neighbors at the end of the list, and return whether anything was joined."""
+    """Join the last parts into one repetition if possible, as r r* into r+; return whether parts were joined."""
     last = parts[-1]
     if isinstance(last, Repeat) and last.maximum is None:
         before = parts[-2] if len(parts) > 1 else EMPTY

@@ -146,9 +146,9 @@ class TreeMachine:
         """Return a shortest string that this machine and a transducer answer differently, or None if they agree.
 
         If there are several shortest strings, the first in symbol order is returned. The search covers all lengths: it
-        ends when a level of the trees has the same pairs (class, monoid element) as an earlier level. The pairs of one
-        level determine the pairs of the next level, so no new pairs can follow. Strings that the transducer answers
-        with `IGNORE` are not compared.
+        ends when a level of the trees has the same pairs (class, element of the transducer's monoid) as an earlier
+        level. The pairs of one level determine the pairs of the next level, so no new pairs can follow. Strings that
+        the transducer answers with `IGNORE` are not compared.
 
         Raises:
             ValueError: the machines read different symbols; a string needs an entry that the table does not have; or a
@@ -188,8 +188,8 @@ class TreeMachine:
         new = np.full(self.num_classes + 1, GAP)  # the last entry maps a gap, which is -1, to a gap
         new[order] = np.arange(len(order))
         # Known entries suffice to answer every string. So classes may be united if no known entry contradicts the
-        # union. The union can fill gaps, but no string needs these. If no whole string has a class, its output is not
-        # needed either.
+        # union. The union can fill gaps, but no string needs the filled entries. If no whole string has a class, its
+        # output is not needed either.
         table = new[self.table[np.ix_(*[order] * self.chunk_size)]]
         answers, labels = np.unique(self.outputs, return_inverse=True)
         labels = np.where(supervised, labels, GAP)[order]
@@ -205,7 +205,7 @@ class TreeMachine:
         return TreeMachine(self.symbols, classes[self.leaves], merged, outputs[:count]), classes[:-1]
 
     def _pairs_across_levels(self, levels: list["_Level"]) -> Int64[np.ndarray, "N 2"]:
-        """Return the pairs of classes that a string has at a level and, with pads in front, at the next level."""
+        """Return two classes for each string: its class at a level and, with pads in front, at the next level."""
         pairs = []
         for level in levels[:-1]:
             windows = np.full((len(level.classes) + 1, self.chunk_size), level.pad)
@@ -288,11 +288,11 @@ Ids = Int64[np.ndarray, " N"]
 
 
 class _Level(NamedTuple):
-    """A level of trees: the pairs (class, element) of its windows, in the order of each pair's first window.
+    """A level of trees: the pairs (class, monoid element) of its windows, in the order of each pair's first window.
 
     Windows are ordered by length and symbols. The first `num_mixed` pairs belong to windows that begin with pads, and
-    the others to windows of symbols only. `parts` lists the pairs of the level below that form the first window; -1
-    stands for pads.
+    the others to windows of symbols only. `parts` lists, for each pair, the pairs of the level below that form its
+    first window; -1 stands for pads.
     """
 
     classes: Ids
