@@ -29,7 +29,7 @@ class Accuracy(NamedTuple):
 
     @property
     def share(self) -> float | None:
-        """The fraction of labels that were predicted correctly; None without a label."""
+        """The fraction of labels that were predicted correctly; None if there are no labels."""
         return self.num_correct / self.num_labels if self.num_labels else None
 
 

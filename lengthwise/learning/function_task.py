@@ -66,9 +66,9 @@ def task_from_function(
     bound and the number of calls. The default bound is the largest bound whose test strings have at most 500,000
     symbols in all. If this bound is not larger than the machine, a bound of one state more than the machine has is
     used. The test strings of this larger bound may have at most 15,000,000 symbols. Each further state multiplies the
-    number of test strings by the number of symbols, so a smaller `max_states` also means fewer calls of a slow `f`. `f`
-    is also called on the given `strings`, which should include strings with rare answers. `title` names the task; the
-    default is the name of the function.
+    number of test strings by the size of the alphabet, so a smaller `max_states` also means fewer calls of a slow `f`.
+    `f` is also called on the given `strings`, which should include strings with rare answers. `title` names the task;
+    the default is the name of the function.
 
     Raises:
         ValueError: more than `max_states` (by default 100) states are needed, so `f` may have no finite machine; the
@@ -226,7 +226,10 @@ class _Teacher:
         return None
 
     def _tested(self, machine: Transducer) -> Iterator[tuple[String, int]]:
-        """Yield the W-method's strings with the function's answers; set `bound` to the number of states they cover."""
+        """Yield the W-method's strings with the function's answers.
+
+        At the end, `bound` is set to the number of states of the machines that the strings cover.
+        """
         num_states = machine.num_states - 1  # L* adds the start, to which no string returns
         limit = MAX_STATES if self.max_states is None else self.max_states
         if num_states > limit:

@@ -46,7 +46,10 @@ MAX_CONTRADICTING = 20
 """The largest number of contradicted examples in `learned.json` and on the page, shortest first."""
 
 MIN_HELD_OUT = 10
-"""The smallest number of held-out labels that confirms a machine: with 9 of 9 right, 28 % of answers may be wrong."""
+"""The smallest number of held-out labels that confirms a machine.
+
+Even with 9 of 9 labels right, up to 28 % of all answers may be wrong.
+"""
 
 SHALLOW = ("majority answer", "last 3 symbols")
 """The shallow baselines, whose accuracy on held-out labels a machine has to exceed."""

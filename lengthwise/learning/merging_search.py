@@ -29,7 +29,7 @@ These seconds are allowed for `merge_states` under the first setting, and for `r
 
 
 class Setting(NamedTuple):
-    """A setting of state merging: the assumed noise rate of labels, and whether next symbols of states also count."""
+    """A setting of state merging: the noise rate assumed for labels, and whether the symbols after a state count."""
 
     noise: float
     with_symbols: bool

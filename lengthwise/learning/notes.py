@@ -1,4 +1,4 @@
-"""Sentences about everything that limits what a search found."""
+"""Sentences about everything that limits the result of a search for a machine."""
 
 import numpy as np
 
@@ -27,8 +27,8 @@ def notes_on_search(parts: dict[Part, Examples], result: SearchResult, separator
         notes.append(f"the machine leaves out the label {trained_on.empty_label}, which only the empty string has")
     if result.best.num_bits >= constant_description_length(trained_on):
         notes.append(
-            "the labels are too few to support this machine: a constant answer describes them in no more bits; give "
-            "more examples"
+            "the labels are too few to support this machine: a constant answer and its errors have a "
+            "description that is not longer; give more examples"
         )
     if result.num_alike == 0:
         has_errors = exact and min(attempt.num_errors for attempt in result.attempts)

@@ -79,7 +79,8 @@ def prefix_tree(examples: Examples) -> PrefixTree:
         >>> tree.parents.tolist(), tree.symbols.tolist(), tree.bounds
         ([-1, 0, 0, 1, 1], [-1, 0, 1, 0, 1], (0, 1, 3, 5))
     """
-    # `prefixes` numbers prefixes by length, then by the number of the prefix without the last symbol: level order.
+    # `examples.prefixes` contains numbers in level order: prefixes are sorted by length, then by the number of the
+    # prefix without the last symbol.
     nodes = examples.prefixes + 1
     _, first = np.unique(nodes, return_index=True)
     before = np.concatenate([[0], nodes[:-1]])

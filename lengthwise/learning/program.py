@@ -135,13 +135,13 @@ class Program:
             raise self._error("text in UTF-8", truncate(repr(answer))) from None
 
     def _read(self) -> bool:
-        """Read the available output; return whether there was any. The result is False at the end of the output."""
+        """Read the available output; return False if the output has ended, else True."""
         content = os.read(self._output, MAX_LINE)
         self._unread += content
         return bool(content)
 
     def _surplus(self) -> ValueError:
-        return self._error("one line of output for each line of input", f"another: {self._unread[:100]!r}")
+        return self._error("one line of output for each line of input", f"one more line: {self._unread[:100]!r}")
 
     def _ended(self) -> ValueError:
         try:

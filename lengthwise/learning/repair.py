@@ -2,13 +2,13 @@ r"""Local search after state merging: move a transition, merge or split states, 
 
 The description is the machine and the labels that it gets wrong, in bits (`description_length`). The effects of all
 single moves are estimated at once. Let e be the noise rate and Y the number of classes. Let c(y, r) be the bits of
-label y in state r: -log2(1 - e) if r answers y, else -log2(e / (Y - 1)). Let w[x, r] be the bits of the labels at and
-below prefix x if the machine is in state r after x:
+label y in state r: -log2(1 - e) if r answers y, else -log2(e / (Y - 1)). Let w[x, r] be the bits of the labels of
+prefix x and of its extensions if the machine is in state r after x:
 
     w[x, r] = c(label of x, r) + sum over symbols v of w[x v, table[r, v]].
 
-The longest prefixes are computed first. Let (q, v) be the transition of state q by symbol v. If the target of (q, v)
-changes from r to r', the bits of the labels change by about
+Here table[r, v] is the state to which symbol v leads from r. The longest prefixes are computed first. Let (q, v) be the
+transition of state q by symbol v. If the target of (q, v) changes from r to r', the bits of the labels change by about
 
     sum over x of w[x, r'] - w[x, r]
 
@@ -19,7 +19,7 @@ answer and the best other targets of the copy. The moves with the best estimates
 description length falls.
 
 Source: Stolcke and Omohundro, "Hidden Markov model induction by Bayesian model merging" (NIPS 1992), for merges by
-    description length; Rabiner, "A tutorial on hidden Markov models" (1989), for the backward messages.
+    description length; Rabiner, "A tutorial on hidden Markov models" (1989), for the backward messages, here w.
 Differs from the source: the machine is deterministic, so each backward message is the bits of one path; transitions
     also move and states also split.
 """
@@ -193,8 +193,8 @@ class Repair:
     def moved(self, fitted: Fitted, rates: Rates) -> Fitted:
         """Move single transitions to other states, and keep each move that shortens the description.
 
-        `rates` are estimates of the change in label bits for each transition and each target. Moves that save most bits
-        are tried first.
+        `rates` are estimates of the change in label bits for each transition and each target. Moves that save the most
+        bits are tried first.
         """
         num_states, targets = len(fitted.table), fitted.table.ravel()
         used = self.tree.are_used(fitted.states, num_states)

@@ -28,7 +28,10 @@ SIZES = (8, 16, 32, 64)
 """The numbers of states of the trained models; the learned machine may have fewer states than its model."""
 
 MIN_ALIKE = {True: 2, False: 4}
-"""The number of attempts that must find the best machine before a search ends; the key is True without errors."""
+"""The number of attempts that must find the best machine before a search ends.
+
+The key is True if this machine makes no errors.
+"""
 
 MIN_MERGED_ALIKE = {True: 1, False: 2}
 """The number of merging settings that must give a machine before it is trusted (see also `MAX_TRUSTED_SHARE`).
@@ -92,7 +95,7 @@ class Sample(ExamplesTask):
 
     @property
     def examples(self) -> Examples:
-        """The examples in `held`."""
+        """The examples, which the field `held` contains."""
         held: Examples = self.held
         return held
 

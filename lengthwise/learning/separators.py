@@ -36,7 +36,7 @@ def warn_of_likely_separator(examples: Examples) -> None:
 
 
 def likely_separator(examples: Examples) -> tuple[str, str] | None:
-    """Return the separator that strings of characters seem to have, and a string that contains it; None without one.
+    """Return the separator that strings of characters seem to have, and a string that contains it, or None.
 
     A blank between other characters of one string is enough. Any other separator must be in at least half of the
     strings of several characters. Most words between separators must have several characters. The words must also

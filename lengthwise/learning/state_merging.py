@@ -195,11 +195,11 @@ class Hypothesis:
     def _images(
         self, blues: Int64[np.ndarray, " B"], reds: Int64[np.ndarray, "R 1"]
     ) -> tuple[Int64[np.ndarray, "R N"], Int64[np.ndarray, " N"], Int64[np.ndarray, " N"]]:
-        """Return the images of all nodes with counts under each merge, these nodes, and the index of each node's tree.
+        """Return the images of all nodes that have counts, these nodes, and the index of each node's tree.
 
         Each blue state is the root of a tree. The images have one row for each red state. If the root is merged into
-        this red state, every node of the tree is merged into its image, or becomes a new state. The image of a new
-        state is a negative number.
+        this red state, every node of the tree is merged into its image, or becomes a new state. If a node becomes a
+        new state, its image is a negative number.
         """
         nodes, groups = blues, np.arange(len(blues))
         images = np.repeat(reds, len(blues), 1)
@@ -327,7 +327,7 @@ def merge_states(
 
 
 def _merge_rest(hypothesis: Hypothesis) -> None:
-    """Merge all blue states; in each round, merge the quarter with the largest gains."""
+    """Merge all blue states; in each round, merge the quarter of them with the largest gains."""
     while blue := hypothesis.blue():
         names = np.array([*blue])
         gains = hypothesis.gains(names, np.array(hypothesis.red))

@@ -296,8 +296,8 @@ class _Search:
         self._report(QueryCounts(num_states, queries.num_strings, queries.num_steps))
         suffixes = hypothesis.separating_suffixes()
         try:
-            # Lengths 0 and 1 cover systems with as many states as the hypothesis. Each further length covers one more
-            # state.
+            # Middle strings of lengths 0 and 1 cover systems with as many states as the hypothesis. Each further length
+            # covers one more state.
             for length in range(self._max_states - num_states + 2):
                 for string in extended_strings(hypothesis.access, suffixes, num_symbols, length):
                     answers, expected = queries.answers(string), hypothesis.mealy_answers(string)

@@ -286,8 +286,8 @@ LINE = "print(line.strip())"
         ("time.sleep(9)", "expected a line of output, got none within 0.2 seconds, after RESET; print one line for"),
         (f"{LINE} if line != 'b\\n' else sys.exit(3)", r"got the end of the output \(exit code 3\), after ab; print"),
         ("os.close(1); time.sleep(9)", r"got the end of the output \(the program still runs\), after RESET"),
-        ("print(2 * line, end='')", "expected one line of output for each line of input, got another: b'RESET"),
-        ("print(line * (1 + (line == 'b\\n')), end='')", r"got another: b'b\\n', after ab; print one line"),
+        ("print(2 * line, end='')", "expected one line of output for each line of input, got one more line: b'RESET"),
+        ("print(line * (1 + (line == 'b\\n')), end='')", r"got one more line: b'b\\n', after ab; print one line"),
         ("sys.stdout.buffer.write(b'\\xff\\n')", r"expected text in UTF-8, got b'\\xff', after RESET"),
         ("print('x' * 20_000)", "expected a line of at most 10,000 bytes, got a longer line, after RESET"),
     ],
@@ -330,7 +330,7 @@ def test_a_line_before_the_first_answer_is_an_error(tmp_path: Path) -> None:
             program.reset()
             program.step("a")
 
-    with pytest.raises(ValueError, match="expected one line of output for each line of input, got another"):
+    with pytest.raises(ValueError, match="expected one line of output for each line of input, got one more line"):
         converse()
 
 
