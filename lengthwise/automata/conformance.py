@@ -163,7 +163,7 @@ def access_strings(machine: Transducer, max_symbols: int) -> dict[int, String]:
 
 
 def _separating_suffixes(machine: Transducer, states: list[int]) -> Iterator[String]:
-    """Yield suffixes after which any two of the states differ in some answer, from the empty suffix to longer ones.
+    """Yield suffixes such that any two of `states` differ in the answer after some suffix; shorter suffixes come first.
 
     A new suffix is a symbol followed by a known suffix. If no such suffix splits a block of the partition of states,
     the partition is stable, and by Moore's theorem longer suffixes also split no block.
@@ -177,7 +177,8 @@ def _separating_suffixes(machine: Transducer, states: list[int]) -> Iterator[Str
             after = answers[index][table[:, symbol]]
             # `after` is below the number of states, so different pairs of a block and an answer get different numbers.
             finer = numbered(blocks * len(outputs) + after[states])
-            # A suffix separates a new pair only if it splits a block. Fewer than Q suffixes can split a block.
+            # A suffix separates a new pair only if it splits a block. With Q states, fewer than Q suffixes can split a
+            # block.
             if finer.max() > blocks.max():
                 suffixes.append((symbol, *suffix))
                 answers.append(after)

@@ -114,7 +114,7 @@ def _move_to_first(table: Table, apart: Apart, blocks: Labels, united: Labels) -
             around = np.moveaxis(table, index, 0)
             around[first] = np.maximum(around[first], around[one])  # known entries agree, and a GAP is smaller
             around[one] = GAP
-        # A block is apart from every block that one of its members is apart from.
+        # If one member of a block is apart from another class, the whole block is apart from that class.
         apart[first] |= apart[one]
         apart[:, first] |= apart[:, one]
 

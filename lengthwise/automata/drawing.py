@@ -162,7 +162,7 @@ def note_on_sinks(sinks: Sequence[int], answers: Sequence[str]) -> str:
 
 
 def transitions(machine: Drawable, left_out: Collection[int] = ()) -> Mapping[tuple[int, int], list[str]]:
-    """Return the symbols that lead from one state to another, for every pair of connected states not in `left_out`."""
+    """Return the symbols that lead from one state to another, for each connected pair of states outside `left_out`."""
     symbols: dict[tuple[int, int], list[str]] = {}
     for start, symbol, end in machine.semiautomaton.edges():
         if start not in left_out and end not in left_out:
