@@ -158,7 +158,8 @@ def open_corpus(key: str) -> TokenFile:
     except FileNotFoundError:
         raise ValueError(
             f"corpus: expected the tokens of corpus {key} in {corpora_folder().resolve()}, got none; repeat the "
-            f"training command with the text's files to write the tokens again, or set {FOLDER} to their folder"
+            f"training command with the text's files to write the tokens again, or set {FOLDER} to the folder that "
+            f"contains {key}"
         ) from None
     except ValueError as error:
         raise ValueError(f"corpus: {error}") from None

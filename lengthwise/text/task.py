@@ -93,8 +93,9 @@ class Text(LanguageTask):
             made_by = self._opened.header.tokenizer
             if self.tokenizer and self.tokenizer != made_by:
                 raise ValueError(
-                    f"tokenizer: expected {made_by}, which made the tokens of corpus {self.corpus or 'built in'}, got "
-                    f"{self.tokenizer}; train again, because another version of `tokenizers` may learn different merges"
+                    f"tokenizer: expected {made_by}, which made the tokens of corpus {self.corpus or '(built in)'}, "
+                    f"got {self.tokenizer}; train again, because another version of `tokenizers` may learn different "
+                    "merges"
                 )
             self.__dict__["tokenizer"] = made_by
         return self

@@ -14,8 +14,8 @@ from lengthwise.validation import check_kind, texts_of
 NUM_BYTES = 256
 
 END = "\N{SYMBOL FOR END OF TRANSMISSION}"
-"""The name of the token that ends a document. No other token has this name, because the names of bytes do not contain
-this character."""
+"""The name of the token that ends a document. No other token has this name, because no byte's name contains this
+character."""
 
 MIN_VOCAB, MAX_VOCAB = NUM_BYTES + 1, 1 << 20
 """The sizes of the smallest vocabulary (all bytes and the end token) and of the largest vocabulary. A larger size is
