@@ -49,7 +49,7 @@ Baseline = Callable[[Any, int], float]
 
 
 def _checks_draw(sample: Sample) -> Sample:
-    """Check the arguments of a method that draws batches before the method is called.
+    """Wrap a method that draws batches, so that its arguments are checked first.
 
     The wrapper's annotations accept any type. In tests that check annotations at run time, wrong arguments then raise
     the wrapper's errors, not errors about annotations.
@@ -67,7 +67,7 @@ def _checks_draw(sample: Sample) -> Sample:
 
 
 def _checks_ids(solve: Solve) -> Solve:
-    """Check ids before `solve` is called, and give no answer to prefixes that contain pads."""
+    """Wrap `solve`, so that its ids are checked first, and prefixes that contain pads get no answer."""
 
     @wraps(solve)
     def checked(self: "OracleTask", inputs: Any) -> Tensor:
@@ -119,13 +119,13 @@ class Task(Description, ABC):
     default_preset: ClassVar[str] = ""
     """The name of the default preset for models on this task; "" means the default preset of each model."""
     named_by: ClassVar[tuple[str, ...]] = ()
-    """Fields that tables add to the task's name, even at their defaults."""
+    """Names of fields that tables of results show next to the task's name, even if the field has its default value."""
     titled: ClassVar[tuple[str, ...]] = ()
-    """Fields that tables replace by the `title`, if a title is set; the title is not part of a run's id."""
+    """Names of fields that the field `title`, if it is set, replaces in tables; the title is not part of a run's id."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **settings: Any) -> None:
-        """Let the methods in `CHECKS` check their arguments, also in a task of another package."""
+        """Wrap the methods that `CHECKS` names, so that they check their arguments, also in tasks of other packages."""
         super().__pydantic_init_subclass__(**settings)
         for name, checked in CHECKS.items():
             method = vars(cls).get(name)
@@ -154,7 +154,7 @@ class Task(Description, ABC):
         """
 
     def sample_all_answers(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw a batch for training with supervision of all prefixes; by default, this is an ordinary sample."""
+        """Draw a batch for training with supervision "prefix"; by default, this is an ordinary sample."""
         return self.sample(batch_size, length, generator)
 
     @abstractmethod
@@ -166,7 +166,7 @@ class Task(Description, ABC):
         """
 
     def check_length(self, length: int) -> None:
-        """Raise a ValueError that names the nearest legal lengths unless `length` is legal."""
+        """Raise a ValueError if `length` is not legal; the message names the nearest legal lengths."""
         # True and False are rejected separately, because Python counts them among whole numbers.
         if not isinstance(length, Integral) or isinstance(length, bool):
             raise ValueError(f"length: expected a whole number, got {length!r}; give an int such as 40")
@@ -221,7 +221,7 @@ class SymbolTask(Task):
             read = {position: symbol for position, symbol in read.items() if symbol != " "}
         if not read:
             raise ValueError(
-                f"text: {self.name} expected at least one of the symbols {known}, got {text!r}; give such symbols"
+                f"text: {self.name} expected at least one of the symbols {known}, got {text!r}; give at least one"
             )
         ids = {symbol: index for index, symbol in enumerate(self.symbols)}
         for position, symbol in read.items():
@@ -283,7 +283,7 @@ class RegularTask(MachineTask):
     @property
     @abstractmethod
     def transducer(self) -> Transducer:
-        """Return the task's machine, which answers IGNORE in a sink for malformed input.
+        """Return the task's machine, in which malformed input leads to a sink state with the answer IGNORE.
 
         The machine is written independently of `solve`, unless it defines the task.
         """

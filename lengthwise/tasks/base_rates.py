@@ -40,7 +40,7 @@ class ShallowTask(OracleTask):
 
     @abstractmethod
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return features by name: an integer per problem that is cheap to compute, from which `base_rates` guesses."""
+        """Return features by name: for each problem a cheap integer, from which `base_rates` guesses the answer."""
 
     def shallow_counts(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, "N F"]]:
         """Return counts, by name, from which a logistic regression guesses one of two answers; by default no counts."""
@@ -83,9 +83,9 @@ def _counted(task: ShallowTask, length: int) -> Mapping[str, float]:
         known, held_out = indices.chunk(2)
         likeliest = torch.full((len(values),), int(counts.argmax()))
         pairs, times = (known * num_classes + fitted).unique(return_counts=True)
-        # Pairs are written from the rarest to the most frequent. Later pairs overwrite earlier pairs of the same value,
-        # so the most frequent answer to each value remains. Among equally frequent answers, the first class is written
-        # last and remains.
+        # Pairs (value of the feature, answer) are written from the rarest to the most frequent. Later pairs overwrite
+        # earlier pairs of the same value, so the most frequent answer to each value remains. Among equally frequent
+        # answers, the first class is written last and remains.
         for pair in pairs.flip(0)[times.flip(0).argsort(stable=True)].tolist():
             likeliest[pair // num_classes] = pair % num_classes
         rates[name] = float((likeliest[held_out] == scored).double().mean())

@@ -1,4 +1,4 @@
-"""Tests that the methods of a task from another package agree with each other."""
+"""The check that the methods of a task from another package agree with each other."""
 
 from itertools import islice, product
 
@@ -17,19 +17,20 @@ Only the first and the last listed length are tested.
 """
 
 COUNTED, TOLERANCE = 1_024, 0.1
-"""The number of strings that measure the score of the best constant answer, and the largest difference to `baseline`.
+"""The number of strings that measure the score of the best constant answer, and the tolerance for `baseline`.
 
-A larger difference is reported. It would exceed six standard errors of the measured score.
+A task is rejected if `baseline` differs from the measured score by more than the tolerance. The tolerance exceeds six
+standard errors of the measured score.
 """
 
 ANSWERED, ANSWERED_LENGTH = 256, 4
-"""The largest number of short strings at each length that `solve` and the machine answer, and their largest length."""
+"""The largest number of strings per length on which `solve` and the machine are compared, and the largest length."""
 
 
 def check_task_consistent(task: SymbolTask) -> None:
     """Reject a task whose methods contradict each other.
 
-    Callers check tasks of other packages. The package's own tasks are checked by its tests.
+    Callers pass only tasks of other packages, because the tests of Lengthwise check its own tasks.
 
     Raises:
         ValueError: the task lacks symbols, classes or strings; a symbol is not read back from its text; drawn strings

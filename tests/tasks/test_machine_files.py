@@ -60,7 +60,7 @@ def test_a_title_fits_a_table(name: str, title: str) -> None:
 def test_labels_of_logs_say_which_strings_are_in_the_language(tmp_path: Path) -> None:
     path = tmp_path / "logs.dot"
     path.write_text(LOGS % ("OK", "FAIL"))
-    with pytest.warns(UserWarning, match=r"task.file: OK is taken for accept, FAIL for reject"):
+    with pytest.warns(UserWarning, match=r"task.file: answer OK is taken for accept, FAIL for reject"):
         assert make_task("dfa", file=str(path)).accepting == (0,)
     assert make_task("dfa", file=str(path), accept="FAIL").accepting == (1,)
     with pytest.raises(ValueError, match=r"answer: expected one of OK, FAIL|answer: expected one of FAIL, OK"):

@@ -13,14 +13,14 @@ from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
 from lengthwise.tasks.base import TASKS
 
 SIGN = 2
-"""The id of the letter between the numbers; 0 and 1 are digits."""
+"""The id of the sign between the two numbers; ids 0 and 1 are the digits 0 and 1."""
 
 END = 2
 """The class that follows the highest digit."""
 
 MAX_EXACT_LENGTH = 16
-"""The longest string whose baseline is exact. For longer strings the baseline is 1/2, which is too high by at most
-0.0042."""
+"""The length, in letters, of the longest strings whose baseline is exact. For longer strings the baseline is 1/2, which
+is too high by at most 0.0042."""
 
 
 class TwoBinaryNumbers(StringAnswerTask):
@@ -45,7 +45,7 @@ class TwoBinaryNumbers(StringAnswerTask):
         where = torch.arange(length)
         strings = torch.zeros(count, length, dtype=torch.int64)
         is_left = torch.ones(count, dtype=torch.bool)
-        # Both numbers are drawn again, which keeps each of them uniform among the numbers that are not 0.
+        # If one number is 0, both are drawn again, so each number stays uniform among the numbers that are not 0.
         while is_left.any():
             strings[is_left] = torch.randint(2, (int(is_left.sum()), length), generator=generator)
             first, second = (strings * (where < sizes)).any(1), (strings * (where > sizes)).any(1)
@@ -73,7 +73,7 @@ class BinaryAddition(TwoBinaryNumbers):
     sign: ClassVar[str] = "+"
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """Return the digits of each sum and the end, which together are never longer than the string.
+        """Return the digits of each sum, followed by ``end``; an answer is never longer than its string.
 
         Let s_i be the sum of the two digits at position i. Position i carries if s_i is 2, and does not carry if s_i is
         0. If s_i is 1, position i passes on the carry from position i - 1. So the last s_j with j <= i that is not 1
@@ -103,8 +103,8 @@ class BinaryAddition(TwoBinaryNumbers):
         """Return the score of the constant answer 1, which is exact up to 16 letters.
 
         For longer strings, the returned score is 1/2, which is too high by at most 0.0042. If all sums of d digits were
-        equally likely, (d + 1) / 2 of their digits would be 1 on average, because the highest digit is always 1. With
-        the end, d + 1 symbols are queried, so half of them would be 1.
+        equally likely, (d + 1) / 2 of their digits would be 1 on average, because the highest digit is always 1.
+        Together with ``end``, d + 1 symbols are queried, so half of them would be 1.
         """
         if length > MAX_EXACT_LENGTH:
             return 0.5

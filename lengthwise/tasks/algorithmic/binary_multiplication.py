@@ -31,7 +31,7 @@ class BinaryMultiplication(TwoBinaryNumbers):
     sign: ClassVar[str] = "*"
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """Return the digits of each product and the end, computed by Python's integers."""
+        """Return the digits of each product, followed by ``end``, computed with Python's integers."""
         answers = torch.full_like(strings, IGNORE)
         for row, letters in zip(answers, strings.tolist(), strict=True):
             factors = "".join(self.letters[letter] for letter in letters).split("*")

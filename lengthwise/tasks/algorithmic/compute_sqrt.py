@@ -44,7 +44,7 @@ class ComputeSqrt(StringAnswerTask):
         return strings
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """Return the digits of each root, computed by Python's integers."""
+        """Return the digits of each root, computed with Python's integers."""
         width = (strings.shape[1] + 1) // 2
         roots = (isqrt(int("".join(map(str, row)), 2)) for row in strings.tolist())
         return torch.tensor([[int(digit) for digit in f"{root:0{width}b}"] for root in roots]).reshape(-1, width)

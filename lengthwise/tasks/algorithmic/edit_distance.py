@@ -30,7 +30,7 @@ GAP, REPLACEMENT = 2, 3
 """The cost of an inserted or deleted letter, and the cost of a replaced letter."""
 
 MAX_PAIRS_PER_CHUNK = 1_024
-"""The number of pairs whose tables are computed at a time; antidiagonals of this many pairs fit into a cache."""
+"""The number of distance tables that are computed at a time; their current antidiagonals fit into a cache."""
 
 
 @TASKS.register("edit-distance")
@@ -43,8 +43,9 @@ class EditDistance(TwoStringsTask):
 
     With probability 0.4, the other string is unrelated, and its size is uniform in ``length - 3`` ... ``length + 2``.
     Otherwise it is a copy of s after D edits, with D uniform in 1 ... `length`. Each edit deletes (unless two letters
-    are left), replaces or inserts a letter at a uniform position, with equal probability. A string that equals s, or is
-    too short or too long, is drawn again with the same D. As a result, more than half of the pairs are unrelated.
+    are left), replaces or inserts a letter at a uniform position, with equal probability. A second string that equals
+    s, or whose size is outside ``length - 3`` ... ``length + 2``, is drawn again with the same D. As a result, more
+    than half of the pairs are unrelated.
 
     With border ``"true"`` the answer is the distance. With ``"published"``, each letter that is deleted or inserted at
     the start costs 1 instead of 2. This border changes two thirds of the answers at 60 letters.
@@ -88,7 +89,7 @@ class EditDistance(TwoStringsTask):
         return join_parts(shorter, longer), self.compare(shorter, longer)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the costs if all `common_letters`, or all `aligned_letters`, could be kept."""
+        """Return estimates: the cost if all `common_letters` are kept, and if all `aligned_letters` are kept."""
         shorter, longer = read(inputs)
         sizes = [(string != PAD).sum(1) for string in (shorter, longer)]
         longer_by = sizes[1] - sizes[0]
@@ -103,9 +104,10 @@ def edit_distance(
 
     The distance is computed in a table of all pairs of prefixes. An entry of the table is a saving: the cost of
     deleting all letters of one prefix and inserting all letters of the other, minus the distance of the two prefixes.
-    For prefixes of i and j letters, ``s(i, j) = 2 (i + j) - d(i, j)``. Each saving is the largest of ``s(i - 1, j)``,
-    ``s(i, j - 1)`` and ``s(i - 1, j - 1) + c``, where c is 4 if the last letters agree and 1 if they differ. All cells
-    of an antidiagonal are computed at once, from the two antidiagonals before it.
+    For prefixes of i and j letters with distance d(i, j), the saving is ``s(i, j) = 2 (i + j) - d(i, j)``. Each saving
+    is the largest of ``s(i - 1, j)``, ``s(i, j - 1)`` and ``s(i - 1, j - 1) + c``, where c is 4 if the last letters
+    agree and 1 if they differ. All entries of an antidiagonal are computed at once, from the two antidiagonals before
+    it.
 
     Raises:
         ValueError: a string has no letters.

@@ -99,7 +99,7 @@ class LevenshteinDistance(GridTask):
         return join_parts(first, second), self.compare(first, second)
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the distances if all `common_letters`, or all `aligned_letters`, could be kept."""
+        """Return estimates: the distance if all `common_letters` are kept, and if all `aligned_letters` are kept."""
         first, second = read(inputs)
         size = torch.maximum((first != PAD).sum(1), (second != PAD).sum(1))
         return self.features_of(size - common_letters(first, second), size - aligned_letters(first, second))

@@ -39,9 +39,9 @@ CELLS = {
 }
 """The rule of a cell in the table of lengths: (upper, left, whether letters are equal) -> (lower, right).
 
-Upper, left, lower and right are the growth of the length along these edges of a cell. From its upper left to its lower
-right corner, the length grows by 1 if the letters are equal or if the upper or left edge grew by 1. Otherwise it stays
-the same.
+Upper, left, lower and right are the growth of the length along these edges of a cell. The length grows by 1 from the
+cell's upper left to its lower right corner if the letters are equal, or if the upper or left growth is 1. Otherwise the
+length stays the same.
 """
 
 

@@ -75,7 +75,7 @@ class ModularArithmeticBrackets(ModularTask):
 def draw_expressions(
     count: int, length: int, modulus: int, num_operators: int, generator: torch.Generator
 ) -> Int64[Tensor, "N n"]:
-    """Draw expressions with the first operators of `OPERATORS`, letter by letter from the left.
+    """Draw expressions with the first `num_operators` of `OPERATORS`, letter by letter from the left.
 
     A stack contains the rest of each expression: the lengths of parts that are not drawn yet, `CLOSE` and `OPERATOR`.
     """
@@ -95,7 +95,7 @@ def draw_expressions(
         column.copy_(torch.where(top == 1, digits, opening))
         column.copy_(torch.where(top == 2, minus, column))
         column.copy_(torch.where(top == OPERATOR, operators, torch.where(top == CLOSE, closing, column)))
-        # The parts that follow this letter, the last one first, which is the order of a stack.
+        # The parts that follow this letter are pushed in reverse, so that the next part is on top of the stack.
         is_pair, is_bracket = top > 4, top > 2
         parts = (
             (torch.full_like(top, CLOSE), is_bracket),
@@ -115,8 +115,9 @@ def draw_expressions(
 def evaluate(strings: Int64[Tensor, "N n"], modulus: int) -> Int64[Tensor, " N"]:
     """Return the value of each expression, read letter by letter from the left; `IGNORE` for malformed expressions.
 
-    For each open bracket, the loop keeps what may come next, the first operand or the value of the bracket, and the
-    operator. It also keeps whether the first operand is a digit with or without a minus.
+    For each open bracket, the loop keeps a state (`FIRST` to `AFTER_SECOND`), the operator, and a value. The value is
+    the first operand or, after the second operand, the value of the bracket. The loop also keeps whether the last
+    operand is a digit with or without a minus.
     """
     minus, times = (modulus + SIGNS.index(sign) for sign in "-*")
     opening, closing = (modulus + SIGNS.index(sign) for sign in "()")

@@ -41,7 +41,7 @@ class SingleAnswerTask(CountedTask):
 
     @abstractmethod
     def answer(self, parts: Sequence[Sequence[int]]) -> int | None:
-        """Return the answer to a problem, given as parts of letters or integers from 0; None if it is malformed."""
+        """Return the answer to a problem, or None if it is malformed; `parts` are lists of integers or letter ids."""
 
     @property
     def shortest_length(self) -> int:
@@ -119,7 +119,7 @@ class SingleAnswerTask(CountedTask):
 
 
 def join_parts(*parts: Int64[Tensor, "N _"]) -> Int64[Tensor, "N T"]:
-    """Join parts of letters or integers, numbered from 0, into problems; pads in the parts move to the end."""
+    """Join parts, given as letter ids from 0 or as integers, into problems; pads in the parts move to the end."""
     bar, sep = torch.full((len(parts[0]), 1), BAR), torch.full((len(parts[0]), 1), SEP)
     first, *others = (torch.where(part == PAD, PAD, part + NUM_SPECIAL) for part in parts)
     loose = torch.cat([first, *(column for part in others for column in (bar, part)), sep], 1)
@@ -130,7 +130,7 @@ def join_parts(*parts: Int64[Tensor, "N _"]) -> Int64[Tensor, "N T"]:
 
 
 def check_positive(**integers: Int64[Tensor, "..."]) -> None:
-    """Raise a ValueError that names the argument with an integer below 1."""
+    """Raise a ValueError if an argument contains an integer below 1; the message names the argument."""
     for name, values in integers.items():
         if values.numel() and values.min() < 1:
             raise ValueError(

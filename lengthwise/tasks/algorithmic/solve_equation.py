@@ -43,11 +43,11 @@ class SolveEquation(ModularTask):
         return length >= 3
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Draw equations: draw expressions, hide one digit of each expression, and append its value."""
+        """Draw expressions, hide one digit of each expression, and append ``=`` and the expression's value."""
         size, unknown = length - 2, self.modulus + SIGNS.index("x")
         drawn = draw_expressions(count, size, self.modulus, NUM_OPERATORS, generator)
         values = evaluate(drawn, self.modulus)
-        # In expressions, the ids of brackets follow the id of `*`, which equations lack.
+        # Equations have no `*`, so the ids of their brackets are lower by 1 than in expressions.
         expressions = torch.where(drawn > self.modulus + NUM_OPERATORS, drawn - 1, drawn)
         starts = torch.randint(size, (count, 1), generator=generator)
         steps = (torch.arange(size) - starts) % size

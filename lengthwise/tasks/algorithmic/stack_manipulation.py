@@ -18,7 +18,7 @@ END = 2
 """The class that follows the bottom of the stack."""
 
 MAX_EXACT_LENGTH = 1_000
-"""The longest string with an exact baseline."""
+"""The length, in letters, of the longest strings whose baseline is exact."""
 
 
 @TASKS.register("stack-manipulation")
@@ -53,7 +53,9 @@ class StackManipulation(StringAnswerTask):
         return torch.where(torch.arange(length) < sizes, on_stack, actions)
 
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
-        """Return the stack from the top, then the end: at most one symbol more than the string has.
+        """Return the letters on each stack from the top, followed by ``end``.
+
+        An answer has at most one symbol more than its string.
 
         The final letter at height h is the last letter that was pushed to height h. The heights h_t are a walk
         reflected at 0: ``h_t = s_t - min(0, s_1, ..., s_t)`` where s_t is the sum of the first t steps, each 1 or -1.
@@ -85,7 +87,8 @@ class StackManipulation(StringAnswerTask):
         if length > MAX_EXACT_LENGTH:
             return 0.5
         chance = np.zeros(length + 1)
-        # First, strings with an initial stack of this size are added. Then all strings so far read one more action.
+        # `chance` is the distribution of heights. In each round, strings with an initial stack of `size` letters join,
+        # and then all strings so far read one action.
         for size in range(1, length):
             chance[size] += 1 / (length - 1)
             pushed = np.concatenate([[0.0], chance[:-1]]) * 2 / 3

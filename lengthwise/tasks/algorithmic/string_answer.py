@@ -50,7 +50,7 @@ class StringAnswerTask(CountedTask):
     def answer(self, strings: Int64[Tensor, "N n"]) -> Int64[Tensor, "N M"]:
         """Return the classes of each string's answer, then `IGNORE`; only `IGNORE` for a malformed string.
 
-        The width is the length of the longest answer to any string of this length.
+        The result is as wide as the longest answer to any string of this length.
         """
 
     @property
@@ -59,7 +59,7 @@ class StringAnswerTask(CountedTask):
         return ("?", ".", *self.letters)
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
-        """Draw strings, and how many symbols of each answer are queried."""
+        """Draw strings, and the number of queried symbols for each string."""
         strings = self.draw_strings(batch_size, length, generator)
         answers = self.answer(strings)
         shares = torch.rand(batch_size, generator=generator, dtype=torch.float64)

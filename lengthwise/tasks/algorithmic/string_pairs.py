@@ -62,7 +62,7 @@ class Edits(NamedTuple):
 
 
 def draw_pairs(count: int, length: int, alphabet: int, generator: torch.Generator) -> Pairs:
-    """Draw first strings of `length` letters (at least 2), and second strings that differ from them and end in pads."""
+    """Draw a first string of `length` letters (at least 2) and a different second string, which may end in pads."""
     sizes = torch.randint(MIN_LETTERS, alphabet + 1, (count,), generator=generator)
     pools = Pools(torch.rand(count, alphabet, generator=generator).argsort(dim=1), sizes)
     num_edits = torch.randint(1, length + 1, (count,), generator=generator)
@@ -80,8 +80,8 @@ def _second_strings(
 ) -> Int64[Tensor, "N B"]:
     """Draw an unrelated string or an edited copy for each first string.
 
-    A copy is accepted if its size fits, and its size follows from the kinds of edits. Therefore only these kinds, and
-    whether the string is a copy, are drawn again until the size fits.
+    The size of a copy follows from the kinds of its edits. If the size is out of bounds (`MAX_SHORTER_BY`,
+    `MAX_LONGER_BY`), only these kinds, and the choice between a copy and an unrelated string, are drawn again.
     """
     count, length = first.shape
     shortest, longest = max(1, length - MAX_SHORTER_BY), length + MAX_LONGER_BY

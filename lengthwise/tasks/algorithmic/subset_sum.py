@@ -23,7 +23,7 @@ WORD = 64
 """The number of bits in the words that hold sets of sums."""
 
 MAX_SUMS_PER_CHUNK = 1 << 22
-"""The largest number of sums, over all problems drawn at a time; about as many sums fit into a cache."""
+"""The largest total number of sums in problems that are drawn at a time; about as many sums fit into a cache."""
 
 MIN_HARD_ITEMS = 6
 MIN_HARD_VALUE = 64
@@ -41,10 +41,11 @@ class SubsetSum(SingleAnswerTask):
     correctly.
 
     With ``"hard"`` sampling, the answer is a fair coin. Targets with either answer are between 1/4 and 3/4 of the sum
-    of all items, and larger than any item. The unreachable target is the first unreachable number from a uniform number
-    on, upwards or downwards by a fair coin. The reachable target is close to the unreachable target. Neither the
-    reachable target nor its difference from the sum of all items is a sum of two items. A greedy choice, which always
-    takes the largest item that still fits, reaches neither the reachable target nor this difference.
+    of all items, and larger than any item. To find the unreachable target, a uniform number is drawn, and a fair coin
+    chooses a direction. The target is the first unreachable number from the drawn number on in this direction. The
+    reachable target is close to the unreachable target. Neither the reachable target nor its difference from the sum of
+    all items is a sum of two items. A greedy choice, which always takes the largest item that still fits, reaches
+    neither the reachable target nor this difference.
 
     The items then carry no information about the answer, and the target's location carries hardly any. Sums of three
     items carry more information: trying all of them answers 79 % of the problems of 10 items correctly, and all
@@ -91,7 +92,7 @@ class SubsetSum(SingleAnswerTask):
         return MIN_HARD_ITEMS if self.sampling == "hard" else 1
 
     def is_legal_length(self, length: int) -> bool:
-        """Return whether there are at most `max_length` items and, for hard problems, few subsets for each value."""
+        """Return whether the length is in range and, for hard problems, ``2^length`` is at most ``20 max_value``."""
         is_short = super().is_legal_length(length)
         return is_short and (self.sampling != "hard" or 2**length <= MAX_SUBSETS_PER_VALUE * self.max_value)
 
@@ -112,9 +113,11 @@ class SubsetSum(SingleAnswerTask):
         return join_parts(items, targets[:, None]), answers
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the target's location, parities, the number of items up to the target, and the rest of greedy choices.
+        """Return features of problems by name.
 
-        The rest is what greedy choices leave of the target or, if this is less, of the total minus the target.
+        The features are the location of the target between 0 and the sum of all items, the parity of the target
+        together with the number of odd items, the number of items that are at most the target, and the rest of greedy
+        choices. The rest is what greedy choices leave of the target or, if this is less, of the total minus the target.
         """
         items, target = inputs[:, :-3] - NUM_SPECIAL, inputs[:, -2] - NUM_SPECIAL
         total = items.sum(1)
@@ -151,7 +154,7 @@ def _draw_hard(count: int, length: int, max_value: int, generator: torch.Generat
 def _near_misses(
     items: Int64[Tensor, "N n"], generator: torch.Generator
 ) -> tuple[Int64[Tensor, "N 2"], Bool[Tensor, " N"]]:
-    """Return an unreachable target, a reachable target close to it, and whether the pair can be used."""
+    """Return, for each row, an unreachable target, a reachable target close to it, and whether the pair can be used."""
     reached, total = reachable_sums(items), items.sum(1, keepdim=True)
     sums = torch.arange(reached.shape[1])
     lowest = torch.maximum(total // 4, items.max(1, keepdim=True).values + 1)
@@ -173,7 +176,10 @@ def _near_misses(
 def _nearest(
     allowed: Bool[Tensor, "N S"], position: Int64[Tensor, "N 1"], upwards: Bool[Tensor, " N"]
 ) -> tuple[Int64[Tensor, " N"], Bool[Tensor, " N"]]:
-    """Return the nearest allowed sum in a direction, or else in the other direction, and whether a sum is allowed."""
+    """Return the allowed sum nearest to `position` (upwards or downwards), and whether any sum is allowed.
+
+    If no sum is allowed in the chosen direction, the nearest one in the other direction is returned.
+    """
     beyond = torch.arange(allowed.shape[1]) >= position
     above, below = (allowed & beyond).numpy(), (allowed & ~beyond).numpy()[:, ::-1]
     nearest_above, nearest_below = (torch.from_numpy(side.argmax(1)) for side in (above, below))

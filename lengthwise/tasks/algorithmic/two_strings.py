@@ -26,7 +26,7 @@ NO_LETTER = PAD - 1
 
 
 class TwoStringsTask(SingleAnswerTask):
-    """A number computed from two strings, which are written as ``a b c | a c <sep>``, over `alphabet` letters."""
+    """A number computed from two strings over the first `alphabet` letters, written as ``a b c | a c <sep>``."""
 
     max_length: Annotated[int, Field(ge=1, le=1_000)] = 60
     alphabet: Annotated[int, Field(ge=1, le=26)] = 26
@@ -48,7 +48,7 @@ class TwoStringsTask(SingleAnswerTask):
         return int(self.compare(first, second))
 
     def features_of(self, common: Int64[Tensor, " N"], aligned: Int64[Tensor, " N"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the features of common and of aligned letters by name, and both combined into one integer."""
+        """Return the features `common` and `aligned` by name, and both combined into one integer."""
         return {
             "common letters": common,
             "aligned letters": aligned,
@@ -93,7 +93,7 @@ def read(inputs: Int64[Tensor, "N T"]) -> tuple[Int64[Tensor, "N T"], Int64[Tens
 
 
 def check_letters(**strings: Int64[Tensor, "_ _"]) -> None:
-    """Raise a ValueError that names the argument and the row of the first string without letters."""
+    """Raise a ValueError if a string has no letters; the message names the argument and the row."""
     for name, string in strings.items():
         empty = torch.nonzero((string == PAD).all(1))[:, 0].tolist()
         if empty:

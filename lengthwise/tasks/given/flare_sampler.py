@@ -132,7 +132,7 @@ class _Continuations:
 
     @cached_property
     def continues(self) -> Bool[np.ndarray, "Q V"]:
-        """Return whether a string that reads a symbol in a state can be continued to a string of the language."""
+        """Return for each state and symbol whether reading the symbol in the state can still lead to acceptance."""
         machine = self.language.semiautomaton
         return np.asarray(machine.leading_to(self.language.accepting)[machine.table])
 

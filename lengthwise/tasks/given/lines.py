@@ -11,12 +11,12 @@ MAX_LINE = 8_000_000
 
 
 def open_text(path: Path) -> TextIOWrapper:
-    """Open a text file, and leave its line breaks as they are, because the CSV reader needs them in quotes."""
+    """Open a text file, and leave its line breaks as they are, because quoted cells of CSV may contain them."""
     return TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="")
 
 
 def lines_of(file: TextIOWrapper) -> Iterator[str]:
-    """Yield the lines of a file; raise a ValueError with the number of a line longer than `MAX_LINE`."""
+    """Yield the lines of a file; raise a ValueError with the line's number if a line is longer than `MAX_LINE`."""
     number = 1
     while line := file.readline(MAX_LINE + 1):
         if len(line) > MAX_LINE:

@@ -21,7 +21,7 @@ SIZES = {"Small": 1_000, "Mid": 10_000, "Large": 100_000}
 """The folders of the data sets, and the number of strings in each set."""
 
 MAX_TRIES = 200
-"""The largest number of rounds for a group; each round draws as many strings as the group needs."""
+"""The largest number of rounds in which a `Group` is drawn; each round draws as many strings as the group needs."""
 
 String = tuple[int, ...]
 """The ids of a string's symbols."""
@@ -51,9 +51,9 @@ def mlregtest_splits(language: DFA, size: int = 1_000, *, seed: int = 0) -> dict
         ValueError: `size` is not a multiple of 40; a length has too few strings inside or outside, or too few pairs.
 
     Source: MLRegTest (JMLR 25(283), 2024), section 5, and its repository's `pathogen.py` and `data-gen.py`.
-    Differs from the source: the random numbers. The first string of a pair is from whichever side has fewer strings of
-        its length. In the source, the first string is a string inside (`pathogen.py`), or any uniform string
-        (`data-gen.py`).
+    Differs from the source: the random numbers. The first string of a pair is drawn inside or outside the language,
+        wherever there are fewer strings of the drawn length. In the source, the first string is a string inside
+        (`pathogen.py`), or any uniform string (`data-gen.py`).
     """
     num_groups = 2 * len(LONG)
     if size < num_groups or size % num_groups:
@@ -89,7 +89,8 @@ def rows_of(groups: Iterable[Group], symbols: Sequence[str], every: int = 1) -> 
 def write_mlregtest(folder: Path, name: str, language: DFA, *, largest: str = "Small", seed: int = 0) -> None:
     """Write the data sets of a language in MLRegTest's files, such as ``Small/NAME_Train.txt``.
 
-    `largest` is the largest size; the data sets of smaller sizes are subsets of the largest.
+    `largest` is the largest size to write, ``Small``, ``Mid`` or ``Large``. The data sets of smaller sizes are also
+    written; they are subsets of the largest ones.
 
     Raises:
         ValueError: the size is unknown, or a file exists already; otherwise as for `mlregtest_splits`.

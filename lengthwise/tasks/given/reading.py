@@ -223,7 +223,7 @@ def _rows_of_file(path: Path, columns: Columns, separator: str, *, checks_first:
 
 
 def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first: bool) -> Pairs:
-    # The default of 131,072 characters is below the length of strings that are allowed.
+    # The reader's default limit of 131,072 characters for a cell is below the length of strings that are allowed.
     csv.field_size_limit(MAX_LINE)
     with open_text(path) as file:
         # In strict mode, a quote that is never closed is an error instead of one long cell.
@@ -279,7 +279,7 @@ def _rows_of_lines(path: Path, columns: Columns) -> Pairs:
 
 
 def _keys(names: Sequence[str], columns: Columns, number: int, *, before: tuple[str, str] | None) -> tuple[str, str]:
-    """Return the names of an object's string and label; `before` are the names in earlier rows."""
+    """Return the keys of a JSON object's string and label; `before` are the keys in earlier rows."""
     try:
         string, label = columns.find(names)
     except ValueError as problem:
@@ -308,7 +308,7 @@ def _rows_of_parquet(path: Path, columns: Columns) -> Pairs:
     with parquet.ParquetFile(path, read_dictionary=texts) as file:
         for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
             parts = [group.column(index) for index in range(group.num_columns)]
-            # A row group is decompressed as a whole, which takes this memory.
+            # A row group is decompressed as a whole, which takes `size` bytes of memory.
             size = sum(part.total_uncompressed_size for part in parts if part.path_in_schema.split(".")[0] in chosen)
             if size > MAX_ROW_GROUP:
                 raise ValueError(

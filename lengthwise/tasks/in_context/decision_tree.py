@@ -50,7 +50,7 @@ class DecisionTree(VectorTask):
         Analysis and Enhancement via Timestep Encoding" (arXiv 2410.01405), appendix C.3.
     Differs from the source: the last y, after which nothing is predicted, is left out. In the curriculum of Garg et
         al., nodes compare any of the `dims` coordinates, so coordinates that are 0 always lead to the left. The code of
-        the second paper has no curriculum over coordinates.
+        Xu and Sato has no curriculum over coordinates.
     """
 
     depth: Annotated[int, Field(ge=1, le=12)] = 4

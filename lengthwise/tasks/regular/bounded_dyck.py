@@ -38,9 +38,9 @@ class BoundedDyck(Chi2023Task):
         and Limitations of Transformers to Recognize Formal Languages" (arXiv 2009.11264).
     Differs from the source: in Bhattamishra et al. the answer is the set of legal next symbols; here, as in Chi et al.,
         it is membership. The default sampling is ours. ``"chi2023"`` draws strings in D_n as the code of Chi et al.
-        does. It fills a block of level k with blocks of level k - 1, each in brackets. Let n symbols of the block be
-        left after the next pair of brackets. The length between these brackets is a normal number with mean 3n/4 and
-        standard deviation 3n/40, rounded down to an even number, and at most n. A number below 0, ten standard
+        does. It fills a block of level k with blocks of level k - 1, each in brackets. Let m symbols of the block be
+        left after the next pair of brackets. The length between these brackets is a normal number with mean 3m/4 and
+        standard deviation 3m/40, rounded down to an even number, and at most m. A number below 0, ten standard
         deviations away, counts as 0.
     """
 
@@ -68,7 +68,7 @@ class BoundedDyck(Chi2023Task):
         return (legal & (heights == 0)).to(torch.int64)
 
     def draw_chi2023(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-        """Draw as the recursive code does, but in one pass, with a stack of the symbols left in open blocks."""
+        """Draw as the recursive code does, but in one pass; a stack has the numbers of symbols left in open blocks."""
         rows = torch.arange(count)
         remaining = torch.zeros(count, self.depth + 1, dtype=torch.int64)
         remaining[:, 0] = length

@@ -57,6 +57,6 @@ class CycleNavigation(UniformTask):
         return torch.where(inputs == 2, -1, inputs).cumsum(dim=1) % self.size
 
     def baseline(self, length: int) -> float:
-        """Return the probability of the likeliest position after uniform moves, by powers of the Markov chain."""
+        """Return the probability of the likeliest position after uniform moves, by powers of the transition matrix."""
         chain = self.transducer.semiautomaton.transition_matrix(np.full(3, 1 / 3))
         return float(np.linalg.matrix_power(chain, length)[0].max())

@@ -30,7 +30,7 @@ MAX_TITLE, MAX_NOTE = 60, 300
 
 
 def check_title(title: str, note: str) -> None:
-    """Raise a ValueError if a title cannot be printed in one line of a table, or a note is too long."""
+    """Raise a ValueError if a title or a note is too long, or has a character that cannot be printed in a line."""
     for field, text, longest in (("title", title, MAX_TITLE), ("note", note, MAX_NOTE)):
         if len(text) > longest or not text.isprintable():
             raise ValueError(
@@ -54,8 +54,8 @@ class DFALanguage(RecognitionTask):
 
     The fields are the entries of `DFA.to_json`. For a machine of automata-lib, the task is ``make_task("dfa",
     **dfa_from_automata_lib(machine).to_json())``. A `file` of any format (`lengthwise.formats`) is read into these
-    fields when the task is made, and its name is not stored. With a file, `accept` may name the answer that accepts.
-    A `note` may state where the automaton comes from.
+    fields when the task is made. Its name without suffix is the default of `title`, and its path is not stored. With a
+    file, `accept` may name the answer that accepts. A `note` may state where the automaton comes from.
 
     Raises:
         ValueError: only some of `alphabet`, `transitions` and `accepting` are given; fields other than `title` and
@@ -87,7 +87,7 @@ class DFALanguage(RecognitionTask):
         accept = fields.get("accept")
         if accept is not None and "file" not in fields:
             raise ValueError(f"accept: expected only together with a file, got {accept!r} alone; leave accept out")
-        # A file contains a machine, so a derived task may have further fields next to it.
+        # A file contains only the machine, so fields that a subclass adds may be given next to it.
         added = cls.model_fields.keys() - DFALanguage.model_fields.keys()
         kept = {name: value for name, value in fields.items() if name in added}
         others = {name: value for name, value in fields.items() if name not in added}
@@ -120,14 +120,14 @@ class DFALanguage(RecognitionTask):
 
 
 def _entries(labeled: LabeledMachine, accept: str | None) -> dict[str, Any]:
-    """Return the fields of the automaton in a file; `accept` names the accepting class if its name does not show it."""
+    """Return the fields of the automaton in a file; `accept` names the accepting class if it is not clear."""
     if accept is not None:
         labeled = labeled.accepting(accept)
     index = acceptor_index(labeled.classes)
     if index is not None and labeled.accepting_class is None:
         accepts, rejects = labeled.classes[index], labeled.classes[1 - index]
         warnings.warn(
-            f"task.file: {accepts} is taken for accept, {rejects} for reject; give accept for another choice",
+            f"task.file: answer {accepts} is taken for accept, {rejects} for reject; give accept for another choice",
             stacklevel=2,
         )
     return labeled.dfa().to_json()

@@ -253,7 +253,10 @@ def _transducer(
 
 @lru_cache(maxsize=64)
 def _answered_strings(machine: Transducer) -> StringSampler:
-    """Return a sampler of strings with an answered prefix; state Q + q is state q after the first such prefix."""
+    """Return a sampler of strings with an answered prefix.
+
+    If the machine has Q states, state Q + q of the sampler is state q after the first answered prefix.
+    """
     table, answered = machine.semiautomaton.table, machine.outputs != IGNORE
     size = len(table)
     before = table + size * answered[table]
@@ -263,7 +266,11 @@ def _answered_strings(machine: Transducer) -> StringSampler:
 
 @lru_cache(maxsize=64)
 def _with_last_answers(machine: Transducer, num_classes: int) -> Transducer:
-    """Return a machine that repeats the last answer until the next answer: state q (Y + 1) + y is q after answer y."""
+    """Return a machine that repeats the last answer until the next answer.
+
+    With Y classes, its state q (Y + 1) + y, before minimization, is state q of the given machine after answer y. If y
+    is Y, there was no answer.
+    """
     if (machine.outputs != IGNORE).all():
         return machine
     table, size = machine.semiautomaton.table[:, None], num_classes + 1

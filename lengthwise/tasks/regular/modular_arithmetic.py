@@ -116,7 +116,7 @@ class ModularArithmetic(RegularTask):
         return values
 
     def baseline(self, length: int) -> float:
-        """Return the probability of the likeliest value, by powers of the Markov chain of operator and operand."""
+        """Return the probability of the likeliest value, by powers of a transition matrix."""
         machine = self.transducer
         digit = np.arange(len(self.symbols)) < self.modulus
         after_operand = machine.semiautomaton.transition_matrix(digit / self.modulus)

@@ -61,7 +61,7 @@ class ModularArithmeticEquals(ModularArithmetic):
         return torch.where(num_ends == 0, values, torch.where(ends & (num_ends == 1), before, IGNORE))
 
     def baseline(self, length: int) -> float:
-        """Return the baseline of the expression."""
+        """Return the baseline of `modular-arithmetic` for the expression before the =."""
         return self._expression.baseline(length - 1)
 
     @property

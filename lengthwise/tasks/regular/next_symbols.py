@@ -1,4 +1,4 @@
-"""Prediction of the symbols that may come next. Only recognition is a more common form of learning a language."""
+"""Prediction of the symbols that may come next. Among tasks on formal languages, only recognition is more common."""
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -19,7 +19,7 @@ from lengthwise.tasks.regular.recognition import REPEAT_WEIGHT, RecognitionTask
 from lengthwise.tasks.regular.scratchpad import BaseTask
 
 WEIGHTS = (1.0, REPEAT_WEIGHT)
-"""The factors by which a repeated symbol changes a string's odds: half of the strings are uniform, half persistent."""
+"""The factors by which a repeated symbol changes the odds of a uniform string and of a persistent string."""
 
 Odds = Float64[np.ndarray, "Q V"]
 """Odds of prefixes, by the state to which they lead and by their last symbol."""
@@ -60,7 +60,8 @@ class NextSymbols(RegularTask):
     Differs from the source: a set is one class instead of a number for each of its symbols. A string is scored by the
         answer after its last symbol, not by all answers together. Samples are prefixes of one length, drawn uniformly
         or persistently. In the source, samples are whole strings from a generator for each language. The source has no
-        end in its sets. For Tomita 5 and 6, the source's answer is membership instead of the set, as with `with_end`.
+        end in its sets. For Tomita 5 and 6, the source's answer is membership, which is also what the set shows if
+        `with_end` is set.
     """
 
     prefix_exchangeable: ClassVar[bool] = False
@@ -101,7 +102,7 @@ class NextSymbols(RegularTask):
 
     @property
     def members(self) -> Bool[np.ndarray, "S M"]:
-        """Return a row for each set that occurs after a symbol: a bool for each symbol and, if `with_end`, the end."""
+        """Return a row for each set that occurs after a symbol: bools for symbols and, if `with_end`, for the end."""
         return _next_sets(self.language, self.with_end).members
 
     @property
@@ -129,7 +130,7 @@ class NextSymbols(RegularTask):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return the automaton's answers, since a language has no other definition."""
+        """Return the automaton's answers, because the automaton is the only definition of the language."""
         return torch.from_numpy(self.transducer.run(inputs.numpy())).contiguous()
 
     def baseline(self, length: int) -> float:

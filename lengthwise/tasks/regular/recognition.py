@@ -105,7 +105,7 @@ class RecognitionTask(RegularTask, ShallowTask):
 
     @property
     def max_drawn_length(self) -> int:
-        """Return the largest length for which the probabilities of symbols fit in memory."""
+        """Return the largest length for which the sampler's table of probabilities fits in memory."""
         return self._sampler.longest
 
     def is_balanced_length(self, length: int) -> bool:
@@ -127,7 +127,11 @@ class RecognitionTask(RegularTask, ShallowTask):
         return batch.inputs, batch.targets[:, -1]
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the end symbols, whether all symbols occur equally often, both combined, and the number of runs."""
+        """Return four features by name.
+
+        They are the first and last symbol, whether all symbols occur equally often, these two combined, and the number
+        of runs.
+        """
         counts = symbol_counts(inputs, len(self.symbols))
         equal = (counts == counts[:, :1]).all(1).long()
         ends = len(self.symbols) * inputs[:, 0] + inputs[:, -1]
@@ -153,7 +157,7 @@ class RecognitionTask(RegularTask, ShallowTask):
 
     @property
     def _sampler(self) -> StringSampler:
-        """Return a sampler of complement, language, profiles and neighbor: first all uniform, then all persistent."""
+        """Return a sampler of complement, language, profiles and neighbor: for uniform, then for persistent draws."""
         return _sampler_of(self.language, self.profiles, self.neighbor)
 
     @property
@@ -220,9 +224,9 @@ class RecognitionTask(RegularTask, ShallowTask):
 
 
 def check_language(language: DFA, setting: str) -> None:
-    """Raise a ValueError that names `setting` unless the language is small and nontrivial.
+    """Raise a ValueError if a language is too large or trivial; the message names `setting`.
 
-    Among strings of one symbol or more, some must be inside and some outside. `language` must be minimal.
+    Among strings of one symbol or more, some must be inside the language and some outside. `language` must be minimal.
     """
     if language.num_states > MAX_STATES:
         raise ValueError(
@@ -249,7 +253,7 @@ def substitute(strings: Strings, num_symbols: int, generator: torch.Generator) -
     num_rows, length = strings.shape
     edited, rows = strings.copy(), np.arange(num_rows)
     first = torch.randint(length, (num_rows,), generator=generator).numpy()
-    # A shift by 1 to V - 1 always gives another symbol.
+    # A cyclic shift of ids by 1 to `num_symbols` - 1 always gives another symbol.
     shift = torch.randint(1, num_symbols, (2, num_rows), generator=generator).numpy()
     edited[rows, first] = (edited[rows, first] + shift[0]) % num_symbols
     if length > 1:

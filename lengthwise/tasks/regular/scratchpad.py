@@ -112,7 +112,7 @@ class Scratchpad(RegularTask):
 
     @property
     def transducer(self) -> Transducer:
-        """Return a machine with a sink and two states for each base state, before a symbol and before its answer."""
+        """Return a machine with a sink, and for each base state one state before a symbol and one before an answer."""
         base = self.base.transducer
         table, num_states = base.semiautomaton.table, base.num_states
         before = np.arange(num_states)

@@ -178,7 +178,7 @@ def _chi2023_tomita_7(count: int, length: int, generator: torch.Generator) -> In
     for _ in range(3):
         uniforms = torch.rand(count, 1, generator=generator, dtype=torch.float64)
         end = end + (uniforms * (length - end + 1)).to(torch.int64)
-        # Every boundary exchanges all symbols after it.
+        # Every boundary flips all symbols after it.
         strings ^= position >= end
     return strings
 

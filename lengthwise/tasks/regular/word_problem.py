@@ -1,4 +1,4 @@
-"""Word problems: the product of generators of a group, or of any of its elements."""
+"""Word problems: the product of a sequence of generators, or of any elements, of a group."""
 
 from collections.abc import Mapping
 from functools import lru_cache
