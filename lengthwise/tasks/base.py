@@ -18,7 +18,7 @@ from lengthwise.registry import Registry
 from lengthwise.validation import Description, check_kind, check_sizes, truncate, validated
 
 MAX_NAMED_LENGTH = 10_000
-"""The largest length at which an error message looks for a legal length below an illegal one."""
+"""An error message about an illegal length looks for a shorter legal length only up to this length."""
 
 
 class Batch(NamedTuple):

@@ -98,7 +98,7 @@ def _counted(task: ShallowTask, length: int) -> Mapping[str, float]:
 def logistic_guesses(
     known: Int64[Tensor, "M F"], answers: Int64[Tensor, " M"], counts: Int64[Tensor, "N F"]
 ) -> Int64[Tensor, " N"]:
-    """Return the answers, 0 or 1, that a logistic regression on `known` guesses for other counts.
+    """Return the answers, 0 or 1, that a logistic regression guesses for `counts`, fitted to `known` and `answers`.
 
     The regression minimizes -sum log p(answer) + |w|^2 / 2 over weights w of standardized counts and a bias, in
     `FITTING_STEPS` steps. Each step minimizes a quadratic upper bound on the objective, so no step raises the

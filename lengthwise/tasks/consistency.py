@@ -69,7 +69,7 @@ def _check_text(task: SymbolTask) -> None:
         if read != [index, index]:
             raise ValueError(
                 f"{type(task).__name__}.symbols: expected characters, or words without spaces, got {symbol!r}; its "
-                "text would be read as another string"
+                "text would be read as another string, so rename the symbol"
             )
 
 
@@ -114,7 +114,7 @@ def _check_ids(what: str, ids: object, shape: tuple[int, ...], count: int, none:
         meaning = "a pad" if none == PAD else "no answer"
         raise ValueError(
             f"{what}: expected numbers from 0 to {count - 1}, or {none} for {meaning}, got {int(ids[outside][0])}; "
-            "name all symbols and classes"
+            "correct the numbers, or list the missing symbols or classes"
         )
 
 

@@ -100,7 +100,7 @@ class BinaryAddition(TwoBinaryNumbers):
         return answers.masked_fill(~is_sum, IGNORE)
 
     def baseline(self, length: int) -> float:
-        """Return the score of the constant answer 1, which is exact up to 16 letters.
+        """Return the score of the constant answer 1; the score is exact up to 16 letters.
 
         For longer strings, the returned score is 1/2, which is too high by at most 0.0042. If all sums of d digits were
         equally likely, (d + 1) / 2 of their digits would be 1 on average, because the highest digit is always 1.

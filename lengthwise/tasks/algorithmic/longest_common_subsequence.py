@@ -50,8 +50,9 @@ class LongestCommonSubsequence(GridTask):
     """The length of the longest common subsequence of two strings of `length` letters each.
 
     A problem reads ``a b c b | b d a b <sep>``; the classes are the integers. Each string has its own pool of
-    `pool_size` letters, drawn with replacement from the alphabet, and its letters are uniform in the pool. The second
-    string is shorter by a uniform number of 0 to `max_shorter` letters (by default 0), and keeps at least one letter.
+    `pool_size` letters, drawn with replacement from the alphabet. The letters of the string are uniform in the pool.
+    The second string is shorter by a uniform number of 0 to `max_shorter` letters (by default 0), and keeps at least
+    one letter.
 
     Raises:
         ValueError: a field is out of its range (an alphabet has at most 26 letters), or `num_range` is too small.

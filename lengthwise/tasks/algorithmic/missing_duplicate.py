@@ -11,7 +11,7 @@ from lengthwise.tasks.algorithmic.string_answer import StringAnswerTask
 from lengthwise.tasks.base import TASKS
 
 HIDDEN = 2
-"""The id of the letter that hides another letter; 0 and 1 are the letters of the string."""
+"""The id of ``_``, which hides a letter; ids 0 and 1 are the letters a and b."""
 
 
 @TASKS.register("missing-duplicate")

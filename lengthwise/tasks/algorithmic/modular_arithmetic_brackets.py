@@ -82,7 +82,7 @@ def draw_expressions(
     minus = modulus + SIGNS.index("-")
     opening, closing = (modulus + SIGNS.index(sign) for sign in "()")
     letters = torch.empty(count, length, dtype=torch.int64)
-    # Each letter of an expression adds at most three parts.
+    # Each letter of an expression adds at most three parts to the stack.
     stack = torch.zeros(count, 3 * length + 1, dtype=torch.int64)
     stack[:, 0] = length
     size, rows = torch.ones(count, dtype=torch.int64), torch.arange(count)

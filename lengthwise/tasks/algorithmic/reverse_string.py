@@ -19,7 +19,7 @@ class LetterTask(UniformStringTask):
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """Return the first letters of the alphabet."""
+        """Return the first `num_letters` letters of the alphabet."""
         return tuple(LETTERS[: self.num_letters])
 
 

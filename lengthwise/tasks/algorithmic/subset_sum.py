@@ -214,7 +214,7 @@ def reachable_sums(items: Int64[Tensor, "N n"]) -> Bool[Tensor, "N S"]:
         words, bits = np.divmod(item, WORD)
         bits = bits.astype(np.uint64)
         moved, below = (sums[np.maximum(positions + first - words, 0), rows] for first in (1, 0))
-        # The second word is shifted in two steps, because a shift by 64 bits is undefined.
+        # The lower word (`below`) is shifted in two steps, because a shift by 64 bits is undefined.
         sums[1:] |= (moved << bits) | (below >> np.uint64(1) >> (np.uint64(WORD - 1) - bits))
     unpacked = np.unpackbits(np.ascontiguousarray(sums[1:].T).astype("<u8").view(np.uint8), axis=1, bitorder="little")
     return torch.from_numpy(unpacked[:, : largest + 1].view(np.bool_))

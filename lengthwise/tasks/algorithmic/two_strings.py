@@ -62,7 +62,7 @@ class GridTask(TwoStringsTask, MachineTask):
     @property
     @abstractmethod
     def reference(self) -> GridMachine:
-        """Return the rule for differences of neighboring cells, written independently of `compare`."""
+        """Return the rule for the differences of neighboring table entries, written independently of `compare`."""
 
 
 def grid_rule(cells: Mapping[tuple[int, int, bool], tuple[int, int]], letters: str, border: int) -> GridMachine:
@@ -108,7 +108,8 @@ def distances_by_definition(
 ) -> Int64[Tensor, " N"]:
     """Return the least costs to turn one string into another, computed from the table of all pairs of prefixes.
 
-    An inserted or deleted letter costs `gap` and, along the border of the table, `gap_at_border`.
+    An inserted or deleted letter costs `gap`, or `gap_at_border` along the border of the table. A replaced letter costs
+    `replacement`.
     """
     distances = []
     for pair in zip(first.tolist(), second.tolist(), strict=True):

@@ -17,7 +17,7 @@ Supervision = Literal["last", "prefix"]
 """The number of labels of a string: with "last", a string has one label, and with "prefix", one after each symbol."""
 
 MAX_NAMES = 10_000
-"""The largest number of symbols or of classes. More of them are a sign that a wrong column was read."""
+"""The largest number of symbols or of classes. A larger number is a sign that a wrong column was read."""
 
 MAX_NAMED_COLUMNS = 10
 """The largest number of unused columns that a message names."""

@@ -56,10 +56,10 @@ def flare_splits(language: DFA, *, seed: int = 0, splits: Sequence[Split] = SPLI
     lengths up to `max_length` at which the language has strings. Given this length, the probability of a string is
     proportional to a product. The product has a factor for each state in which the automaton reads a symbol of the
     string. The factor is 1 / (number of symbols that can continue to a string of the language, plus 1 if the state
-    accepts). A string of label 0 is redrawn until it is outside the language. A fair coin chooses either a uniform
-    string of a uniform length, or a string of label 1 with K random edits, where K is geometric with mean 2. An edit
-    inserts, replaces or deletes a uniform symbol at a uniform position, with equal probability among the edits that
-    keep the length legal.
+    accepts). For a string of label 0, a fair coin chooses either a uniform string of a uniform length, or a string of
+    label 1 with K random edits, where K is geometric with mean 2. An edit inserts, replaces or deletes a uniform symbol
+    at a uniform position, with equal probability among the edits that keep the length legal. If the resulting string is
+    in the language, it is drawn again, with another coin.
 
     A split whose folder ends in ``held-out`` contains no string of earlier splits. Such a split is left out if
     `MAX_TRIES` strings in a row, drawn for one example, occur in earlier splits or have the wrong label. This happens

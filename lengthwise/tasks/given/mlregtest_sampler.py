@@ -139,7 +139,7 @@ class _Drawing(NamedTuple):
         raise _too_few(f"new strings {'inside' if side else 'outside'} the language", length, count, len(strings))
 
     def pairs(self, length: int, count: int, seen: set[String]) -> tuple[list[String], list[String]]:
-        """Draw pairs of a string inside and one outside, at edit distance 1 and not in `seen`; add both to `seen`."""
+        """Draw pairs of a string inside and a string outside, one edit apart and new; add their strings to `seen`."""
         numbers = [side.count(length) for side in self.sides]
         # Most strings of the rarer side are near the other side, so few draws are wasted.
         side = int(numbers[1] <= numbers[0])

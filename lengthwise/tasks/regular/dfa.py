@@ -54,8 +54,8 @@ class DFALanguage(RecognitionTask):
 
     The fields are the entries of `DFA.to_json`. For a machine of automata-lib, the task is ``make_task("dfa",
     **dfa_from_automata_lib(machine).to_json())``. A `file` of any format (`lengthwise.formats`) is read into these
-    fields when the task is made. Its name without suffix is the default of `title`, and its path is not stored. With a
-    file, `accept` may name the answer that accepts. A `note` may state where the automaton comes from.
+    fields when the task is made. The file's name without suffix is the default of `title`; the path is not stored. With
+    a file, `accept` may name the answer that accepts. A `note` may state where the automaton comes from.
 
     Raises:
         ValueError: only some of `alphabet`, `transitions` and `accepting` are given; fields other than `title` and
@@ -127,7 +127,7 @@ def _entries(labeled: LabeledMachine, accept: str | None) -> dict[str, Any]:
     if index is not None and labeled.accepting_class is None:
         accepts, rejects = labeled.classes[index], labeled.classes[1 - index]
         warnings.warn(
-            f"task.file: answer {accepts} is taken for accept, {rejects} for reject; give accept for another choice",
+            f"task.file: answer {accepts} is taken for accept, {rejects} for reject; set accept for another choice",
             stacklevel=2,
         )
     return labeled.dfa().to_json()

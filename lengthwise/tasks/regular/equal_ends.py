@@ -15,8 +15,8 @@ from lengthwise.tasks.base import TASKS, UniformTask
 class EqualEnds(UniformTask):
     """Whether symbol t equals symbol 1, over independent uniform digits below `num_digits`; EvenPair(M) of Fan et al.
 
-    ``answer_t = 1 if symbol_t = symbol_1, else 0``, which is always 1 at t = 1. The classes are 0 (they differ) and 1.
-    With five digits, a constant answer is right 4 times out of 5. With two digits, this is `even-pairs` with its
+    ``answer_t = 1 if symbol_t = symbol_1, else 0``, which is always 1 at t = 1. The classes are 0 (the symbols differ)
+    and 1. With five digits, a constant answer is right 4 times out of 5. With two digits, this is `even-pairs` with its
     classes exchanged.
 
     Raises:

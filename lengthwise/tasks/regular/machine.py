@@ -161,7 +161,7 @@ class MachineTransduction(RegularTask):
 
     @property
     def _reached(self) -> Int64[np.ndarray, "R V"]:
-        """Return the rows of next states of all reachable states; these are the states that nonempty strings reach."""
+        """Return the next states of each reachable state, which are the states that nonempty strings reach."""
         machine = self.transducer
         return np.asarray(machine.semiautomaton.table[machine.semiautomaton.reachable(machine.start)])
 

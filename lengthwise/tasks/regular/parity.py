@@ -40,7 +40,7 @@ class Parity(RegularTask):
 
     @property
     def transducer(self) -> Transducer:
-        """Return a machine of two states that `b` exchanges."""
+        """Return a machine with two states; `b` leads from each state to the other state."""
         return library.parity()
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:
@@ -54,5 +54,5 @@ class Parity(RegularTask):
         return inputs.cumsum(dim=1) % 2
 
     def baseline(self, length: int) -> float:
-        """Return ``(1 + |1 - 2p|^T) / 2``, the probability of the likelier remainder."""
+        """Return ``(1 + |1 - 2p|^T) / 2``, the probability of the likelier remainder at length T."""
         return (1 + abs(1 - 2 * self.p) ** length) / 2

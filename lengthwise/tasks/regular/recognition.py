@@ -143,7 +143,7 @@ class RecognitionTask(RegularTask, ShallowTask):
         }
 
     def shallow_counts(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, "N F"]]:
-        """Return counts of symbols, and of pairs of neighbors if there are at most `MAX_PAIRS` of them."""
+        """Return counts of symbols, and of pairs of neighboring symbols if there are at most `MAX_PAIRS` such pairs."""
         num_symbols = len(self.symbols)
         counts = symbol_counts(inputs, num_symbols)
         if num_symbols**2 > MAX_PAIRS:
@@ -249,7 +249,7 @@ def _sampler_of(language: DFA, profiles: tuple[DFA, ...], neighbor: DFA | None) 
 
 
 def substitute(strings: Strings, num_symbols: int, generator: torch.Generator) -> Strings:
-    """Replace the symbols at one or two positions (by a fair coin; one if T is 1) by uniform other symbols."""
+    """Replace the symbols at one or two positions (by a fair coin; one if the length is 1) by uniform other symbols."""
     num_rows, length = strings.shape
     edited, rows = strings.copy(), np.arange(num_rows)
     first = torch.randint(length, (num_rows,), generator=generator).numpy()

@@ -53,8 +53,8 @@ class Scratchpad(RegularTask):
 
     The target at s_t is q_t, the answer of the task `base` (a name, or a name and fields). The positions of answers are
     not supervised. `length` counts symbols and answers: 2T - 1 for T symbols of the base task. The symbols are the base
-    task's symbols, followed by `=` and the name of each class (with _ for spaces). A string with a wrong answer, or in
-    which symbols and answers do not alternate, is malformed from there on.
+    task's symbols and, for each class, `=` with the name of the class (with _ for spaces). A string with a wrong
+    answer, or in which symbols and answers do not alternate, is malformed from there on.
 
     Samples contain the right answers. With `lengthwise.models.own_answers.OwnAnswers`, a trained model reads strings of
     the base task, and its own answers are inserted.

@@ -65,7 +65,10 @@ class Tomita(Chi2023Task):
         return super().is_balanced_length(length)
 
     def baseline(self, length: int) -> float:
-        """Return one half, or 1 if all strings are of one class; ``(1 + 2^-T) / 2`` for "chi2023" of language 1."""
+        """Return one half, or 1 if all strings are of one class.
+
+        With sampling "chi2023" of language 1, the result is ``(1 + 2^-T) / 2`` at length T.
+        """
         if self.sampling == "chi2023" and self.index == 1:
             return (1 + 0.5**length) / 2
         return super().baseline(length)

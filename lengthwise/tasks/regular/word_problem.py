@@ -98,7 +98,7 @@ class WordProblem(UniformTask):
         return length >= 1 and bool(_reached(self.action, length).all())
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return all products, from the multiplication table; round k computes products of the last 2^k generators."""
+        """Return the product of each prefix, by the table of products; round k multiplies the last 2^k generators."""
         table = torch.from_numpy(self.action.table)
         products = torch.from_numpy(self.action.generator_elements)[inputs]
         stretch = 1
