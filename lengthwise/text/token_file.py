@@ -31,7 +31,8 @@ class Header(FrozenRecord):
 
     `dtype` follows from the vocabulary: two bytes per token for up to 65,536 different tokens, otherwise four. `splits`
     contains the first index of each split, and the index after its last token. `source` is a hash of the texts, and
-    `content` is a hash of the tokens. `sources` are the names of files, without their folders.
+    `content` is a hash of the tokens. `sources` are the names of the text's files, without their folders, or the name
+    of its data set.
     """
 
     format: Literal[1] = 1
