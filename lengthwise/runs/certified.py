@@ -51,11 +51,12 @@ def certify_folder(folder: Path, out: Path | None = None) -> tuple[Certificate, 
 
 
 def certify_against(folder: Path, source: str, out: Path | None = None) -> Certificate:
-    """Certify the model of a run, a compiled machine or a TOML file against the machine in `source`, not its own task.
+    """Certify the model of a run, a compiled machine or a TOML file against the machine in `source`.
 
-    Symbols and answers are matched by name (`LabeledMachine.aligned`). Strings are drawn as in task `dfa` if the
-    model decides whether a string is in a language, and otherwise as in task `machine`. A model that was trained on
-    examples is certified on all strings, including its training strings.
+    The machine, not the model's own task, decides which answers are right. Symbols and answers are matched by name
+    (`LabeledMachine.aligned`). Strings are drawn as in task `dfa` if the model decides whether a string is in a
+    language, and otherwise as in task `machine`. A model that was trained on examples is certified on all strings,
+    including its training strings.
 
     Raises:
         ValueError: the folder has no model. The model's task is neither regular nor given by examples. `source` has no
@@ -97,7 +98,8 @@ def compare_nets(
 
     The models must have the same symbols in the same order. Answers are matched by name or, if the two models have no
     name in common, in their order. Names that mean accepted and rejected (`acceptor_index`) must be in the same order
-    in both models. The returned text lists the answers that are matched in order, or is "".
+    in both models. Return the result, and a text that lists the answers that were matched in order ("" if there are
+    none).
 
     Raises:
         ValueError: a path has no model that reads symbols, or the symbols or answers of the two models do not match.
@@ -117,7 +119,8 @@ def compare_nets(
     if None not in accepting and accepting[0] != accepting[1]:
         raise ValueError(
             f"{second}: expected answers in the order of {', '.join(classes)}, as in {first}, got "
-            f"{', '.join(other_classes)}, which mean the opposite; compare nets whose answers are in the same order"
+            f"{', '.join(other_classes)}, where accepted and rejected are swapped; compare nets whose answers are in "
+            "the same order"
         )
     pairs = zip(other_classes, classes, strict=True)
     matched = ", ".join(f"{name} of {second} as {answer}" for name, answer in pairs if name != answer)
@@ -189,7 +192,7 @@ def write_proof_of(certificate: Certificate, folder: Path, path: Path) -> str:
 
 
 def write_certificate(model: SequenceModel, task: Task, path: Path | None, **about: str) -> Certificate:
-    """Certify a model; if there is a path, save the certificate with versions and the facts in `about`."""
+    """Certify a model; if `path` is given, save the certificate there, with the software's versions and `about`."""
     certificate = certify(model, task).model_copy(update={"versions": versions() | about})
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)

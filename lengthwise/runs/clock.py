@@ -11,7 +11,7 @@ AFTER = ", then "
 
 
 class Clock:
-    """A clock of wall and CPU seconds that continues from an earlier status, with the devices that the run used."""
+    """A clock of a run's wall and CPU seconds that continues from an earlier status, and lists the run's devices."""
 
     def __init__(self, before: RunStatus, device: str) -> None:
         # A run that continues on the same device has one entry, so the last entry is compared.
@@ -21,14 +21,14 @@ class Clock:
         self.rewind()
 
     def rewind(self) -> None:
-        """Continue from the earlier status again; used if this process only repeated work that was already counted."""
-        # Neither of these clocks goes back, whereas a machine may set its date back during a run.
+        """Set the clock back to the earlier status, if this process only repeated work that was already counted."""
+        # `perf_counter` and `process_time` never go back, whereas a machine may set its date back during a run.
         self._wall = time.perf_counter() - self._before.wall_seconds
         self._cpu = time.process_time() - self._before.cpu_seconds
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Exclude the time that passes in this block."""
+        """Exclude the time that passes in the `with` block."""
         wall, cpu = time.perf_counter(), time.process_time()
         try:
             yield

@@ -25,7 +25,7 @@ _WAY_OUT = "`lengthwise compile` makes it again"
 def save_compiled(construction: Construction, folder: str | Path) -> None:
     """Write model, machine and task into a folder; each file is complete when it appears.
 
-    Readers reject weights whose digest differs from the digest in the description.
+    Readers reject weights whose digest differs from the digest in ``compiled.json``.
     """
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)

@@ -36,9 +36,9 @@ _WRAP = "if the net has other parts, build it in Python and give its parts to `w
 
 
 class Description(FrozenRecord):
-    """The content of the TOML file: the path of the weights (relative to this file), the task, and the names of parts.
+    """A net's TOML file: the path of the weights (relative to this file), the task, and the names of the net's parts.
 
-    The name of a part is the prefix of the names of its weights.
+    The name of a part (embedding, core or head) is the prefix of the names of its weights.
     """
 
     weights: str
@@ -165,7 +165,7 @@ def _symbol_task(name: str, settings: dict[str, Any], path: Path) -> SymbolTask:
 
 
 def _relative_to(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a task; `file`, also within `base`, becomes a path in this folder if it exists there."""
+    """Return a task's settings; a `file`, also within `base`, becomes a path in `folder` if `folder` has this file."""
     given = dict(settings)
     if isinstance(file := given.get("file"), str) and (folder / file).is_file():
         given["file"] = str(folder / file)
@@ -175,9 +175,9 @@ def _relative_to(folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def parts_of(net: WrappedRNN) -> dict[str, Tensor]:
-    """Return the weights of a net of an `nn.Embedding`, a core and an `nn.Linear`, named PART.KEY.
+    """Return the weights of a net that consists of an `nn.Embedding`, a core and an `nn.Linear`.
 
-    PART is one of `PARTS`, and KEY is the name of the weight in this part.
+    The name of a weight is PART.KEY, where PART is one of `PARTS`, and KEY is the name of the weight in this part.
 
     Raises:
         ValueError: the net has parts of other kinds.
@@ -212,8 +212,8 @@ def _net(parts: dict[str, dict[str, Tensor]], nonlinearity: str) -> WrappedRNN:
 def check_not_pickled(path: Path) -> None:
     """Raise a ValueError for a file that torch.save or pickle wrote, because loading it could run any code."""
     start = read_file(path, 9)
-    # A safetensors file begins with a length of 8 bytes, which can look like the start of a zip file or a pickle. A
-    # JSON object follows.
+    # A safetensors file begins with an 8-byte number, which can look like the start of a zip file or a pickle. The next
+    # byte is "{", which begins a JSON object.
     if start[8:] != b"{" and (start[:2] == b"PK" or start[:1] == b"\x80"):
         raise ValueError(f"{path}: expected safetensors, got a file written by torch.save or pickle; {_CONVERT}")
 
@@ -221,8 +221,8 @@ def check_not_pickled(path: Path) -> None:
 def _read_weights(path: Path, prefixes: Container[str]) -> dict[str, Tensor]:
     """Return the tensors of a file.
 
-    Tied tensors with the given `prefixes` appear under all their names, although `safetensors.torch.save_model` stores
-    each of them once.
+    `safetensors.torch.save_model` stores a tied tensor under one of its names. It is returned under all its names that
+    have one of the `prefixes`.
 
     Raises:
         ValueError: the file does not exist, is damaged, or is of another kind; or the file records two names of one

@@ -19,7 +19,7 @@ KEY = "hugging_face"
 """The key that distinguishes the TOML file of a language model from the files of other nets."""
 
 FILES = ("config.json", "model.safetensors")
-"""The names of the files, written by `save_pretrained`, that must be in the folder and are read."""
+"""The names of the files that are read from the folder; `save_pretrained` writes them."""
 
 
 class Sets(FrozenRecord, strict=True, allow_inf_nan=False):
@@ -31,7 +31,7 @@ class Sets(FrozenRecord, strict=True, allow_inf_nan=False):
 
 
 class LanguageModelDescription(FrozenRecord, strict=True):
-    """The content of the TOML file: the folder (relative to this file), and the arguments of `wrap_hugging_face`."""
+    """A language model's TOML file: its folder (relative to this file), and arguments of `wrap_hugging_face`."""
 
     hugging_face: str
     task: dict[str, Any] | str = ""
@@ -51,7 +51,7 @@ def read_language_model(settings: dict[str, Any], path: Path) -> LanguageModelDe
 
 
 def load_language_model(description: LanguageModelDescription, task: Task, path: Path) -> SequenceModel:
-    """Load the model that a description names, for this task.
+    """Load the language model of a description, for a task.
 
     Only safetensors are read, and no code from the folder runs.
 
@@ -114,7 +114,7 @@ def _pretrained(folder: Path, path: Path) -> nn.Module:
 
 @contextmanager
 def _quiet(transformers: Any) -> Iterator[None]:
-    """Keep the library's warnings and progress bars from the terminal, whose output programs may read."""
+    """Hide the library's warnings and progress bars, because programs may read the terminal's output."""
     logging = transformers.logging
     level, has_bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()

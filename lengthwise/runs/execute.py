@@ -81,9 +81,9 @@ def execute(
                 # The result is read again under the lock, because another process may have finished the run before.
                 result = finished_result(folder, spec, plan)
                 if result is None:
-                    # The folder is changed only now, so a process that does not get the run changes nothing in it.
+                    # The folder is changed only now, so a process without the lock changes nothing in the folder.
                     begin()
-                    # Drafts belong to killed processes, because the lock shows that no other process writes here now.
+                    # Killed processes may have left drafts. The lock shows that no other process writes here now.
                     remove_drafts(folder.checkpoint)
                     folder.create(spec, str(placement), plan)
                     set_unreadable_result_aside(folder)
@@ -108,7 +108,7 @@ def _check_arguments(spec: object, plan: object, listener: object, stop_requeste
 
 
 class _Work(NamedTuple):
-    """A run in execution, with its folder, clock, listener, placement, and the function that requests stops."""
+    """A run in execution, with its folder, clock, listener, placement, and the function that tells whether to stop."""
 
     spec: RunSpec
     folder: RunFolder
@@ -169,7 +169,7 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
         is_solved = False
         try:
             _train(state, work, attempts)
-            # The running loss contains noise on states and tells little at the end, so the final weights are measured.
+            # The running loss was measured with noise on the states, so the loss of the final weights is measured here.
             loss, is_solved = loss_at_end(state, work.spec.task, attempt.recipe, seed=attempt.seed)
             if is_solved and goal.is_certified:
                 work.decide(state.step, f"loss {loss:.2g} with contracted states; computing the certificate")
@@ -232,7 +232,7 @@ def _train(state: TrainingState, work: _Work, attempts: Attempts) -> RunStatus:
     """Train from the checkpoint, or from the start; save everything, and return the status of the trained run."""
     spec, folder = work.spec.attempt(len(attempts.finished)), work.folder
     _restore(state, work, attempts)
-    # `saved` is the step that a failure message promises, so it advances only with a checkpoint.
+    # A failure message states that step `saved` is saved, so `saved` advances only with a checkpoint.
     saved, is_repeated = state.step, work.is_trained
     try:
         with folder.metrics.appending() as metrics, folder.probes.appending() as probes:
@@ -280,7 +280,7 @@ def _describe_saved(work: _Work, step: int) -> str:
 
 
 def _report(state: TrainingState, step: StepRecord, work: _Work, *, is_last: bool) -> None:
-    """Report the running loss at every tenth step and the last step, and the step at which the loss is low enough."""
+    """Report the running loss at every tenth step, at the last step, and at the step that solved the task."""
     total, pace = work.spec.recipe.steps, work.spec.recipe.pace
     if step.step % 10 == 0 or is_last:
         work.listener(Progress(work.spec.id, "training", step.step, total, f"loss {state.loss:.2g}"))
@@ -290,7 +290,7 @@ def _report(state: TrainingState, step: StepRecord, work: _Work, *, is_last: boo
 
 
 def _restore(state: TrainingState, work: _Work, attempts: Attempts) -> None:
-    """Load the checkpoint if it belongs to this attempt, and drop the entries of journals after the state's step."""
+    """Load the checkpoint if it belongs to this attempt, and drop the journals' entries about later steps."""
     folder = work.folder
     if folder.checkpoint.exists():
         # A checkpoint of an earlier attempt has other weights, so this attempt begins again from its seed.
@@ -314,7 +314,7 @@ class _Record(NamedTuple):
     probes: JournalWriter[Probe]
 
     def add(self, step: StepRecord) -> None:
-        """Save a step, counted over all attempts, and from time to time the accuracy of the weights."""
+        """Save the record of a step, numbered across all attempts; at every `PROBE_EVERY` steps, also save a probe."""
         self.metrics.write(step._replace(step=self.attempts.steps + step.step))
         task = self.work.spec.task
         if step.step % PROBE_EVERY == 0 and takes_probes(self.work.spec) and isinstance(task, SymbolTask):
@@ -370,7 +370,7 @@ class _Announcer:
 def _measure(work: _Work, plan: EvaluationPlan, trained: _Trained) -> RunResult:
     (spec, folder), (state, status, certificate) = work[:2], trained
     started = time.perf_counter()
-    # Runs with a goal have measured this loss at the end of each attempt.
+    # Runs with a goal have measured the loss of the final weights at the end of each attempt.
     loss = math.nan if spec.goal is not None else final_loss(state, spec.task, spec.recipe, seed=spec.seed)
     state.load_final_weights()
     announcer = _Announcer(work, status.step)

@@ -100,7 +100,7 @@ class RunFolder(NamedTuple):
         return self.checkpoint.exists() or (self.path / "result.json").exists()
 
     def _begun(self) -> dict[str, str]:
-        """Return the versions with which the net was trained. Without a net, as after a rejected request, return {}."""
+        """Return the versions with which training began; {} if there is no net yet, as after a rejected request."""
         content = unless_damaged(self._read_run, {}) if self._has_net() else {}
         return dict(content.get("versions", {}))
 
@@ -243,7 +243,10 @@ def run_hint(path: Path) -> str:
 
 
 class Run(NamedTuple):
-    """A run read from its folder: its specification, its model with final weights, and on demand metrics and result."""
+    """A run read from its folder: its specification and its model with the saved weights.
+
+    The metrics and the result are read on demand.
+    """
 
     folder: RunFolder
     spec: RunSpec

@@ -80,7 +80,7 @@ class Goal(FrozenRecord, allow_inf_nan=False):
 
     @property
     def is_certified(self) -> bool:
-        """True if a certificate decides whether the goal is reached, and not the loss alone."""
+        """True if a certificate, and not the loss alone, decides whether the goal is reached."""
         return self.level != "solved"
 
     def is_reached_by(self, attempt: Attempt) -> bool:
@@ -131,7 +131,7 @@ def loss_at_end(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) 
 
 
 def reached_length(state: TrainingState, task: Task, recipe: Recipe) -> int | None:
-    """Return the largest length that a growing curriculum reached; None if it reached all, or lengths do not grow."""
+    """Return the largest length that a growing curriculum reached; None if it is the last, or lengths do not grow."""
     lengths, _ = training_lengths(task, recipe)
     is_held = recipe.length_sampling == "growing" and state.growth.num_reached < len(lengths)
     return lengths[state.growth.num_reached - 1] if is_held else None
@@ -148,7 +148,7 @@ class Attempts(NamedTuple):
         return sum(attempt.steps for attempt in self.finished)
 
     def to_notes(self) -> dict[str, str]:
-        """Return the notes for a checkpoint of the next attempt: an empty dictionary until an attempt is finished."""
+        """Return the finished attempts as notes for a checkpoint; the notes are empty until an attempt is finished."""
         # Attempts are saved in the checkpoint itself. In another file, after a crash, they could disagree with the
         # weights in the checkpoint.
         return {"attempts": json.dumps([attempt.model_dump() for attempt in self.finished])} if self.finished else {}

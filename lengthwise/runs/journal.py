@@ -23,10 +23,10 @@ class Entry(Protocol):
 
 
 class Probe(NamedTuple):
-    """The accuracy on fixed strings that the net would have if training ended at this step, and the cost so far.
+    """The net's accuracy on fixed strings, as if training ended at this step, and the CPU seconds spent so far.
 
-    Every second probe also measures `fresh`, the accuracy on new strings. Some papers report the highest of these
-    accuracies over a run.
+    Every second probe also measures `fresh`, the accuracy on new strings. Some papers report the highest value of
+    `fresh` in a run.
     """
 
     step: int

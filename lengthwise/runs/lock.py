@@ -12,7 +12,7 @@ from pathlib import Path
 from lengthwise.files import HOST, naming, read_file
 
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, 524)
-"""Errors of file systems without locks; 524 is ENOTSUPP of Linux's NFS client, which Python does not name."""
+"""The error numbers (errno) of file systems without locks; 524 is ENOTSUPP in Linux, which Python does not name."""
 WAY_OUT = "keep runs on a file system with locks (for NFS, one mounted without nolock), or on a local disk"
 """The advice at the end of an error about locks."""
 

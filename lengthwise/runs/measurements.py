@@ -1,4 +1,4 @@
-"""The measurements that an evaluation plan makes of a trained model."""
+"""The measurements of a trained model that an evaluation plan lists."""
 
 from collections.abc import Callable
 from typing import Any

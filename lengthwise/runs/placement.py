@@ -47,8 +47,8 @@ class Placement(NamedTuple):
             yield begin
         finally:
             if not is_announced:
-                # Another process may have ended for the same reason that led here, and its end must not hide the
-                # reason.
+                # An error in this process may also have ended another process. The error `RankEnded` about that process
+                # must not hide the first error.
                 with suppress(RankEnded):
                     self.ranks.any(False)
 

@@ -59,7 +59,7 @@ def records_file(pages: Path, stem: str) -> Path:
     """Return the file of an experiment's records: the file next to its page, or else the file in the package."""
     own = pages / "records" / f"{stem}.jsonl.gz"
     if own.exists() or stem.endswith("-smoke"):
-        # Smoke runs in a checkout are the user's own: the package's records must not replace them.
+        # Runs at scale `smoke` in a checkout are the user's own, so the package's records must not replace them.
         return own
     shipped = shipped_docs() / "results" / "records" / own.name
     return shipped if shipped.exists() else own
@@ -73,7 +73,8 @@ def write_records(
 ) -> None:
     """Write a line of JSON for each result and each diverged run, compressed; equal contents give equal files.
 
-    If the file `earlier` contains an equal record, its line is copied. The default is the file at `path`.
+    If the file `earlier` (by default, the old file at `path`) contains an equal record, the line of this record is
+    copied.
     """
     # A field that is newer than a recorded line gets its default when the line is read. Writing this default would
     # change what was recorded.
@@ -81,7 +82,7 @@ def write_records(
     records: Iterable[RunResult | DivergedRun] = (*results, *diverged)
     lines = (_line_of(record, recorded.get((type(record), record.run_id))) for record in records)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A time in the header would change the file although no result has changed.
+    # A time in the gzip header would change the file although no result has changed.
     write_by_rename(path, gzip.compress("".join(lines).encode(), mtime=0))
 
 
@@ -93,7 +94,7 @@ def _line_of(record: RunResult | DivergedRun, recorded: tuple[str, RunResult | D
     """Return the recorded line of a record if its contents are unchanged, and else a new line."""
     if recorded is not None:
         line, earlier = recorded
-        # Equality is cheap. But NaN differs from itself, so unequal records are also compared as text.
+        # The first comparison is cheap. But NaN differs from itself, so unequal records are also compared as text.
         if record == earlier or _to_line(record) == _to_line(earlier):
             return line if line.endswith("\n") else line + "\n"
     return _to_line(record)

@@ -60,11 +60,12 @@ NOT_MEASURED = LengthCurve(protocol="independent", points=())
 class RunResult(FrozenRecord):
     """The measurements of a finished run, and everything needed to judge them.
 
-    Curves contain accuracies by length if answers are classes. `errors` is for answers that are numbers, and
-    `perplexity` is for language models. `final_loss` is the loss of the final weights on new strings of the training
-    lengths (`lengthwise.training.final_loss`). Runs with a goal record this loss in their attempts, and early versions
-    did not record it. `on_other_tasks` contains the accuracies in the dense range (`EvaluationPlan`) on each of the
-    specification's `other_tasks`. `examples` contains accuracies on the fixed training set, if the recipe has one.
+    Curves contain accuracies by length if answers are classes. If answers are numbers, `errors` contains errors by
+    length instead. Language models have `perplexity` by length. `final_loss` is the loss of the final weights on new
+    strings of the training lengths (`lengthwise.training.final_loss`). Runs with a goal record this loss in their
+    attempts, and early versions did not record it. `on_other_tasks` contains the accuracies in the dense range
+    (`EvaluationPlan`) on each of the specification's `other_tasks`. `examples` contains accuracies on the fixed
+    training set, if the recipe has one.
     """
 
     run_id: str
@@ -102,7 +103,7 @@ class RunResult(FrozenRecord):
 
     @property
     def curves(self) -> tuple[LengthCurve, LengthCurve, LengthCurve]:
-        """The three curves on the task that was learned; a curve that the plan or the task leaves out is empty."""
+        """The curves `dense`, `long` and `structured` of the learned task; a curve that is not measured is empty."""
         return self.dense, self.long, self.structured
 
     def _repr_html_(self) -> str:
@@ -116,7 +117,7 @@ class RunResult(FrozenRecord):
 
     @property
     def first_flawless_probe(self) -> Probe | None:
-        """The first probe without error that no probe with errors follows; None if the last probe had errors."""
+        """The first probe from which on all probes are without errors; None if the last probe had errors."""
         flawless = list(takewhile(lambda probe: probe.accuracy == 1.0, reversed(self.probes)))
         return flawless[-1] if flawless else None
 

@@ -14,7 +14,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(RuntimeError):
-    """A run stopped on request; its checkpoint is saved.
+    """An exception: a run was stopped on request, and its checkpoint is saved.
 
     `signal_number` is the signal that made the request, or None if no signal did.
     """
@@ -24,10 +24,11 @@ class Interrupted(RuntimeError):
 
 @contextmanager
 def stop_on_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[StopRequested]:
-    """Turn the first stop signal into a request to stop between steps; a second signal interrupts at once.
+    """Turn the first stop signal into a request to stop between steps.
 
-    `also` is called at the first signal. A signal that is ignored from the start, as under `nohup`, stays ignored. If
-    the block raises `Interrupted`, the exception gets the number of the first signal.
+    A second signal interrupts at once, except in processes of torchrun. `also` is called at the first signal. A signal
+    that is ignored from the start, as under `nohup`, stays ignored. If the block raises `Interrupted`, the exception
+    gets the number of the first signal.
     """
     # A handler may interrupt any instruction, so it only sets a flag; training saves between steps.
     requested = threading.Event()
@@ -35,7 +36,8 @@ def stop_on_interrupt(also: Callable[[], None] = lambda: None) -> Iterator[StopR
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         nonlocal first
-        # torchrun forwards a signal that all processes of the terminal have received already.
+        # torchrun forwards signals that its processes have received from the terminal already, so a second signal is
+        # ignored.
         if requested.is_set() and "WORLD_SIZE" not in os.environ:
             raise KeyboardInterrupt
         if not requested.is_set():

@@ -27,8 +27,8 @@ class ReportingExecutor(Executor, ABC):
 class Pool(NamedTuple):
     """An executor, and what a sweep does with a run that another process holds.
 
-    With `wait`, the run is tried again until it is finished or released. The runs of a lost machine are also released
-    after some time. With `fail`, the run counts as failed.
+    If `held` is "wait", the run is tried again until it is finished or released. The runs of a lost machine are also
+    released after some time. If `held` is "fail", the run counts as failed.
     """
 
     executor: Executor
@@ -100,7 +100,7 @@ def check_reachable(address: str) -> None:
 
 
 class MissingPackage(ValueError):
-    """The package of a pool is not installed; the message contains the command that installs it."""
+    """An error: the package of a pool is not installed. The message contains the command that installs the package."""
 
 
 def require(pool: str, package: str) -> None:

@@ -21,7 +21,7 @@ class Follower:
 
     It reports the last whole line of a run's metrics, or that the run is being measured. Metrics reach the disk some
     kilobytes at a time, or with a checkpoint, so the report is a little late. The metrics contain the loss of each
-    step, not the running loss that other runs report.
+    step, whereas a run in this process reports its running loss.
     """
 
     def __init__(self, root: Path, listener: Listener) -> None:

@@ -85,7 +85,7 @@ class LocalPool(ReportingExecutor):
             self._listener(Progress(*progress))
 
     def _end_if_broken(self, future: "Future[T]") -> None:
-        """End the workers of a broken pool; the executor only sends SIGTERM, which workers do not receive."""
+        """End the workers of a broken pool; the executor only sends SIGTERM, which workers block."""
         is_broken = not future.cancelled() and isinstance(future.exception(), BrokenProcessPool)
         if is_broken and not self._is_ending.is_set():
             self._is_ending.set()
@@ -120,7 +120,7 @@ def _start_worker(to_parent: "Connection[tuple[object, ...], None]", on_end: "Co
 
 
 def _end_on_request(on_end: "Connection[None, None]") -> None:
-    """End this worker at once if its parent requests its end, or has ended; a worker would keep the lock of its run."""
+    """End this worker at once if its parent requests its end, or has ended; otherwise it would keep its run's lock."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     # The sentinel becomes ready when the parent dies in any way, so that no orphan holds a run.

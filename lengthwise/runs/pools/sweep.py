@@ -99,8 +99,8 @@ class _Sweep:
         """Run all jobs; return False if a request to stop or an error of the listener ended the sweep early."""
         with sweep_file(self._root) as sweep:
             jobs = [job(spec, plan, sweep) for spec, plan in zip(self._specs, self._plans, strict=True)]
-            # The lowest seeds come first: an unfinished table then has one seed everywhere, instead of all seeds of its
-            # first cells.
+            # The lowest seeds come first. An unfinished table then has one seed in every cell, instead of all seeds in
+            # its first cells.
             for index in sorted(range(len(jobs)), key=lambda index: self._specs[index].seed):
                 self._submit(index, jobs[index])
             while self._submitted or self._held:

@@ -31,9 +31,10 @@ Entry = tuple[int, Mapping[str, float]]
 
 
 class Tracker(ABC):
-    """A run in a tracker: making the object opens the run, which accepts numbers until `finish`.
+    """A run in a tracker. The constructor opens the run, which accepts numbers until `finish` is called.
 
-    Each object opens a new run of the tracker, to which all steps from the first one are sent. So runs are never mixed.
+    Each object opens a new run of the tracker, and all steps are sent to it, beginning with the first step. So runs are
+    never mixed.
 
     `modules` are the modules that the extra with the tracker's name installs.
 

@@ -66,7 +66,7 @@ def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOL
     Raises:
         ValueError: the tracker is unknown, its package is not installed, the folder has no run or is damaged, or
             the run has no metrics.
-        RuntimeError: the tracker failed, for instance without an account.
+        RuntimeError: the tracker failed, for instance because the user has no account.
     """
     run_folder, kind = RunFolder(run), TRACKERS[tracker]
     spec, metrics = run_folder.read_spec(), run_folder.read_metrics()
