@@ -98,9 +98,10 @@ def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_si
 
 
 def field_chart(cumulative: Float[Tensor, "B T"]) -> alt.LayerChart:
-    """Draw the gradient's share in each position and all later positions: the mean and the middle 80 % over strings.
+    """Draw, for each position, the share of the gradient at this and all later positions.
 
-    A dashed line shows the curve of a gradient that is equal at all positions.
+    A line shows the mean over strings, and a band the middle 80 %. A dashed line shows the curve of a gradient that is
+    equal at all positions.
     """
     length = cumulative.shape[1]
     drawn = torch.linspace(0, length - 1, min(length, POSITIONS)).round().long()

@@ -204,7 +204,7 @@ def _dense_lines(values: list[Value], x: alt.X, seeds: Sequence[int], *, hover: 
         base = alt.Chart(alt.InlineData(values=of_seed))
         mark = base.mark_line(strokeWidth=width) if len(of_seed) != 1 else base.mark_point(filled=True, size=60)
         lines.append(mark.encode(x=x, y=_accuracy(), color=_seed_color(seeds)))
-        # The tooltip of a line belongs to its first point only, so invisible points carry the others.
+        # The tooltip of a line belongs to its first point only, so invisible points carry the tooltips of all points.
         points.append(base.mark_point(opacity=0, size=60, filled=True).encode(x=x, y=_accuracy(), tooltip=_TOOLTIP))
     return lines + points if hover else lines
 

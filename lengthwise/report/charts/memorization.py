@@ -35,8 +35,9 @@ def memorization_chart(memorization: Memorization | RationalMemorization) -> alt
     """Draw planes of the state, colored by symbol, above the logits along one period.
 
     For a generator of two dimensions, regions behind the states show the symbol with the largest logit (Figures 1 and 2
-    of the note). With more dimensions, each plane shows the states at one frequency, without regions. The logits are
-    also drawn between steps. The bar below the logits shows the symbol with the largest logit.
+    of the note "update on rnn memorization"). With more dimensions, each plane shows the states at one frequency,
+    without regions. The logits are also drawn between steps. The bar below the logits shows the symbol with the largest
+    logit.
     """
     if not memorization.generator.dimension:
         raise ValueError(
@@ -208,7 +209,7 @@ def _period_chart(memorization: Memorization | RationalMemorization) -> alt.Laye
 
 
 def _between(frequencies: tuple[int, ...], period: int, times: Array) -> Array:
-    """Return `orbit` at any times, also between steps; at frequency p / 2, only the cosine remains."""
+    """Return states as `orbit` does, but at any times; a frequency of half the period has only a cosine."""
     columns: list[Array] = []
     for k in frequencies:
         angles = 2 * np.pi * k * times / period

@@ -83,7 +83,7 @@ def _latex(report: BenchmarkReport) -> str:
 
 
 _MARKS = re.compile(r"([*`])([^*`]+)\1")
-"""Emphasis and code in Markdown, whose marks LaTeX would print."""
+"""The pattern of emphasis and code in Markdown; LaTeX would print the marks * and `."""
 
 WRITERS: Mapping[str, Callable[[BenchmarkReport], str]] = MappingProxyType(
     {".md": _markdown, ".csv": _csv, ".json": _json, ".tex": _latex, ".bib": lambda report: report.bibtex}

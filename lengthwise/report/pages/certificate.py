@@ -86,10 +86,11 @@ def _picture(certificate: Certificate) -> str:
 
 
 def _machine_table(certificate: Certificate, names: Sequence[str]) -> Table | None:
-    """Return a table with a line for each state or class of a machine; None without a machine or if too large.
+    """Return a table with a line for each state or class of a machine; None if the machine is missing or too large.
 
-    A line contains the answer and the successors. A state has a successor for each symbol. A class of a tree machine
-    has a successor for each newer class that is merged with it.
+    A line contains the answer and the successors. A state has a successor for each symbol. In a tree machine, the
+    successor is the class of a window of two parts: the older part has the class of the line, and the newer part has
+    the class of the column.
     """
     if certificate.machine is None or len(names) > MAX_TABLE_SIZE:
         return None

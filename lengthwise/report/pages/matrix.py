@@ -45,7 +45,7 @@ _NO_DOTS = "Each cell has a seed that is refuted, or that is only tested."
 
 
 def _checked(outcomes: Sequence[Outcome]) -> str:
-    """Return `checker_sentences` of all certificates. A text that is not empty begins with a blank."""
+    """Return `checker_sentences` of all certificates, with a blank in front if the text is not empty."""
     results = (outcome.result for outcome in outcomes)
     checked = checker_sentences(result.certificate for result in results if result and result.certificate)
     return f" {checked}" if checked else ""
@@ -58,7 +58,7 @@ def _fewer(experiment: Experiment) -> str:
 
 
 def _about_scores(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, str]:
-    """Return the meaning of each column of the tables with a line for each model."""
+    """Return the meaning of each column, for the tables that have a line for each model."""
     lengths, fewer = span(experiment.plan.dense), _fewer(experiment)
     levels = level_sentences(levels_of(entries))
     return {

@@ -228,7 +228,7 @@ def _names_of_runs(experiment: Experiment) -> dict[str, str]:
 
 
 def _overflows(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the runs whose states overflow, with the number of strings on which they do."""
+    """Return the runs whose states overflow, with the number of strings on which they overflow."""
     names: dict[str, str] = {}
     lines = []
     for outcome in outcomes:

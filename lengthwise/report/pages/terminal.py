@@ -178,8 +178,10 @@ def print_failures(console: Console, outcomes: Iterable[Outcome]) -> bool:
 
 
 MAX_ROWS = 24
-"""The approximate number of points that are shown of a longer curve, and the largest number of untrained runs that are
-named."""
+"""The approximate number of points that are shown if a curve has more points.
+
+It is also the largest number of untrained runs that are named.
+"""
 
 BAR_LENGTH = 20
 """The length of a bar for 100 %, in characters."""

@@ -102,7 +102,8 @@ def _numbers(cell: Cell, results: Sequence[RunResult], experiment: Experiment) -
     curves = [accuracies_scored(result, cell, experiment) for result in results]
     means = [curve.mean() for curve in curves]
     solved = [result for result, curve in zip(results, curves, strict=True) if curve.min() == 1.0]
-    # Probes (tests during training) use the learned task, so cells of other tasks have no step of success.
+    # Probes (tests during training) use the learned task, so cells with another task have no step at which a run was
+    # solved.
     solved_at = [probe for result in solved if cell.task is None and (probe := result.first_flawless_probe)]
     return (
         lengths,
@@ -125,7 +126,8 @@ def _numbers(cell: Cell, results: Sequence[RunResult], experiment: Experiment) -
 
 
 def _over_tasks(cell: Cell, results: Sequence[RunResult], means: Sequence[float]) -> tuple[str, str]:
-    """Return two entries of a cell whose runs have different tasks: the interval of the mean, and the share proved.
+    """Return the interval of a cell's mean, and the share of its runs that are proved, if the runs have different
+    tasks.
 
     Both entries are "-" if all runs have the same task, or if fewer than two runs have results.
     """
@@ -141,7 +143,7 @@ def _over_tasks(cell: Cell, results: Sequence[RunResult], means: Sequence[float]
 
 
 def _best_tests(results: Sequence[RunResult]) -> tuple[str, str]:
-    """Return the best test accuracy, averaged over runs, and the best test expected from the most frequent answer."""
+    """Return the mean over runs of the best test accuracy, and of the best accuracy expected from guesses."""
     tests = [result.fresh_tests for result in results]
     if not all(tests):
         return NOTHING, NOTHING

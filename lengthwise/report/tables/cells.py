@@ -52,7 +52,7 @@ def accuracies_scored(result: RunResult, cell: Cell, experiment: Experiment) -> 
 
 
 def long_accuracies(results: Sequence[RunResult], length: int) -> list[float]:
-    """Return the accuracy of each run at a long length, or one symbol below it if some class cannot occur there."""
+    """Return each run's accuracy at a long length or, if some class cannot occur there, at the length one below."""
     points = [result.long.balanced().nearest_point(length) for result in results]
     return [point.accuracy for point in points if point is not None]
 

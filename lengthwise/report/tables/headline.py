@@ -133,7 +133,7 @@ class _Fields:
 
 
 class _Names:
-    """A field that collects names in brackets, and becomes a text once it has all of them."""
+    """A field of a headline that collects names in brackets, and becomes a text when it has all names."""
 
     def __init__(self, num_names: int, answer: Callable[..., str], names: tuple[str, ...] = ()) -> None:
         self._num_names, self._answer = num_names, answer

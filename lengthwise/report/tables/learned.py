@@ -69,7 +69,7 @@ def left_out(learned: Learned) -> str:
 
 
 def expressions(learned: Learned) -> Iterator[tuple[str, str]]:
-    """Yield the second and the third class of answers, each with a regular expression for its strings.
+    """Yield the second and the third answer, each with a regular expression for the strings that have this answer.
 
     An expression longer than `MAX_EXPRESSION` characters is left out.
     """

@@ -94,7 +94,7 @@ def reasons(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[s
         for certificate in _certificates(results_of(cell, outcomes)):
             # These levels need no reason why they are not higher.
             if certificate.level not in ("proved", "refuted"):
-                # Reasons contain sizes and margins of a net. Without their numbers, equal reasons of several runs share
+                # Reasons contain sizes and margins of a net. Without these numbers, equal reasons of several runs share
                 # a line.
                 skeleton = _NUMBER.sub("#", certificate.reason)
                 texts[skeleton].append(certificate.reason)

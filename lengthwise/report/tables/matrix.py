@@ -209,7 +209,7 @@ def at_length(length: int) -> str:
 
 
 def _mean(values: Iterable[float]) -> str:
-    """Return the mean of the values that are numbers."""
+    """Return the mean of the values that are not NaN, in percent; "-" if all values are NaN."""
     numbers = [value for value in values if not math.isnan(value)]
     return percent(fmean(numbers)) if numbers else NOTHING
 

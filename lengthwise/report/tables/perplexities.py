@@ -180,7 +180,7 @@ def perplexity_csv(curves: Sequence[tuple[str, Mapping[str, Any], PerplexityCurv
 
 
 def seeds_sentence(results: Sequence[RunResult]) -> list[str]:
-    """Return a sentence about the perplexities of several runs at their longest length, if this length is the same."""
+    """Return a sentence about the perplexities of several runs at their common longest length, if they have one."""
     curves = [result.perplexity for result in results if result.perplexity is not None]
     if len(curves) < 2 or len({curve.points[-1].length for curve in curves}) != 1:
         return []

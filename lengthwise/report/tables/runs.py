@@ -130,7 +130,7 @@ def unbalanced_table(rows: Sequence[RunRow]) -> Table | None:
 
 
 def point_table(points: Sequence[LengthPoint]) -> Table:
-    """Return a table with a line for each point; family and chance are shared if all lines have the same."""
+    """Return a table with a line for each point; family and chance are in `shared` if equal in all lines."""
     lines = [
         (
             f"{point.length:,}",

@@ -57,8 +57,8 @@ def best_shallow_baseline(task: Task, lengths: Sequence[int]) -> ShallowBaseline
 def shallow_baseline_sentences(results: Sequence[RunResult]) -> list[str]:
     """Return a sentence for each task with shallow baselines: the best baseline's score at the longest balanced length.
 
-    Only lengths of the dense range are used, because accuracies are means over these lengths. At unbalanced lengths a
-    constant answer can be right.
+    Only lengths of the dense range are used, because accuracies are means over these lengths. At unbalanced lengths, a
+    constant answer can always be right.
     """
     measured = {
         (task_of(result), points[-1].length): result.spec["task"]

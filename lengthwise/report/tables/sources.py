@@ -41,7 +41,7 @@ def source_lines(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[st
         return []
     low, high = experiment.plan.dense
     windows = [cell.window or experiment.plan.dense for cell in experiment.cells]
-    # At scale smoke, windows go beyond the lengths measured.
+    # At scale `smoke`, a cell's scored lengths (`Cell.window`) can go beyond the measured lengths.
     scored = dict.fromkeys(span([max(low, first), min(high, last)]) for first, last in windows)
     # Errors and perplexities are measured at other lengths, which their tables contain.
     is_of_accuracies = experiment.scoring.measure not in ("error", "perplexity")
