@@ -35,7 +35,7 @@ def compile_machine(
     from lengthwise.runs.compiled import DESCRIPTION, save_compiled
     from lengthwise.runs.requested import requested_machine
 
-    # `learn` writes a file of the same name, and other files that would no longer fit the new net.
+    # `learn` also writes a file with the name `DESCRIPTION`, next to files that would not fit the new net.
     check_folder(out, "compile", exists(out / DESCRIPTION) and not exists(out / "learned.json"))
     options = {} if chunk_size is None else {"chunk_size": chunk_size}
     compiled = construct(to, requested_machine(pattern, alphabet, task, set_), **options)
@@ -55,7 +55,7 @@ def memorize(
     word: Annotated[str, Parameter(allow_leading_hyphen=True, help="The word to repeat indefinitely.")],
     /,
     *,
-    rational: Annotated[bool, Parameter(help="Use only integers in W_h.")] = False,
+    rational: Annotated[bool, Parameter(help="Use only integers in the recurrent weights W_h.")] = False,
     robust: Annotated[
         bool, Parameter(help="Find the net with the widest margin among all nets of its dimension.")
     ] = False,
@@ -74,10 +74,10 @@ def memorize(
 ) -> int:
     """Compute the smallest linear RNN without feedback that repeats a word indefinitely, and draw its orbit.
 
-    A net without feedback does not read its own answers (W_x = 0). No smaller net of this kind repeats the word, for
-    any W_h (with --rational, for any rational W_h). If the budget ends the search first, only bounds on the dimension
-    are known. --prove verifies the lower bound without relying on the solver of linear programs. A net that reads its
-    own answers may be smaller.
+    A net without feedback does not read its own answers: its input weights W_x are 0. No smaller net of this kind
+    repeats the word, whatever its recurrent weights W_h (with --rational: whatever its rational W_h). If the budget
+    ends the search first, only bounds on the dimension are known. --prove verifies the lower bound without relying on
+    the solver of linear programs. A net that reads its own answers may be smaller.
     """
     from lengthwise.constructions.memorization.farkas import refute_below
     from lengthwise.constructions.memorization.memorize import memorize as memorize_word

@@ -125,7 +125,7 @@ def reproduce(
     tables = outcome_tables(experiment, outcomes)
     code = print_outcomes(experiment, outcomes, console, tables)
     if page is None:
-        # A page would contain these notes on the scale.
+        # A page contains these notes on the scale. Without a page, they are printed.
         console.print_lines(f"  {note}" for note in experiment.scale_notes(scale))
     files = _write_files(page, outcomes, tables, out)
     console.print_lines(f"wrote {path}" for path in files)

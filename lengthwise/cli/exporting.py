@@ -40,7 +40,7 @@ def export(
     from lengthwise.export.base import export as export_model
     from lengthwise.formats.files import suffixes
 
-    # Formats that contain a machine without notes are written by `convert`, so the message names this command.
+    # Formats of machines that export does not write are written by `convert`, so the message names this command.
     if to not in EXPORTS and f".{to}" in suffixes():
         raise ValueError(f"--to: {to!r} is written by `lengthwise convert {run} FILE.{to}`, not by export; use convert")
     has_weights = EXPORTS[to].has_weights

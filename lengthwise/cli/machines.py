@@ -300,8 +300,8 @@ def combine(
 def _assumed(source: str, given: "Given") -> list[str]:
     """Return lines about the answers that count as accept and reject, and about strings without an answer."""
     lines = [f"taken: {taken} in {source}"] if (taken := _taken_of(given.labeled)) else []
-    # If a machine does not answer the empty string, one of its unanswered states is only for this string, which has its
-    # own line.
+    # If a machine does not answer the empty string, it has an unanswered state for this string alone. This state is not
+    # counted, because the empty string has its own line.
     if num_states := given.compared.num_unanswered - (not given.answers_empty):
         lines.append(f"no answer: in {counted(num_states, 'state')} of {source}; strings that lead there are rejected")
     return lines if given.answers_empty else [*lines, f"not covered: {_empty_string(source)}"]

@@ -119,7 +119,7 @@ def _write_curve(out: Path, name: str, settings: Mapping[str, Any], curve: "Leng
     if out.suffix == ".csv":
         write_by_rename(out, curves_as_csv([(name, settings, curve)]).encode())
     elif out.suffix == ".tex":
-        # A table of a paper has a line for each model, as in `compare` and `bench`.
+        # LaTeX is for papers, whose tables have a line for each model, as in `compare` and `bench`.
         if len(curve.balanced().points) < len(curve.points):
             title += "; mean, lowest and chance over the lengths at which every class can occur"
         write_tables({title: curve_table(name, curve)}, out)

@@ -132,7 +132,7 @@ def refusal(error: CycloptsError) -> str:
     if any("--set" in each.names for each in arguments) and (section := _section_of(name)):
         return f"{option}: no such option; it is a setting, use --set {section}.{name}={value}"
     suggested = re.fullmatch(r"(.*) Did you mean --(\S+)\?", str(error))
-    # The parser also suggests options that are not similar.
+    # The parser also suggests options that are not similar, so such suggestions are left out.
     return suggested[1] if suggested and not nearest(option.lstrip("-"), [suggested[2]]) else str(error)
 
 

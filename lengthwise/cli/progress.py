@@ -49,7 +49,8 @@ def watched(specs: Iterable[RunSpec], also: Listener | None = None) -> Iterator[
             try:
                 listener(progress)
             except BrokenPipeError:
-                # As after `2>&1 | head`: the run stops with a checkpoint instead of a traceback.
+                # The program that read standard error has ended, as after `2>&1 | head`. So the run stops with a
+                # checkpoint.
                 hung_up.set()
             except OSError:
                 pass  # Standard error is closed; the run continues without a display.

@@ -23,7 +23,7 @@ def track(
     project: Annotated[str, Parameter(help="The tracker's project or experiment.")] = "lengthwise",
     out: Annotated[
         Path,
-        Parameter(converter=folder, help="Folder of local files; trackio and an MLflow server have their own."),
+        Parameter(converter=folder, help="Folder of local files; trackio and an MLflow server use their own folders."),
     ] = Path("tracked"),
 ) -> int:
     """Send runs to a tracker: loss and probes by step, settings, results, and accuracy by length.
