@@ -14,7 +14,7 @@ class Clock:
     """A clock of a run's wall and CPU seconds that continues from an earlier status, and lists the run's devices."""
 
     def __init__(self, before: RunStatus, device: str) -> None:
-        # A run that continues on the same device has one entry, so the last entry is compared.
+        # If a run continues on its last device, this device is not listed again.
         earlier = [device_name for device_name in before.device.split(AFTER) if device_name]
         self._before = before
         self._device = AFTER.join(earlier if earlier[-1:] == [device] else [*earlier, device])

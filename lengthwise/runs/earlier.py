@@ -9,7 +9,7 @@ from lengthwise.runs.spec import RunSpec
 
 
 def finished_result(folder: RunFolder, spec: RunSpec, plan: EvaluationPlan) -> RunResult | None:
-    """Return the run's result if the plan leaves nothing to do (`is_complete`), or else None; nothing is written."""
+    """Return the run's result if nothing is left to do for this plan (`is_complete`); otherwise, return None."""
     result = unless_damaged(folder.read_result, None)
     return result if result and is_complete(result, spec, plan) else None
 

@@ -205,7 +205,7 @@ def _train_to_goal(work: _Work, goal: Goal) -> _Trained:
 
 
 def _certified(state: TrainingState, work: _Work) -> Certificate:
-    """Certify the state's weights on the CPU, because a certificate is about a CPU's arithmetic."""
+    """Certify the weights of a training state on the CPU, because a certificate is about a CPU's arithmetic."""
     with on_cpu(state.model):
         return write_certificate(state.model, work.spec.task, work.folder.certificate, run=work.spec.id)
 
@@ -314,7 +314,7 @@ class _Record(NamedTuple):
     probes: JournalWriter[Probe]
 
     def add(self, step: StepRecord) -> None:
-        """Save the record of a step, numbered across all attempts; at every `PROBE_EVERY` steps, also save a probe."""
+        """Save the record of a step, numbered across all attempts. After every `PROBE_EVERY` steps, save a `Probe`."""
         self.metrics.write(step._replace(step=self.attempts.steps + step.step))
         task = self.work.spec.task
         if step.step % PROBE_EVERY == 0 and takes_probes(self.work.spec) and isinstance(task, SymbolTask):

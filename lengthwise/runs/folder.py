@@ -77,7 +77,8 @@ class RunFolder(NamedTuple):
         is_as_before = earlier is not None and is_own and earlier.goal == spec.goal and content.get("plan") == planned
         if has_net and is_as_before:
             return
-        # If there are weights, the versions with which their training began are kept; otherwise training begins now.
+        # If there are weights, the software versions with which their training began are kept; otherwise, training
+        # begins now.
         begun = (has_net and content.get("versions")) or versions(device)
         more = {"plan": planned} if planned else {}
         self._write("run.json", {"id": spec.id, "spec": spec.to_json(), "versions": begun, **more})
@@ -100,7 +101,7 @@ class RunFolder(NamedTuple):
         return self.checkpoint.exists() or (self.path / "result.json").exists()
 
     def _begun(self) -> dict[str, str]:
-        """Return the versions with which training began; {} if there is no net yet, as after a rejected request."""
+        """Return the software versions with which training began; {} if there is no net yet."""
         content = unless_damaged(self._read_run, {}) if self._has_net() else {}
         return dict(content.get("versions", {}))
 
@@ -196,7 +197,7 @@ class RunFolder(NamedTuple):
                 raise ValueError(f"{journal.path}: its contents have changed or belong to another run; {TRAIN_AGAIN}")
 
     def read_metrics(self) -> list[StepRecord]:
-        """Return the records of all steps, checked if the run is finished; without a journal, the list is empty."""
+        """Return the records of all steps; [] without a journal. The journal of a finished run is checked first."""
         result = self.read_result()
         if result is not None and (self.checkpoint.exists() or self.metrics.path.exists()):
             self.check_journals(result.training, result.training.step)

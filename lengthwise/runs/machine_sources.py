@@ -176,7 +176,7 @@ def _folder_machine(folder: Path) -> Given:
 
 
 def doubt_about(folder: Path) -> str | None:
-    """Return why held-out labels do not confirm a learned machine; None if they do, or if none was learned there."""
+    """Return why held-out labels do not confirm a learned machine; None if they do, or if the folder has none."""
     return _statistics(folder).get("doubt")
 
 

@@ -43,7 +43,8 @@ def execute_all(
     and its return value is ignored. A pool that repeats the job of a lost worker continues from the run's checkpoint.
 
     Args:
-        held: what to do with a run that another process works on: fail, or try it again until it is finished or free.
+        held: what to do with a run that another process works on: count the run as failed, or try it again until it is
+            finished or free.
 
     Raises:
         Exception: the exception of the listener; runs in progress are saved first, and finished runs are kept.

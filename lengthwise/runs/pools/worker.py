@@ -38,8 +38,8 @@ class SweepFile(NamedTuple):
 
     def exists(self) -> bool:
         """Return whether the file exists."""
-        # Opening the file makes NFS ask the server, while a look-up could be answered from a cache. After any other
-        # error the sweep continues, because a file system that fails once does not remove the file.
+        # Opening the file makes NFS ask the server, while a look-up could be answered from a cache. After an error
+        # other than FileNotFoundError, the sweep continues, because the file may still exist.
         try:
             self.path.open("rb").close()
         except FileNotFoundError:
@@ -134,7 +134,7 @@ _one_at_a_time = threading.Lock()  # torch's thread count, CPU seconds and peak 
 
 
 def configure_worker(settings: WorkerSettings) -> None:
-    """Set the settings of all later jobs of this process; workers of a pool can report, and check more often."""
+    """Set the listener and the seconds between checks for a stop request, for all later jobs of this process."""
     global _settings
     _settings = settings
 

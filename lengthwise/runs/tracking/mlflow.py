@@ -32,7 +32,7 @@ class MLflow(Tracker):
         number = self._client.create_experiment(about.project) if experiment is None else experiment.experiment_id
         self._run_id = self._client.create_run(number, run_name=about.run_id).info.run_id
         settings = [self._entities.Param(name, str(setting)) for name, setting in about.settings.items()]
-        # MLflow rejects a larger batch as a whole.
+        # MLflow rejects a whole batch if the batch exceeds this limit.
         for start in range(0, len(settings), MAX_PARAMETERS):
             self._client.log_batch(self._run_id, params=settings[start : start + MAX_PARAMETERS])
 
