@@ -25,11 +25,11 @@ MARKS = {"proved": "#0b3d91", "bounded": "#5b7fd1", "extracted": "#9aa7b8"}
 
 
 def heat_map(experiment: Experiment, entries: Sequence[Entry]) -> alt.HConcatChart:
-    """Draw a panel for each part: the mean accuracy in percent, rounded down, on a color scale that begins at chance.
+    """Draw a panel for each part of an experiment: the mean accuracies in percent, rounded down, as colors and numbers.
 
-    A dot shows the lowest level among the certificates of a cell's finished runs, if `MARKS` contains this level. If
-    there are no dots, the legend is left out. All panels have the same rows, so that one list of labels serves all of
-    them. Each panel has only the columns of its own cells.
+    The color scale begins at chance. A dot shows the lowest level among the certificates of a cell's finished runs, if
+    `MARKS` contains this level. If there are no dots, the legend is left out. All panels have the same rows, so that
+    one list of labels serves all of them. Each panel has only the columns of its own cells.
     """
     rows = list(dict.fromkeys(cell.row for cell in experiment.cells))
     columns: dict[str, dict[str, None]] = {}

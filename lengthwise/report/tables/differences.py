@@ -82,7 +82,7 @@ def paired_differences(pairs: Sequence[tuple[str, str, str, Sequence[float]]]) -
 
 
 def differences(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """Return paragraphs of an experiment's page: its differences, tested singly and corrected for their number."""
+    """Return paragraphs of an experiment's page: its differences, with corrected p-values."""
     compared = compared_columns(experiment, outcomes)
     if not compared:
         return []

@@ -5,7 +5,7 @@ selects both, and `not A` selects all others.
 
 | field | what it becomes |
 |---|---|
-| `{cells[ROW][COLUMN][FIGURE]}` | the figure of a cell; for several cells, the sum of "k of n", or lowest and highest |
+| `{cells[ROW][COLUMN][FIGURE]}` | the figure of a cell; for several cells, "k of n" added up, or lowest and highest |
 | `{highest[ROW][COLUMN][FIGURE]}`, `{lowest[...]}` | the highest or lowest figure among cells |
 | `{share[ROW][COLUMN][FIGURE][TEXT]}` | in how many of the cells the figure is TEXT, as "k of n" |
 | `{reached[ROW][COLUMN]}` | in how many cells our mean is at least the paper's, to the digits that the paper prints |

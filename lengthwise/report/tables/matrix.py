@@ -82,7 +82,7 @@ class Entry(NamedTuple):
 
     @property
     def at_longest(self) -> float:
-        """The mean accuracy at the plan's longest length; NaN if there is none."""
+        """The mean accuracy at the plan's longest length; NaN if the plan has no long lengths."""
         return self.at_long[-1] if self.at_long else math.nan
 
     @property

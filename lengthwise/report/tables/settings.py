@@ -16,7 +16,7 @@ from lengthwise.tasks.base import TASKS
 
 
 def without_seed(spec: Settings) -> Settings:
-    """Return the settings that the seeds of a cell share: all settings that change a number, except the seed."""
+    """Return the settings that the seeds of a cell share: all settings that can change a result, except the seed."""
     return {section: value for section, value in identity(spec).items() if section != "seed"}
 
 
@@ -34,7 +34,7 @@ def variations(results: Sequence[RunResult]) -> dict[str, str]:
 
 
 def variations_of(specs: Mapping[str, Settings]) -> dict[str, str]:
-    """Return the same as `variations` for specifications, which are given by the ids of their runs."""
+    """Return for each run id the settings in which the run differs, as `variations` does, but from specifications."""
     cells: dict[tuple[str, str], list[str]] = defaultdict(list)
     for run_id, spec in specs.items():
         cells[task_in(spec), str(spec["model"]["name"])].append(run_id)
@@ -128,7 +128,7 @@ def _stated(settings: Settings, left_out: Set[str] = frozenset()) -> dict[str, A
 
 
 def preset_below(spec: Settings) -> str:
-    """Return the preset with which the file of `as_toml` repeats the training; this preset adds no section to the run.
+    """Return the preset that `lengthwise train` needs to repeat a run with the file of `as_toml`.
 
     Example:
         >>> preset_below({"model": {"name": "gru"}})
