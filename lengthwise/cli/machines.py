@@ -176,7 +176,7 @@ def _taken(sources: Sequence[str], given: "Sequence[Given]") -> list[str]:
 
 
 def _taken_of(labeled: "LabeledMachine") -> str | None:
-    """Return a phrase with the labels that are matched with accept and reject, or None for automata or other labels."""
+    """Return a phrase with the labels matched with accept and reject; None for automata and for other labels."""
     from lengthwise.automata.answers import acceptor_index
 
     index = acceptor_index(labeled.classes)
