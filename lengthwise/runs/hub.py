@@ -25,7 +25,7 @@ _WAY_OUT = "`lengthwise export` writes it again"
 
 
 class HubConfig(FrozenRecord):
-    """The content of ``config.json``: task, model, a digest of the weights, and their origin.
+    """The content of ``config.json``: task, model, a digest of the weights, and the model's origin.
 
     `source` is the kind and the name of what was exported. `run` is the whole specification of a trained run, and
     `trained_to` is the longest string length in its training. `nonlinearity` is the nonlinearity of a user's own

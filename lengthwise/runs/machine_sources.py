@@ -176,7 +176,7 @@ def _folder_machine(folder: Path) -> Given:
 
 
 def doubt_about(folder: Path) -> str | None:
-    """Return why held-out labels do not confirm a learned machine; None if they do, or if the folder has none."""
+    """Return why held-out labels do not confirm a folder's learned machine; None if they do, or without a machine."""
     return _statistics(folder).get("doubt")
 
 
@@ -222,6 +222,6 @@ def is_certificate(path: Path) -> bool:
 
 
 def _pattern_alone(path: Path) -> str | None:
-    """Return the pattern of a file that does not list its symbols; None if it lists them or cannot be read."""
+    """Return the expression in a file that does not list its symbols; None if the file lists them or is unreadable."""
     parsed = unless_damaged(lambda: pattern_and_alphabet(read_file(path).decode("utf-8-sig")), (None, None, None))
     return parsed[0] if parsed[1] is None else None

@@ -50,7 +50,7 @@ def file_digests(begun: Mapping[str, str]) -> set[str]:
 
 
 def files_of_others(known: Collection[str], *members: type) -> list[str]:
-    """Return the names of the user's files that define these classes and whose hash is not among the known hashes."""
+    """Return the names of the user's files that define one of these classes and whose hash is not in `known`."""
     # The package's version covers its own members, so only files of users are compared.
     own = {Path(path) for path in map(file_of, members) if path} & {*loaded_extensions()}
     return sorted(path.name for path in own if path.is_file() and _digest(path) not in known)

@@ -38,7 +38,7 @@ class LocalPool(ReportingExecutor):
     """Processes forked from a process that has imported torch, and a thread that passes on their progress.
 
     If the system kills a worker, for instance for lack of memory, all workers end and the pool is broken. Workers end
-    with this process, however it ends, and ignore the signals that stop it.
+    if this process ends, for whatever reason, and ignore the signals that stop this process.
     """
 
     def __init__(self, num_workers: int) -> None:

@@ -84,7 +84,7 @@ def ray_pool(options: PoolOptions) -> Iterator[Pool]:
 
 @contextmanager
 def _handlers_kept() -> Iterator[None]:
-    """Restore the signal handlers afterwards: Ray replaces them, but signals have to stop runs with a checkpoint."""
+    """Restore the signal handlers that Ray replaces, because signals have to stop runs with a checkpoint."""
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     try:
         yield

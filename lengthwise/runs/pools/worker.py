@@ -95,7 +95,7 @@ def software() -> dict[str, str]:
 
 
 def check_software(expected: Mapping[str, str]) -> None:
-    """Check that this process has the versions of the sender of the job; other versions raise a ValueError."""
+    """Raise a ValueError if this process has other software versions than the process that sent the job."""
     actual = software()
     if actual != expected:
         names = [name for name in expected if actual.get(name) != expected[name]]
