@@ -19,7 +19,7 @@ GRID = 80
 """The number of distances at which the numbers of clusters are drawn."""
 
 NEAR, FAR = 1e-4, 100.0
-"""The smallest and the largest distance at which clusters are counted, in units of the chart's marked distance."""
+"""The smallest and largest distance at which clusters are counted, in units of the distance that the chart marks."""
 
 POSITIONS = 500
 """The largest number of positions at which the cumulative gradient is drawn."""

@@ -253,7 +253,7 @@ def _seed_color(seeds: Sequence[int]) -> alt.Color:
 
 def _color(field: str, names: Sequence[Any], *, columns: int) -> alt.Color:
     colors = [PALETTE[index % len(PALETTE)] for index in range(len(names))]
-    # By default, symbols have the opacity of the band.
+    # By default, the symbols of the legend would have the opacity of the chart's band.
     legend = top_legend(symbolType="stroke", symbolOpacity=1, columns=columns)
     return alt.Color(f"{field}:N", title=field, scale=alt.Scale(domain=list(names), range=colors), legend=legend)
 

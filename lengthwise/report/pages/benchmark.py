@@ -75,7 +75,7 @@ def _latex(report: BenchmarkReport) -> str:
     captions = {part: f"{report.title}{f': {part}' if part else ''} (scale {report.scale})" for part in report.tables}
     last = [*report.tables][-1]
     tables = [
-        # The protocol is about all tables, so only the last one has it below.
+        # The protocol is about all tables, so it appears only once, below the last table.
         latex_table(table, f"{captions[part]}. {notes}".rstrip(), protocol if part == last else "", report.citations)
         for part, table in report.tables.items()
     ]

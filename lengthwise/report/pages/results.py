@@ -158,7 +158,7 @@ def _table_parts(experiment: Experiment, outcomes: Sequence[Outcome], listing: s
 
 
 def _matrix_parts(experiment: Experiment, outcomes: Sequence[Outcome], listing: str, study: Sequence[str]) -> list[str]:
-    """Return the heat map and its tables, which have a line for each column; cells are in a separate file."""
+    """Return the heat map, and tables with a line for each column; the numbers of the cells are in a separate file."""
     return [
         *study,
         listing,

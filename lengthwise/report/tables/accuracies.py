@@ -126,8 +126,7 @@ def _numbers(cell: Cell, results: Sequence[RunResult], experiment: Experiment) -
 
 
 def _over_tasks(cell: Cell, results: Sequence[RunResult], means: Sequence[float]) -> tuple[str, str]:
-    """Return the interval of a cell's mean, and the share of its runs that are proved, if the runs have different
-    tasks.
+    """Return the interval of a cell's mean and its share of proved runs, if the runs have different tasks.
 
     Both entries are "-" if all runs have the same task, or if fewer than two runs have results.
     """

@@ -66,7 +66,7 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
     _check_comparable(results)
     groups: dict[str, dict[int, RunResult]] = {}
     for result in results:
-        # The identity leaves out settings that change no number, so runs with other budgets belong to one model.
+        # `identity` leaves out settings that change no result, so runs with different budgets belong to one model.
         specification = {key: value for key, value in identity(result.spec).items() if key != "seed"}
         by_seed = groups.setdefault(json.dumps(specification, sort_keys=True), {})
         if result.spec["seed"] in by_seed:

@@ -50,7 +50,7 @@ def latex_table(
 def escaped(text: str) -> str:
     r"""Return a text that LaTeX prints as it is: special characters are escaped, and ligatures are separated.
 
-    A hyphen before a number becomes a minus sign, and no line breaks between a number and its %.
+    A hyphen before a number becomes a minus sign. A number and its % stay on one line.
 
     Example:
         >>> print(escaped("-1.5 %"), escaped("{a}^2 [b]*"), escaped("a--b_c"))
@@ -75,7 +75,7 @@ _ESCAPES = str.maketrans(
     {
         **{character: f"\\{command}{{}}" for character, command in _COMMANDS.items()},
         **{character: f"\\{character}" for character in "&%$#_{}"},
-        # After the line break of a row, LaTeX would read these two characters as the beginning of an option.
+        # After the line break of a row, LaTeX would read [ and * as the beginning of an option.
         **{character: f"{{{character}}}" for character in "[*"},
     }
 )

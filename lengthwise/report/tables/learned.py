@@ -21,7 +21,7 @@ PARTS = {"trained on": "trained on", "longest": "held out, the longest", "at ran
 
 
 def learned_lines(learned: Learned) -> Iterator[tuple[str, str]]:
-    """Return pairs of name and sentence: first a doubt, if there is one, then facts about the machine."""
+    """Return pairs of name and sentence: a reason for doubt, if there is one, then facts about the machine."""
     if learned.doubt:
         yield "NOT CONFIRMED", learned.doubt
     counts = learned.counts

@@ -44,7 +44,7 @@ def level_sentences(levels: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each cell: the number of runs at each level, and the lengths that certificates name.
+    """Return one line for each cell: the number of runs at each level, and the lengths in the runs' certificates.
 
     The columns that are not levels are explained in `COUNT_COLUMNS`.
     """

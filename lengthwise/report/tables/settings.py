@@ -34,7 +34,7 @@ def variations(results: Sequence[RunResult]) -> dict[str, str]:
 
 
 def variations_of(specs: Mapping[str, Settings]) -> dict[str, str]:
-    """Return for each run id the settings in which the run differs, as `variations` does, but from specifications."""
+    """Return what `variations` returns, from a mapping of run ids to specifications."""
     cells: dict[tuple[str, str], list[str]] = defaultdict(list)
     for run_id, spec in specs.items():
         cells[task_in(spec), str(spec["model"]["name"])].append(run_id)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from lengthwise.report.tables.numbers import NOTHING
 
 COUNTED = ("runs", "states", "steps")
-"""Columns of counts, whose name follows the number in a sentence."""
+"""The names of columns of counts; in a sentence, the name follows the count."""
 
 
 class Table(NamedTuple):
@@ -107,7 +107,7 @@ def is_length(name: str) -> bool:
 
 
 def shared_text(shared: Sequence[tuple[str, str]]) -> str:
-    """Return pairs (column, text) as phrases. Columns named by a number are accuracies at this length.
+    """Return pairs (column, text) as phrases. A column whose name is a number contains accuracies at this length.
 
     Example:
         >>> shared_text([("runs", "2"), ("lengths", "41-500"), ("40", "100 %")])
