@@ -35,7 +35,7 @@ def compile_machine(
     from lengthwise.runs.compiled import DESCRIPTION, save_compiled
     from lengthwise.runs.requested import requested_machine
 
-    # `learn` also writes a file with the name `DESCRIPTION`, next to files that would not fit the new net.
+    # `learn` also writes `compiled.json`, next to files that would not fit the new net.
     check_folder(out, "compile", exists(out / DESCRIPTION) and not exists(out / "learned.json"))
     options = {} if chunk_size is None else {"chunk_size": chunk_size}
     compiled = construct(to, requested_machine(pattern, alphabet, task, set_), **options)
