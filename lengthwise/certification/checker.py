@@ -22,13 +22,13 @@ The checker assumes:
   belongs to the task. The checker prints all settings and the certificate's `net`, a digest of settings and weights.
 - The net computes the formulas below in float32 or float64, rounded to nearest, in any order of summation.
 - An elementwise function (tanh, exp, erf, log1p, a power, 1/sqrt) is off by at most `FUNCTION` times `UNIT` times its
-  largest value. Certificates contain a measurement of this error on the processor that made them (`kernels`).
+  largest absolute value. Certificates contain a measurement of this error on the processor that made them (`kernels`).
 - An exponential inside attention is off by at most `ATTENTION` times `UNIT` times its value. Attention over t keys
   multiplies its running sums by such an exponential at most t / `CHUNK` + 1 times.
 - exp(0) is 1, and exp(x) is 0 for x below `LOG_OF_ZERO`.
 
-Nothing in the two files is ignored or converted: unknown keys, settings, names, types and shapes are rejected.
-Every loop has a limit, and a message names the limit when it is reached. The parts of this program are, in this order:
+Nothing in the two files is ignored or converted: unknown keys, settings, names, types and shapes are rejected. Every
+loop has a limit, and a message names the limit when it is reached. The parts of this program are, in this order:
 parsing, settings and shapes, bounds, machines, a check for each method, and the whole check.
 
 Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004), for the images of sets.
@@ -67,10 +67,10 @@ rounding of the bounds themselves: each of their n operations is off by 2^-53, w
 """
 
 MAX_TERMS = 2**16
-"""The largest number of terms in a sum that has a bound."""
+"""The largest number of terms of a sum whose rounding error is bounded."""
 
 FUNCTION = 20
-"""The error of an elementwise function, in multiples of `UNIT` times the function's largest value over a set."""
+"""The error of an elementwise function, in multiples of `UNIT` times its largest absolute value over a set."""
 
 ATTENTION = 64
 """The error of an exponential inside attention, in multiples of `UNIT` times the exponential's value."""
@@ -81,30 +81,33 @@ CHUNK = 64
 MAX_ATTENTION_ERROR = 0.02
 """The largest relative error of attention weights.
 
-Up to this error, products of errors add less than 5 % to a bound.
+Up to this size, products of two errors add less than 5 % to the sum of the errors (`attention_error`).
 """
 
 MAX_PIECES = 200_000
-"""The largest number of regions into which `demand_one_answer` divides attention masses, for one range of lengths."""
+"""The largest number of regions into which `demand_one_answer` divides the attention masses of a range of lengths."""
 
 REGIONS = 512
 """The largest number of regions of attention masses for which bounds are computed at once."""
 
 MIN_PIECE = 1e-6
-"""Regions of attention masses are not halved if no side is longer than this.
+"""A region of attention masses is halved only if it has a side that is longer than this.
 
-Rounding alone changes a head's output more than masses do within such a region.
+Within a smaller region, rounding changes a head's output more than the masses do.
 """
 
 TINY = 1e-25
-"""The number that is added to each size before the size is multiplied by `UNIT`.
+"""The number that `Form.rounded` adds to the size of a rounded number before it multiplies the size by `UNIT`.
 
 Below 2^-126, float32 has fewer digits, and no digits at all if the processor flushes denormal numbers to zero. So an
 operation loses up to 2^-126 = 1.2e-38. `UNIT` times `TINY` is 6e-33, and covers more than `MAX_TERMS` such operations.
 """
 
 LARGEST = 1e15
-"""The largest number that has a bound. A sum of `MAX_TERMS` squares of smaller numbers stays in float32's range."""
+"""Numbers of at least this size get no finite bound.
+
+A sum of `MAX_TERMS` squares of smaller numbers stays in float32's range.
+"""
 
 LOG_OF_ZERO = {"float32": -112.0, "float64": -770.0}
 """For each type, exp(x) rounds to 0 if x is below this number.
@@ -140,7 +143,10 @@ A pair consists of a class (or a state of the net) and a state of the task's mac
 """
 
 MAX_MOVES = 50_000_000
-"""The largest number of moves that a check enumerates. A move leads from a state of a machine by one symbol."""
+"""The largest number of moves that a check enumerates.
+
+A move is the step of a machine from one state for one symbol.
+"""
 
 MAX_WORK = 4 * 10**12
 """The largest number of multiplications in a check. They take some minutes."""
@@ -289,7 +295,7 @@ def integers(value: Any, what: str, num_axes: int) -> Array:
         are_lists = all(type(part) is list for part in level)
         demand(are_lists and len({*map(len, level)}) == 1 and level[0], f"expected lists of equal lengths as {what}")
         shape.append(len(level[0]))
-        # The limit holds at each depth, before the next list of this length is made.
+        # The limit is checked at each depth before `level` grows, so that `level` never exceeds the limit.
         demand_limit(math.prod(shape), MAX_ELEMENTS, f"numbers as {what}")
         level = [one for part in level for one in part]
     numbers = [whole(one, f"a number of {what}", -(2**31), 2**31) for one in level]
@@ -472,7 +478,7 @@ def rnn_shapes(net: Net) -> Shapes:
 
 
 def hidden_readout_shapes(net: Net) -> Shapes:
-    """Return the shapes of a norm, a hidden layer of ReLU, and the logits."""
+    """Return the tensor shapes of a norm, a hidden layer with ReLU, and the layer that returns logits."""
     width = net.settings["d_model"]
     shapes = norm_shapes("readout.1", width) | linear_shapes("readout.2", width, width)
     return shapes | linear_shapes("readout.4", net.num_classes, width)
@@ -495,7 +501,7 @@ def stacked_shapes(net: Net) -> Shapes:
 def block_linear_shapes(net: Net) -> Shapes:
     """Return the tensor shapes of one layer of blocks.
 
-    Without hidden units, the embedding of a symbol contains the numbers that determine its matrix.
+    Without hidden units, the embedding of a symbol contains the numbers that determine the symbol's matrix.
     """
     width, size, hidden = (net.settings[name] for name in ("d_model", "block_dim", "hidden"))
     demand(width % size == 0, f"model: expected block_dim that divides {width}, got {size}")
@@ -523,7 +529,7 @@ def pd_ssm_shapes(net: Net) -> Shapes:
 
 
 def grid_shapes(net: Net) -> Shapes:
-    """Return the shapes of a grid recurrence's rule: the cells, borders, numbers, and relations of two letters."""
+    """Return the tensor shapes of a grid recurrence: logits of classes and relations, numbers of classes, constants."""
     size, relations = net.settings["num_messages"], net.settings["num_relations"]
     shapes: Shapes = {"cell.relations": (net.num_symbols, net.num_symbols, relations)}
     shapes["cell.table"] = (size, size, relations, 2, size)
@@ -532,7 +538,7 @@ def grid_shapes(net: Net) -> Shapes:
 
 
 def transformer_shapes(net: Net) -> Shapes:
-    """Return the shapes of a transformer whose feed-forward blocks have 4 D hidden units."""
+    """Return the tensor shapes of a transformer of width D, whose feed-forward blocks have 4 D hidden units."""
     width, heads = net.settings["d_model"], net.settings["num_heads"]
     demand(width % heads == 0, f"model: expected num_heads that divides {width}, got {heads}")
     shapes: Shapes = {"read_in.embedding.weight": (net.num_symbols, width)}
@@ -569,7 +575,10 @@ def encoding_shapes(net: Net) -> Shapes:
 
 
 def wrapped_shapes(net: Net) -> Shapes:
-    """Return the shapes of a user's net of torch's modules. The file's tensors show whether the modules have biases."""
+    """Return the shapes of a user's net that consists of torch modules.
+
+    The file shows whether the modules have biases.
+    """
     core, size, layers = (net.settings[name] for name in ("core", "hidden_size", "num_layers"))
     demand(core == "rnn" or "nonlinearity" not in net.settings, "model.nonlinearity: expected only for core rnn")
     rows = NUM_GATES[core] * size
@@ -592,7 +601,7 @@ def wrapped_shapes(net: Net) -> Shapes:
 
 
 def head_parts(net: Net) -> list[tuple[str, str]]:
-    """Return the parts of a wrapped net's head in order, each with the prefix of its tensors ("" without tensors)."""
+    """Return the parts of a wrapped net's head in order, each with the prefix of its tensors ("" if it has none)."""
     prefixes: dict[str, None] = {}  # in the order of the state dict, which is the order of the parts
     for name in net.weights:
         if name.startswith("readout.1"):
@@ -613,7 +622,7 @@ HEAD = r"(Linear|LayerNorm(\(eps=\d+(\.\d+)?(e-\d\d?)?\))?|ReLU|Tanh|Sigmoid|Dro
 
 
 def epsilon_of(part: str) -> float:
-    """Return the epsilon of a norm in a head. The norm's name contains it unless it is torch's default."""
+    """Return the epsilon of a norm in a head. The norm's name contains every epsilon except torch's default."""
     return float(part.partition("eps=")[2].rstrip(")") or EPSILON)
 
 
@@ -734,8 +743,9 @@ def parse_net(model: Any, weights: Tensors, num_symbols: int, num_classes: int) 
 class Form(NamedTuple):
     """Affine forms: the set of all arrays ``center + sum_p d_p slope[p] + e`` with |d_p| <= 1 and |e| <= rest.
 
-    The unknown numbers d_p are called inputs. All forms of one computation share them, so that common terms of two
-    forms cancel in a difference. Shapes are center [..., D], slope [P, ..., D], rest [..., D].
+    The unknown numbers d_p are called inputs. All forms of one computation share the inputs, so that common terms of
+    two forms cancel in a difference. With P inputs and arrays of shape [..., D], the shapes are center [..., D], slope
+    [P, ..., D] and rest [..., D].
     """
 
     center: Array
@@ -758,7 +768,7 @@ class Form(NamedTuple):
         return self.center - self.radius, self.center + self.radius
 
     def each(self, change: Callable[[Array], Array]) -> "Form":
-        """Apply the same change of shape, or the same sum, to the three arrays."""
+        """Apply one function, which changes shapes or sums along an axis, to the center, the slope and the rest."""
         return Form(*map(change, self))
 
     def part(self, start: int | None, stop: int | None) -> "Form":
@@ -776,27 +786,27 @@ class Form(NamedTuple):
     def rounded(self, size: Array, units: int, digits: float = math.inf) -> "Form":
         """Add the rounding errors of float32: `units` times `UNIT` times the size of what is rounded.
 
-        The rest of a form contains these errors. If a size is above `LARGEST`, the rest becomes infinite, so that every
-        later comparison fails. A sum of known multiples of 2^-digits is exact if the sizes of its terms add up to at
-        most 2^24 such multiples. Every partial sum is then also exact, in any order.
+        The rest of a form contains these errors. If a size is not below `LARGEST`, the rest becomes infinite, so that
+        every later comparison fails. A sum of exactly known multiples of 2^-digits is exact if the sizes of its terms
+        add up to at most 2^(24 - digits). Every partial sum is then also exact, in any order.
         """
         demand_limit(units, 4 * MAX_TERMS, "terms of a sum")
         slack = np.where(size < LARGEST, units * UNIT * (size + TINY), np.inf)
         return self._replace(rest=self.rest + np.where(size <= 2.0 ** (24 - digits), 0, slack))
 
     def plus(self, other: "Form", sign: int = 1) -> "Form":
-        """Return bounds on the sum. One addition rounds by |fl(x + y) - (x + y)| <= u |x + y| <= u (|x| + |y|)."""
+        """Return bounds on the sum. Its rounded value fl(x + y) is off by at most u |x + y| <= u (|x| + |y|)."""
         slope = self.padded(len(other.slope)) + sign * other.padded(len(self.slope))
         total = Form(self.center + sign * other.center, slope, self.rest + other.rest)
         # A sum of multiples of 2^-a and of 2^-b is a multiple of the smaller of the two.
         return total.rounded(self.size + other.size, 1, max(self.digits, other.digits))
 
     def times(self, other: "Form") -> "Form":
-        """Return bounds on the product. One multiplication rounds by |fl(x y) - x y| <= u |x| |y|.
+        """Return bounds on the product. Its rounded value fl(x y) is off by at most u |x| |y|.
 
         Let x = c + s + e, with its center c, a combination s of its slopes, and |e| <= rest. Let y = c' + s' + e' in
-        the same way. The form keeps c c' + c s' + c' s. The remaining terms are c e' + c' e and (s + e)(s' + e'). Their
-        size is at most |c| rest' + |c'| rest + radius radius'.
+        the same way. The form keeps c c' + c s' + c' s. The remaining terms are c e' + c' e and (s + e)(s' + e'). With
+        |s + e| <= radius, their sum has a size of at most |c| rest' + |c'| rest + radius radius'.
         """
         if not len(self.slope) + len(other.slope):  # intervals: the extremes of a product are at corners
             # A product is linear in each factor, so over a box it has its extremes at corners, whatever the signs.
@@ -832,11 +842,11 @@ class Form(NamedTuple):
     def smooth(self, f: Callable[[Array], Array], curvature: Any) -> "Form":
         """Return the image of an elementwise function with |f''| <= curvature on the set.
 
-        f is evaluated at 17 points, h = radius / 8 apart. Between two neighboring points, f differs from its secant by
-        at most curvature h^2 / 8 = curvature radius^2 / 512. This also holds for f(x) - chord x, with any slope
-        `chord`, since subtracting a line does not change the difference. So f(x) - chord x leaves the range of its
-        values at the points by at most this bound. The form is chord x plus the middle of the range. Its rest contains
-        chord e, half of the range, and the bound.
+        The set is an interval of length 2 radius. f is evaluated at 17 points, h = radius / 8 apart. Between two
+        neighboring points, f differs from its secant by at most curvature h^2 / 8 = curvature radius^2 / 512. This also
+        holds for f(x) - chord x, with any slope `chord`, since subtracting a line does not change the difference. So
+        f(x) - chord x leaves the range of its values at the points by at most this bound. The form is chord x plus the
+        middle of the range. Its rest contains chord e, half of the range, and the bound.
         """
         radius = self.radius
         points = self.center + radius * GRID.reshape(-1, *[1] * radius.ndim)
@@ -857,7 +867,7 @@ class Form(NamedTuple):
         return between(*(np.maximum(end, 0) for end in self.ends))
 
     def normed(self, weights: Tensors, name: str = "", epsilon: float = EPSILON) -> "Form":
-        """Return LayerNorm over the last axis, with the weight and bias of `name`, or with neither if it is empty."""
+        """Return LayerNorm over the last axis, with the weight and bias of `name`; an empty `name` has neither."""
         count = self.center.shape[-1]
         # The mean keeps the inputs of its terms, so that their common part cancels in x - mean.
         mean = self.sum(-1).scaled(1 / count)
@@ -865,7 +875,8 @@ class Form(NamedTuple):
         # not to x - mean.
         deviation = self.plus(mean, -1).rounded(self.size.max(-1, keepdims=True), FUNCTION)
         c = deviation.center
-        # |c + v|^2 = |c|^2 + 2 c.v + |v|^2. The last term is between 0 and the sum of the squared radii.
+        # A deviation is c + v, where the size of v is at most the radius. In |c + v|^2 = |c|^2 + 2 c.v + |v|^2, the
+        # last term is between 0 and the sum of the squared radii.
         half = (deviation.radius**2).sum(-1, keepdims=True) / 2
         square = Form(c**2, 2 * c * deviation.slope, 2 * np.abs(c) * deviation.rest).each(
             lambda a: a.sum(-1, keepdims=True)
@@ -952,8 +963,8 @@ def tanh_gelu(x: Array) -> Array:
     return np.asarray(x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))) / 2)
 
 
-# The largest |f''|, in this order: 0.7698 = 4 / (3 sqrt 3), 0.0962 = 1 / (6 sqrt 3), 1/4, 0.7979 = 2 / sqrt(2 pi). Both
-# forms of GELU have their largest curvature at 0, where it is the same for both.
+# Pairs of a function f and a bound on |f''|. The largest |f''| is 4 / (3 sqrt 3) = 0.7698 for tanh, 1 / (6 sqrt 3) =
+# 0.0962 for sigmoid, and 1/4 for softplus. For GELU and its approximation by tanh, it is 2 / sqrt(2 pi) = 0.7979, at 0.
 TANH = (np.tanh, 0.77)
 SIGMOID = (sigmoid, 0.0963)
 SOFTPLUS = (softplus, 0.25)
@@ -964,14 +975,14 @@ TANH_GELU = (tanh_gelu, 0.798)
 def between(low: Array, high: Array | None = None) -> Form:
     """Return a form that contains all numbers from `low` to `high`; without `high`, it contains only `low`."""
     low, high = low.astype(np.float64), (low if high is None else high).astype(np.float64)
-    # Half of a sum or difference of two float64 numbers is off by 2^-53, relative to their size. Equal ends are one
-    # exact number, which gets radius 0, so that sums of such numbers can be exact (`digits`).
+    # Half of a sum or difference of two float64 numbers is off by at most 2^-53 times the larger size of the two. Equal
+    # ends are one exact number, which gets radius 0, so that sums of such numbers can be exact (`digits`).
     radius = np.where(low == high, 0.0, (high - low) / 2 + 1e-14 * np.maximum(np.abs(low), np.abs(high)))
     return Form(np.where(low == high, low, (low + high) / 2), np.zeros((0, *low.shape)), radius)
 
 
 def as_intervals(form: Form) -> Form:
-    """Return intervals of the same numbers: a form without inputs."""
+    """Return a form without inputs (intervals) that contains all numbers of this form."""
     return between(*form.ends) if len(form.slope) else form
 
 
@@ -1040,9 +1051,9 @@ def are_ahead(logits: Form, answers: Array) -> Array:
 
 
 def in_parts(count: int, numbers_each: int) -> list[Array]:
-    """Return the indices 0..count-1 in parts. For each part, an array of bounds has at most `MAX_ELEMENTS` numbers.
+    """Return the indices 0..count-1 in parts, so that the bounds of each part have at most `MAX_ELEMENTS` numbers.
 
-    This array has `numbers_each` numbers for each index of the part.
+    The bounds have `numbers_each` numbers for each index.
     """
     demand_limit(numbers_each, MAX_ELEMENTS, "numbers in the bounds of one state")
     return np.array_split(np.arange(count), -(-count // max(1, MAX_ELEMENTS // numbers_each)))
@@ -1112,7 +1123,8 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
         for pads in range(chunk):
             first = mixed | full if pads else mixed
             nodes = windows([*[frozenset([pad])] * pads, first, *[full] * (chunk - 1 - pads)])
-            # With chunk - 1 pads, all symbols are in the last part, so the string needs fewer levels.
+            # If the first chunk - 1 nodes of a window are pads, all symbols are in its last node. Then the string needs
+            # fewer levels.
             if pads < chunk - 1 or is_first:
                 yield from ((klass, states[task.start]) for klass, states in nodes)
             now_mixed |= nodes
@@ -1140,7 +1152,7 @@ def machine_shapes(net: Net, count: int) -> Shapes:
 
 
 def check_machine(net: Net, sets: Tensors, shapes: Shapes) -> None:
-    """Demand exactly the sets with these names and shapes. Tables must contain classes, and outputs answers."""
+    """Demand exactly the sets with these names and shapes. Tables must contain classes, and outputs must be answers."""
     demand(
         sets.keys() == shapes.keys(), f"expected sets {', '.join(sorted(shapes))}, got {', '.join(sorted(sets))[:200]}"
     )
@@ -1173,7 +1185,7 @@ def check_tree(net: Net, sets: Tensors, shapes: Shapes) -> int:
 
 
 def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
-    """Check the merge variant of RegularGPT: the net merges each window of enclosures into the enclosure of its class.
+    """Check RegularGPT's merge variant: each window of enclosures is merged into the enclosure of the window's class.
 
     The machine's table names the window's class (see `ends_at_roots`). An enclosure is ``center + axes @ (radius * d)``
     with |d_i| <= 1. Its axes are orthonormal up to rounding.
@@ -1206,11 +1218,12 @@ def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
 
 
 def slack_of(sets: Tensors, classes: Array) -> Array:
-    """Return the slack of enclosures. It covers axes that are off by up to 1e-12, and the rounding of float64.
+    """Return the slack of enclosures, which covers the rounding of float64, and axes that are not quite orthonormal.
 
-    A coordinate of an enclosure of width D is a sum of D products of an axis and a radius. Its error is at most (1e-12
-    + D 2^-53) times the sum of the radii. That sum is at most sqrt(D) times the norm of the radii. So the error is
-    below 1e-9 of the norm for D up to 2,000. `MAX_ELEMENTS` does not allow wider enclosures.
+    A coordinate of an enclosure of width D is a sum of D products of an axis and a radius. Axes are orthonormal up to
+    1e-12. So the error of a coordinate is at most (1e-12 + D 2^-53) times the sum of the radii. That sum is at most
+    sqrt(D) times the norm of the radii. So the error is below 1e-9 of the norm for D up to 2,000. `MAX_ELEMENTS` does
+    not allow wider enclosures.
     """
     radius, center = sets["radius"][classes], sets["center"][classes]
     return np.asarray(1e-9 * (1 + np.linalg.norm(radius, axis=1) + np.abs(center).max(1))[:, None])
@@ -1219,7 +1232,7 @@ def slack_of(sets: Tensors, classes: Array) -> Array:
 def enclosures_of(sets: Tensors, classes: Array, index: int) -> Form:
     """Return the enclosures of `classes`, which are the classes of part `index` of each window.
 
-    Each side of each part of a window has its own input.
+    Each axis of the enclosure of each part has an input of its own.
     """
     (_, width), chunk = sets["center"].shape, sets["table"].ndim
     slope = np.zeros((chunk * width, len(classes), width))
@@ -1237,12 +1250,13 @@ def demand_windows_inside(net: Net, sets: Tensors) -> int:
     for part in in_parts(len(windows), num_inputs * max(2 * width, hidden)):
         targets = table[tuple(windows[part].T)]
         image = merged(net, [enclosures_of(sets, windows[part, i], i) for i in range(table.ndim)])
-        # `offset` is the offset of the image's center along the axes of the target. `reach` is the extent around it.
+        # `offset` is the offset of the image's center along the axes of the target. `reach` is how far the image
+        # extends around its center.
         turned, slope = sets["axes"][targets].swapaxes(1, 2), np.moveaxis(image.slope, 0, -1)
         offset = (turned @ (image.center - sets["center"][targets])[..., None])[..., 0]
         reach = np.abs(turned @ slope).sum(-1) + (np.abs(turned) @ image.rest[..., None])[..., 0]
-        # For orthonormal axes A, x is in the enclosure if every number of A^T (x - center) is at most the radius. The
-        # slack covers axes that are orthonormal only up to 1e-12.
+        # For orthonormal axes A, x is in the enclosure if no number of A^T (x - center) is larger in size than its
+        # radius. The slack covers axes that are orthonormal only up to 1e-12.
         is_inside = np.abs(offset) + reach + slack_of(sets, targets) <= sets["radius"][targets]
         demand(is_inside.all(), "a window leads out of its set")
     return len(windows)
@@ -1255,8 +1269,8 @@ def num_parameters(net: Net) -> int:
 def inputs_of_merges(net: Net) -> tuple[int, int]:
     """Return the number of inputs of the forms that `merged` returns, and the number of hidden units of one block.
 
-    The sides of the parts are inputs. So are the rests of each part after tanh, of attention, and of the norm and the
-    hidden layer of each of the two blocks.
+    Each axis of each part has an input. So has each rest that `merged` turns into inputs: of the parts after tanh, of
+    attention, and of the norm and the hidden layer in both blocks.
     """
     width, chunk = net.settings["d_model"], net.settings["chunk_size"]
     hidden = net.settings.get("hidden", 4 * width) // 2
@@ -1264,7 +1278,7 @@ def inputs_of_merges(net: Net) -> tuple[int, int]:
 
 
 def merged(net: Net, parts: list[Form]) -> Form:
-    """Return the states [M, D] into which RegularGPT's merge variant merges windows, from their parts, oldest first."""
+    """Return the states [M, D] of width D into which RegularGPT's merge variant merges M windows, oldest part first."""
     layer = {name.removeprefix("layers.0."): values for name, values in net.weights.items()}
     width, heads = parts[0].center.shape[-1], net.settings["num_heads"]
     starts = itertools.count(len(parts[0].slope), width)
@@ -1381,8 +1395,8 @@ def check_exact(net: Net, sets: Tensors, task: Task) -> str:
     scores = weights[f"{layer}.bias"].astype(np.float64)
     first = scores.argmax(1)
     others = np.where(np.arange(chunk) == first[:, None], -np.inf, scores).max(1)
-    # exp(x) rounds to 0 below -104 in float32, and below -746 in float64. `LOG_OF_ZERO` is lower by 8 and by 24. A
-    # difference of such a size is rounded by far less.
+    # exp(x) rounds to 0 below -104 in float32, and below -746 in float64. `LOG_OF_ZERO` is lower by 8 and by 24.
+    # Rounding changes a difference of such a size by far less than 8.
     is_alone = others - scores[np.arange(heads), first] < LOG_OF_ZERO[net.dtype]
     demand(is_alone.all(), "a head attends to more than one part")
     queries = total(weights, (between(points), f"{layer}.to_query.{{}}"))
@@ -1435,7 +1449,7 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
 
 
 def readout_numbers(net: Net) -> int:
-    """Return the largest width squared, which limits the number of elements in a read-out's bounds for one state."""
+    """Return the square of a read-out's largest width, which limits the elements of its bounds for one state."""
     widest = max(readout_widths(net))
     return widest * widest
 
@@ -1538,19 +1552,20 @@ def joined(parts: list[Form]) -> Form:
 def cell_terms(cell: str, entering: Form, hidden: Form) -> list[tuple[Form, str]]:
     """Return W x and U h with their biases, for a cell's input x (`entering`) and state h (`hidden`).
 
-    A kernel may add the terms of both in any order.
+    A kernel may add the terms of both sums in any order.
     """
     return [(entering, cell.format("{}", "ih")), (hidden, cell.format("{}", "hh"))]
 
 
 def lstm_cell(weights: Tensors, cell: str, entering: Form, hidden: Form, content: Form) -> tuple[Form, Form]:
-    """Return h' = o tanh(c') and c' = f c + i g.
+    """Return the next output h' = o tanh(c') and content c' = f c + i g of an LSTM cell.
 
-    Here `i, f, o = sigmoid(W x + U h + b)` and `g = tanh(W x + U h + b)`, each with weights of its own.
+    Here x is the cell's input, h its output and c its content. The gates are `i, f, o = sigmoid(W x + U h + b)`, and `g
+    = tanh(W x + U h + b)`. Each of them has weights of its own.
     """
     size = hidden.center.shape[-1]
-    # x and h share no inputs, and the image of an increasing function depends on the ends alone. So intervals lose
-    # nothing here.
+    # The forms of x and h share no inputs (see `Form`), and the image of an increasing function depends on the ends
+    # alone. So intervals lose nothing here.
     both = total(weights, *cell_terms(cell, entering, hidden), shapes=as_intervals)
     enter, forget, update, leave = (both.part(k * size, (k + 1) * size) for k in range(4))
     added = enter.monotone(sigmoid).times(update.monotone(np.tanh))
@@ -1560,9 +1575,10 @@ def lstm_cell(weights: Tensors, cell: str, entering: Form, hidden: Form, content
 
 
 def gru_cell(weights: Tensors, cell: str, entering: Form, hidden: Form) -> Form:
-    """Return h' = (1 - z) n + z h.
+    """Return the next state h' = (1 - z) n + z h of a GRU cell.
 
-    Here `r, z = sigmoid(W x + U h + b)` and `n = tanh(W x + b + r (U h + b))`, each with weights of its own.
+    Here x is the cell's input and h its state. The gates are `r, z = sigmoid(W x + U h + b)`, and `n = tanh(W x + b + r
+    (U h + b))`. Each of them has weights of its own.
     """
     size = hidden.center.shape[-1]
     gates, last = slice(0, 2 * size), slice(2 * size, None)
@@ -1589,8 +1605,8 @@ def demand_answers(net: Net, states: Form, answers: Array) -> None:
             if part == "Linear":
                 features = total(weights, (features, f"{prefix}.{{}}"))
             elif prefix:
-                # Inputs of earlier parts are dropped. One input for each feature is enough to cancel in x - mean, and
-                # takes less memory.
+                # Inputs that the form has from earlier parts of the head are dropped. One input for each feature is
+                # enough to cancel in x - mean, and takes less memory.
                 features = as_intervals(features).owned(0).normed(weights, prefix, epsilon_of(part))
             elif part == "ReLU":
                 features = features.relu()
@@ -1618,7 +1634,7 @@ def check_states(net: Net, sets: Tensors, task: Task) -> str:
     states = sets["states"]
     demand((states >= 0).all() and (states < size).all(), "expected positions in blocks as its states")
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
-    # The first state is a softmax at the same temperature, so it must also be one-hot.
+    # The first state is a softmax at the temperature of the matrices' columns, so it must also be one-hot.
     first = one_hot_positions(net, between(weights["layers.0.first_state"]))
     demand(np.array_equal(states[int(sets["start"])], first), "its start is not the net's first state")
     demand_limit(net.num_symbols * (width + 1) * num_parameters(net), MAX_WORK, "multiplications")
@@ -1686,8 +1702,8 @@ def demand_mixture(logits: Array, answers: Array) -> None:
 def check_choices(net: Net, sets: Tensors, task: Task) -> str:
     """Check a PD-SSM whose state is one-hot: follow each step that the net may take, next to the task's machine.
 
-    Steps copy the 1 exactly, to the largest entry of a column. If rounding may decide which entry is the largest, all
-    entries that may be the largest are followed.
+    A step moves the state's 1 from position j, without rounding, to the row of the largest entry in a matrix's column
+    j. If rounding may decide which entry is the largest, all entries that may be the largest are followed.
     """
     demand(net.name == "pd-ssm" and not sets, "expected a pd-ssm, and no sets")
     weights = net.weights
@@ -1717,7 +1733,8 @@ def check_choices(net: Net, sets: Tensors, task: Task) -> str:
             demand_limit(num_steps, MAX_MOVES, "steps")
             for target in targets[symbol][state]:
                 if task.outputs[after] != IGNORE:
-                    # The read-out also gets the latest symbol, so an end is a triple.
+                    # The read-out also gets the latest symbol, so an end consists of the state, the symbol and the
+                    # answer.
                     ends.add((target, symbol, task.outputs[after]))
                 if (target, after) not in seen:
                     seen.add((target, after))
@@ -1727,7 +1744,8 @@ def check_choices(net: Net, sets: Tensors, task: Task) -> str:
     last, latest, answers = (np.array(column) for column in zip(*sorted(ends), strict=True))
     embedded = between(weights["embedding.weight"])
     for part in in_parts(len(last), max(size, readout_numbers(net))):
-        # The read-out gets embedding + (W x + b + d * features), from the state x and the latest symbol.
+        # For state x and the latest symbol, the read-out gets embedding + (W x + b + d * features). The features are
+        # the symbol's normalized embedding.
         read = total(weights, (between(np.eye(size)[last[part]]), "layers.0.w.{}"))
         skipped, stream = (rows_of(form, latest[part]) for form in (features, embedded))
         made = stream.plus(read.plus(skipped.times(between(weights["layers.0.d"]))))
@@ -1744,21 +1762,22 @@ def softmax_shares(logits: Form) -> Form:
 
     A share is largest if its logit is at its upper end and all other logits are at their lower ends. The net first
     subtracts the largest logit, which rounds by u (|x| + |max|). Each share is an exponential over a sum of n
-    exponentials, all positive. Relative errors of FUNCTION, FUNCTION + n and 1 units add up.
+    exponentials, all positive. The relative errors add up: FUNCTION units for the exponential, FUNCTION + n for the
+    sum, and 1 for the quotient.
     """
     logits = logits.rounded(2 * logits.size.max(-1, keepdims=True), 2)
     low, high = logits.ends
     count, shift = low.shape[-1], high.max(-1, keepdims=True)
     # The shift cancels in a share, and keeps every exponential at most 1. An upper end must not underflow: its share
-    # can be large if the other exponentials are as small. A lower end may underflow to 0: `others_high` is at least
-    # 1e-9, so no share divides by 0.
+    # can be large if all other exponentials are equally small. A lower end may underflow to 0: `others_high` is at
+    # least 1e-9, so no share divides by 0.
     low, high = np.exp(low - shift), np.maximum(np.exp(high - shift), MIN_EXPONENTIAL)
     # A float64 sum minus one of its terms is off by n units of 2^-53 of the sum, which is below 1e-11 of the sum.
     (sum_low, sum_high), slack = (end.sum(-1, keepdims=True) for end in (low, high)), 1e-9
     others_low, others_high = sum_low * (1 - slack) - low, sum_high * (1 + slack) - high
     # A share x / (x + rest) rises in x and falls in the rest. The ends of x and of the rest may belong to different
-    # points of the set, which only widens the bounds. A sum of exponentials is never negative, even if `others_low`
-    # is, because of the slack.
+    # points of the set, which only widens the bounds. The slack can make `others_low` negative, but a sum of
+    # exponentials is never negative.
     shares = between(low / (low + others_high), high / (high + np.maximum(others_low, 0)))
     return shares.rounded(shares.size, 3 * FUNCTION + 2 * count)
 
@@ -1766,8 +1785,9 @@ def softmax_shares(logits: Form) -> Form:
 def drift_and_growth(numbers: Array, norms: Array, points: Array, table: Array) -> tuple[float, float]:
     """Return bounds on |A' p - p'| for all steps from p to p', and on |A' - A| for all symbols.
 
-    A, A', p and p' are explained in `check_isometries`. There are V symbols, K prototypes and N blocks of size S.
-    Shapes: numbers [V, N, S + 1] (a direction k and a switch for each block), norms [V, N, 1], points [K, N, S].
+    A is a symbol's matrix in real numbers, and A' the matrix that float32 computes (`check_isometries`). A step of the
+    machine leads from prototype p to prototype p'. There are V symbols, K prototypes and N blocks of size S. Shapes:
+    numbers [V, N, S + 1] (a direction k and a switch for each block), norms [V, N, 1], points [K, N, S].
     """
     size = points.shape[-1]
     drift = growth = 0.0
@@ -1874,7 +1894,7 @@ def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str
     check_machine(net, sets, machine_shapes(net, count) | shapes)
     lengths = sets["lengths"]
     demand_limit(max_length, MAX_TERMS, "symbols of a string")
-    # The range is compared first, so that no difference overflows.
+    # The range of the lengths is checked before their differences, so that no difference overflows.
     are_rising = (lengths >= 1).all() and (lengths <= max_length).all() and (np.diff(lengths) > 0).all()
     demand(are_rising and lengths[-1] == max_length, "expected lengths that rise to the largest length")
     if net.settings["positions"] == "fire":  # a query after the limit divides by its own position
@@ -1914,7 +1934,7 @@ class LayerBounds(NamedTuple):
 
     `pairs` [P, 2] contains the pairs (last symbol, class) of `check_attention`. `kinds[q, u]` is the kind of a position
     whose symbol u is read in class q. `last` contains, for each pair, the kind of the last position of the strings that
-    end in it. Once a block is checked, `exists` tells for each pair whether a string of the block ends in it.
+    end in it. Once a block is checked, `exists` is True for each pair in which a string of the block ends.
     """
 
     pairs: Array
@@ -1925,10 +1945,10 @@ class LayerBounds(NamedTuple):
     exists: Array
 
     def up_to(self, block: int) -> tuple[Array, Array, Array]:
-        """Return bounds on the masses of all strings up to a block of lengths, and the kinds of their last positions.
+        """Return bounds on masses for all strings up to a block of lengths, and the kinds of the last positions.
 
-        If no string ends in a pair, the pair gets the bounds of another pair. These bounds are never used, because then
-        no path has positions of this kind.
+        If no string ends in a pair, the pair gets the bounds of another pair. The bounds of a pair without strings are
+        never used, because no path has positions of its kind.
         """
         exists = self.exists[: block + 1]
         low = np.where(exists[..., None, None], self.low[: block + 1], np.inf).min(0)
@@ -1942,8 +1962,8 @@ def layer_bounds(sets: Tensors, i: int, num_layers: int, pairs: Array) -> LayerB
     """Return the bounds on masses in layer i, after their ranges are checked."""
     low, high = (sets[name] for name in names_of_bounds(i, num_layers))
     demand((low >= 0).all() and (high <= 1).all(), "expected masses between 0 and 1")
-    # A smaller bound times an exponential of at least `MIN_EXPONENTIAL` may underflow to 0. Then `demand_masses` would
-    # compare the mass with 0 instead of the bound.
+    # A lower bound between 0 and 1e-17, times an exponential of at least `MIN_EXPONENTIAL`, may underflow to 0. Then
+    # `demand_masses` would compare the mass with 0 instead of the bound.
     demand(((low == 0) | (low >= 1e-17)).all(), "expected lower bounds of 0, or of at least 1e-17")
     table, exists = sets["table"], np.zeros((len(low), len(pairs)), np.bool_)
     low, high = (bounds[:, pairs[:, 0], pairs[:, 1]] for bounds in (low, high))
@@ -1957,9 +1977,10 @@ def layer_bounds(sets: Tensors, i: int, num_layers: int, pairs: Array) -> LayerB
 class Heads(NamedTuple):
     """Bounds on one layer: intervals of its scores [K, K, H, T] and inputs [K, M, D], and enclosures of its values.
 
-    The axes of scores are the kind of the last position, the kind of the key, the head, and the distance between the
-    two positions. Without an encoding of positions, T is 1. The inputs of each kind are covered by M pieces. A value is
-    its `center` [K, H, E] plus ``sides @ a`` for some vector a with entries in [-1, 1]. The sides are [K, H, E, E].
+    There are K kinds of positions, and H heads of width E. The axes of scores are the kind of the last position, the
+    kind of the key, the head, and the distance between the two positions. Distances are below T, and T is 1 without an
+    encoding of positions. M pieces of width D cover the inputs of each kind. A value is its `center` [K, H, E] plus
+    ``sides @ a`` for some vector a with entries in [-1, 1]. The sides are [K, H, E, E].
     """
 
     scores: Form
@@ -1973,7 +1994,7 @@ class Heads(NamedTuple):
 
 
 def inputs_of_symbols(net: Net) -> Form:
-    """Return the inputs [V, 1, D] of the first layer."""
+    """Return the inputs [V, 1, D] of the first layer, which have width D, for each of V symbols."""
     symbols = between(net.weights["read_in.embedding.weight"][:, None])
     return symbols if "read_in" in net.settings else symbols.normed(net.weights, "read_in.norm")
 
@@ -2008,13 +2029,13 @@ def of_kind(form: Form, kind: int, axis: int) -> Form:
 
 
 def as_one_axis(forms: list[Form]) -> Form:
-    """Return forms without inputs, one after another along their first axis."""
+    """Return one form that joins forms without inputs along their first axis."""
     center, rest = (np.concatenate(arrays) for arrays in zip(*((f.center, f.rest) for f in forms), strict=True))
     return Form(center, np.zeros((0, *center.shape)), rest)
 
 
 def directed_enclosures(value: Form) -> tuple[Array, Array]:
-    """Return the centers [K, H, E] and sides [K, H, E, E] of enclosures of the pieces [K, M, H, E] of values.
+    """Return enclosures of values [K, M, H, E]: the enclosures' centers [K, H, E] and sides [K, H, E, E] (see `Heads`).
 
     One enclosure covers the M pieces of a kind and a head. Its sides are along the directions in which the pieces
     differ most. Sides along the axes would be longer.
@@ -2037,12 +2058,12 @@ def directed_enclosures(value: Form) -> tuple[Array, Array]:
 def scores_of(net: Net, i: int, query: Form, key: Form, max_length: int) -> Form:
     """Return the scores [K, K, H, T] of queries and keys [K, M, H, E] at distances 0, 1, ... T - 1, for layer i.
 
-    Without an encoding of positions, T is 1.
+    `Heads` explains these shapes. Without an encoding of positions, T is 1.
     """
     positions, head_dim = net.settings["positions"], query.center.shape[-1]
-    # A score is a sum of E products, which has E + 1 units. Some kernels first multiply query and key by the square
-    # root of the scale. These two products and the two roots round each term four more times. Eight more units are
-    # allowed.
+    # A score is a sum of E products, which may be off by E + 1 units. Some kernels first multiply query and key by the
+    # square root of the scale. These two products and the two roots round each term four more times. Eight more units
+    # are allowed.
     units = head_dim + 1 + 8
     if positions == "rotary":
         return rotated(query, key, max_length, units).scaled(head_dim**-0.5)
@@ -2061,9 +2082,9 @@ def scores_of(net: Net, i: int, query: Form, key: Form, max_length: int) -> Form
 
 
 def products(query: Form, key: Form, units: int) -> Form:
-    """Return intervals [K, N, H] that contain all products of a query [K, M, H, E] and a key [N, O, H, E].
+    """Return intervals [K, N, H] that contain all products of queries [K, M, H, E] and keys [N, O, H, E] over axis E.
 
-    The M pieces of each query and the O pieces of each key are covered together.
+    For each head, one interval covers the products of all M pieces of a query with all O pieces of a key.
     """
     num_kinds, num_pieces = query.center.shape[:2]
     num_keys, num_key_pieces = key.center.shape[:2]
@@ -2084,8 +2105,9 @@ def products(query: Form, key: Form, units: int) -> Form:
 
 
 def rotated(query: Form, key: Form, max_length: int, units: int) -> Form:
-    """Return the products [K, K, H, T] of rotated queries and keys: at distance n, pair m turns by n 10000^(-2m/E).
+    """Return the products [K, K, H, T] of queries and keys [K, M, H, E] that rotary encoding rotates.
 
+    `Heads` explains these shapes. The E numbers of a head form pairs. At distance n, pair m turns by n 10000^(-2m/E).
     As complex numbers, a query a + bi and a key c + di at distance n give Re((a + bi)(c - di) e^(ix)) with x = n
     10000^(-2m/E). This is (ac + bd) cos x + (ad - bc) sin x, and ad - bc is the product of (a, b) and (d, -c).
     """
@@ -2100,7 +2122,7 @@ def rotated(query: Form, key: Form, max_length: int, units: int) -> Form:
             # One unit is more than enough for these sums in float64.
             ends = [end[..., None] * wave for end in products(one, keys, 1).ends]
             low, high = low + np.minimum(*ends), high + np.maximum(*ends)
-        # A rotated pair consists of two numbers, each of size at most |a| + |b|.
+        # The rotation of a pair (a, b) consists of two numbers, each of size at most |a| + |b|.
         largest = one.size.sum(-1).max(1)[:, None] * other.size.sum(-1).max(1)
         size = size + 2 * largest[..., None]
     # A rotated number is rounded by three units of |a| + |b|: for its cosine or sine, the products, and their sum. The
@@ -2110,7 +2132,7 @@ def rotated(query: Form, key: Form, max_length: int, units: int) -> Form:
 
 
 def vectors_of_distances(net: Net, i: int, max_length: int) -> Form:
-    """Return Transformer-XL's vectors of distances in layer i, [T, 1, H, E]: a linear map of sines, then cosines."""
+    """Return Transformer-XL's vectors of T distances in layer i, [T, 1, H, E]: linear images of sines and cosines."""
     width, num_heads = net.settings["d_model"], net.settings["num_heads"]
     demand_limit(max_length * width, MAX_ELEMENTS, "numbers of vectors of distances")
     angles = np.arange(max_length)[:, None] * 10_000.0 ** (-2 * np.arange((width + 1) // 2) / width)
@@ -2132,7 +2154,7 @@ def biases(net: Net, i: int, max_length: int) -> Form:
         return between(net.weights["read_in.positions.table"][:, buckets])
     if positions == "fire":
         return fire_biases(net, i, distances)
-    # KERPLE: -p ln(1 + a n), or -a n^p. Both parameters are positive.
+    # At distance n, KERPLE's bias is -p ln(1 + a n) or -a n^p, with positive parameters p and a.
     p, a = (limited(net, name) for name in "pa")
     if positions == "kerple-log":
         return a.times(between(distances[None])).monotone(np.log1p).times(p).scaled(-1.0)
@@ -2157,8 +2179,9 @@ def limited(net: Net, name: str) -> Form:
 def fire_biases(net: Net, i: int, distances: Array) -> Form:
     """Return FIRE's biases f(psi(n) / (psi(L) + 1e-6)) at distances n.
 
-    Here psi(x) = ln(1 + |c x|), and f is a net with one layer of ReLUs. The denominator contains L as long as the
-    query's position is at most L, which `check_attention` demands.
+    Here psi(x) = ln(1 + |c x|) with the layer's weight c, L is the layer's limit (`fire_limit`), and f is a net with
+    one layer of ReLUs. The denominator contains L as long as the query's position is at most L, which `check_attention`
+    demands.
     """
     name = f"read_in.positions.layers.{i}"
     c, limit = (between(np.array([size])) for size in (abs(float(net.weights[f"{name}.c"])), fire_limit(net, i)))
@@ -2174,7 +2197,10 @@ def fire_biases(net: Net, i: int, distances: Array) -> Form:
 
 
 def fire_limit(net: Net, i: int) -> float:
-    """Return FIRE's limit L = |512 l| of layer i, which is exact if it does not overflow: 512 is a power of two."""
+    """Return FIRE's limit L = |512 l|, where l is layer i's tensor `limit`.
+
+    Unless L overflows, it is exact, because 512 is a power of two.
+    """
     return abs(512 * float(net.weights[f"read_in.positions.layers.{i}.limit"]))
 
 
@@ -2190,13 +2216,13 @@ def alibi_slopes(num_heads: int) -> list[float]:
 
 
 def demand_masses(sets: Tensors, heads: Heads, layer: LayerBounds, block: int, first: int, last: int) -> Array:
-    """Demand that the bounds on masses hold for a block of lengths; return the mask of pairs in which its strings end.
+    """Demand that the bounds on masses hold for a block of lengths; return a mask of the pairs in which strings end.
 
-    The mass of kind v is at most c on a string if the sum over its positions of e^s (1[kind is v] - c) is at most 0.
-    The mass is at least c if the sum of e^s (c - 1[kind is v]) is at most 0. Each such inequality is a claim. A term
-    depends on a position's kind and its distance from the end. So the largest sum over all strings is a longest path,
-    which is followed from the end. `best[claim, pair, head, class]` is the largest sum over strings that lead from the
-    class to the pair.
+    The mass of kind v is at most c on a string if the sum of e^s (1[kind is v] - c) over the string's positions is at
+    most 0. The mass is at least c if the sum of e^s (c - 1[kind is v]) is at most 0. Each such inequality is a claim. A
+    term of the sum depends on a position's kind and its distance from the end. So the largest sum over all strings is a
+    longest path, which is followed from the end. `best[claim, pair, head, class]` is the largest sum over strings that
+    lead from the class to the pair.
     """
     table, start = sets["table"], int(sets["start"])
     pairs, kinds = layer.pairs, layer.kinds
@@ -2204,9 +2230,9 @@ def demand_masses(sets: Tensors, heads: Heads, layer: LayerBounds, block: int, f
     low, high = (np.moveaxis(bounds[block], -1, 0)[..., None] for bounds in (layer.low, layer.high))
     demand_limit(2 * low.size * max(len(table), len(low)), MAX_ELEMENTS, "sums along paths")
     demand_limit(2 * low.size * len(table) * table.shape[1] * last, MAX_WORK, "multiplications")
-    # The largest score of a query and a head is subtracted from all its scores, so that no exponential overflows. All
-    # terms of a sum are thereby multiplied by the same positive factor, which does not change the sign of the sum. An
-    # exponential that is an upper bound must not underflow.
+    # The largest score of a query in a head is subtracted from all scores of the query in this head, so that no
+    # exponential overflows. All terms of a sum are thereby multiplied by the same positive factor, which does not
+    # change the sign of the sum. An exponential that is an upper bound must not underflow.
     least, most = (end - heads.scores.ends[1].max((1, 3), keepdims=True) for end in heads.scores.ends)
     least, most = np.exp(least)[layer.last], np.maximum(np.exp(most), MIN_EXPONENTIAL)[layer.last]
     exists = np.zeros(len(pairs), np.bool_)
@@ -2230,10 +2256,11 @@ def demand_masses(sets: Tensors, heads: Heads, layer: LayerBounds, block: int, f
 
 
 def terms_of(low: Array, high: Array, least: Array, most: Array) -> Array:
-    """Return upper bounds [2 K, P, H, K] on the terms of a position of each kind u, for the two claims on each kind v.
+    """Return upper bounds [2 K, P, H, K] on a position's term for each kind u, in both claims on each kind v.
 
-    The terms of the first K claims are e^s (1[u is v] - high), and the terms of the last K claims are
-    e^s (low - 1[u is v]). Shapes: `low` and `high` [K, P, H, 1], exponentials `least` and `most` [P, K, H].
+    `demand_masses` explains terms and claims. The terms of the first K claims are e^s (1[u is v] - high), and the terms
+    of the last K claims are e^s (low - 1[u is v]). `low` and `high` have shape [K, P, H, 1]. `least` and `most` are
+    bounds on e^s, of shape [P, K, H].
     """
     least, most = (np.swapaxes(exponentials, 1, 2)[None] for exponentials in (least, most))
     own = np.eye(len(low), dtype=np.bool_)[:, None, None]
@@ -2241,8 +2268,8 @@ def terms_of(low: Array, high: Array, least: Array, most: Array) -> Array:
     above = np.where(own, (1 - high) * most, -high * least)
     below = np.where(own, (low - 1) * least, low * most)
     terms = np.concatenate([above, below])
-    # A float64 sum of `MAX_TERMS` terms is off by 1e-11 of the sum of their sizes. This slack is far larger, and also
-    # covers the rounding of exponentials and factors.
+    # A float64 sum of `MAX_TERMS` terms is off by 1e-11 of the sum of their sizes. The slack of 1e-9 is far larger, and
+    # also covers the rounding of exponentials and factors.
     return np.asarray(terms + 1e-9 * np.abs(terms))
 
 
@@ -2263,7 +2290,10 @@ class Regions(NamedTuple):
         return Regions(*(array[index] for array in self))
 
     def in_halves(self, heads: Heads) -> "Regions":
-        """Return both halves of each region. The halved side has the largest product of length and spread of values."""
+        """Return both halves of each region.
+
+        The halved side has the largest product of its length and the spread of its head's values.
+        """
         spread = np.linalg.norm(np.ptp(heads.center, axis=0), axis=-1)
         sides = self.high - self.low
         widest = (sides * spread[:, None]).reshape(len(sides), -1).argmax(1)
@@ -2280,7 +2310,8 @@ HALVINGS = 8
 def results(net: Net, i: int, heads: Heads, masses: tuple[Array, Array, Array], length: int) -> Form:
     """Return intervals [P, M, D] that contain the results of layer i, for all masses that the bounds allow.
 
-    The masses and inputs of each pair (last symbol, class) are divided into M regions. Each region gives an interval.
+    The masses and inputs of each of the P pairs (last symbol, class) are divided into M regions. Each region gives
+    intervals for the D numbers of a result.
     """
     error, num_inputs = attention_error(heads, length), heads.inputs.center.shape[1]
     low, high, last = masses
@@ -2310,8 +2341,8 @@ def demand_one_answer(net: Net, heads: Heads, regions: Regions, length: int) -> 
     num_pieces = 0
     while len(regions.low):
         demand_limit(num_pieces + len(regions.low), MAX_PIECES, "regions of masses")
-        # The newest regions are checked first, so that a region with several answers is found before it has many
-        # pieces.
+        # The newest regions are checked first. So a region with several answers is found before many other regions are
+        # halved.
         part = narrowed(heads, regions.at(slice(-REGIONS, None)))
         regions = regions.at(slice(-REGIONS))
         is_ahead = np.zeros(len(part.low), np.bool_)
@@ -2341,9 +2372,9 @@ def numbers_each(net: Net, heads: Heads) -> int:
 def attention_error(heads: Heads, length: int) -> float:
     """Return a bound on the error of attention, relative to the largest value, for strings of up to `length` symbols.
 
-    A kernel computes sum_i e_i v_i / sum_i e_i with e_i = exp(s_i - largest score so far). When the largest score
-    grows, the kernel multiplies the sums so far by an exponential, called a factor. The errors of numerator and
-    denominator are bounded separately:
+    From scores s_i and values v_i, a kernel computes sum_i e_i v_i / sum_i e_i with e_i = exp(s_i - largest score so
+    far). When the largest score grows, the kernel multiplies the sums so far by an exponential, called a factor. The
+    errors of numerator and denominator are bounded separately:
 
     - The exponents of e_i and of the factors that multiply it are differences of scores. For scores of size S, they add
       up to at most 2 S. Each difference rounds once.
@@ -2354,7 +2385,8 @@ def attention_error(heads: Heads, length: int) -> float:
     num_factors = length // CHUNK + 2
     units = 2 * (2 * float(heads.scores.size.max()) + num_factors * (ATTENTION + 2) + length + 9)
     demand(units * UNIT <= MAX_ATTENTION_ERROR, "expected attention that float32 rounds by at most two percent")
-    # (1 + a) / (1 - b) - 1 is at most (a + b) (1 + 2 (a + b)), which is less than 1.05 (a + b) for a + b up to 0.02.
+    # For relative errors a of the numerator and b of the denominator, (1 + a) / (1 - b) - 1 is at most (a + b) (1 + 2
+    # (a + b)), which is less than 1.05 (a + b) for a + b up to 0.02.
     return 1.05 * units * UNIT
 
 
@@ -2376,8 +2408,9 @@ def narrowed(heads: Heads, regions: Regions) -> Regions:
     if low.shape[1] > 1:
         ends = heads.scores.ends
         ratios = (ends[0] - ends[1][:, :, :1]).min(-1), (ends[1] - ends[0][:, :, :1]).max(-1)
-        # A common factor of all r_v changes no mass. With e^-shift as factor, no exponential overflows: finite / inf is
-        # 0, which would be a false bound. Products that are upper bounds must not underflow to 0 either.
+        # A common factor of all r_v changes no mass. The factor e^-shift prevents an overflow of exponentials. An
+        # overflow would give a false bound, since finite / inf is 0. Products that are upper bounds must not underflow
+        # to 0 either.
         shift = ratios[1].max(1, keepdims=True)
         least, most = (np.exp(ratio - shift).swapaxes(1, 2)[regions.last] for ratio in ratios)
         least, most = low[:, :1] * least, np.maximum(high[:, :1] * most, MIN_EXPONENTIAL)
@@ -2420,7 +2453,8 @@ def result(net: Net, i: int, heads: Heads, regions: Regions, error: float) -> Fo
     state = total(weights, (mixed, f"layers.{i}.output.{{}}"), (before, ""))
     normed = state.normed(weights, f"layers.{i}.norms.1")
     wide = total(weights, (normed.owned(len(normed.slope)), f"layers.{i}.widen.{{}}"))
-    # GELU(x) = x (1 + tanh u) / 2. For x < 0 the sum 1 + tanh cancels, so the error is relative to x.
+    # GELU(x) = x (1 + tanh u) / 2, where u is a polynomial in x. For x < 0 the sum 1 + tanh cancels, so the error is
+    # relative to x.
     hidden = wide.smooth(*TANH_GELU).rounded(wide.size, FUNCTION)
     return total(weights, (hidden.owned(len(hidden.slope)), f"layers.{i}.narrow.{{}}"), (state, ""))
 
