@@ -34,7 +34,7 @@ MAX_MAPPED = 2_000
 
 
 class Candidate(NamedTuple):
-    """An extracted machine, the requested radius of its classes, and its agreement with the model's states."""
+    """An extracted machine, the requested radius of classes, and comparisons of its classes with the model's states."""
 
     extraction: Extraction
     radius: float
@@ -101,7 +101,7 @@ class CertificateBuilder(NamedTuple):
                 "the machine is right after its classes are merged, but one of the classes before merging gives a "
                 "wrong answer; a proof needs right answers from all classes before merging"
             )
-        # The machine and the task differ on this string. The model's answer decides which of the two it agrees with.
+        # The machine and the task differ on this string. If the model also differs from the task, the model is refuted.
         string = self.task.encode(self.task.separator.join(error))
         if bool(grade(self.model, self.task, string[None]).wrong):
             return self.refuted(string, _shortest_kind(extraction.machine, reference), candidate)
@@ -176,9 +176,9 @@ def _untitled(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shortest_kind(machine: Machine, reference: Transducer | GridMachine) -> Shortest:
-    """Return how short the string of `first_error` is: `"of the machine"` or `"as found"`.
+    """Return `"of the machine"` if `first_error` returns a shortest string that the machine answers wrongly.
 
-    With `"of the machine"`, the machine answers no shorter string wrongly. With `"as found"`, it may.
+    Return `"as found"` if the machine may also answer a shorter string wrongly.
     """
     if isinstance(machine, GridMachine) and isinstance(reference, GridMachine):
         error = first_grid_error(machine, reference)
@@ -216,7 +216,7 @@ def _closure(extraction: Extraction, radius: float) -> Closure:
 
 
 def _map(extraction: Extraction) -> tuple[tuple[float, float, int], ...]:
-    """Return the coordinates of prototypes along their first two principal axes, with their classes.
+    """Return each prototype's class, and its coordinates along the first two principal axes of all prototypes.
 
     The map is empty for more than `MAX_MAPPED` prototypes. It is also empty for states that consist of one-hot blocks.
     The distance of two of these states depends only on the number of blocks in which they differ, so a map would show

@@ -62,7 +62,7 @@ MachineKind = Literal["transducer", "tree", "grid"]
 
 
 class Requirement(NamedTuple):
-    """The requirements of a method of proof: a certificate's kind of machine, its model, and the model's settings."""
+    """The kind of machine, the models and the models' settings that a method of proof requires of a certificate."""
 
     machine: MachineKind | None
     """The kind of the extracted machine; None if the method follows the task's own machine and extracts no machine."""
@@ -200,7 +200,7 @@ class Certificate(Part):
 
     @property
     def num_classes(self) -> tuple[int, int]:
-        """Return the number of classes of the extracted machine (0 if there is none), and of the task's machine.
+        """Return how many classes the extracted machine has (0 without one), and how many the task's machine has.
 
         The cells of a `GridMachine` pass messages downwards and to the right. Only the classes of messages that go
         downwards count.
@@ -269,7 +269,8 @@ class Certificate(Part):
             raise refusal(f"expected format {FORMAT}, got format {given}, which this version does not read")
         claim = content.pop("claim", None)
         try:
-            # Strict validation accepts a list in place of a tuple only from JSON. So `content` becomes JSON again.
+            # Strict validation accepts a list in place of a tuple only from JSON. So `content` is converted to JSON
+            # again.
             certificate = cls.model_validate_json(json.dumps(content), strict=True)
         except ValidationError as error:
             first = error.errors()[0]

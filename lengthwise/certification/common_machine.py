@@ -86,8 +86,8 @@ def common_machine(
     ``extracted`` or above. The level of the claim is the lower of both nets' levels. If the budget ends, the claim has
     level ``tested``.
 
-    The second net and a machine of the first net give different answers to the returned string. If no such string was
-    found, None replaces the string.
+    The second net and a machine of the first net give different answers to the returned string. The string is None if
+    no difference was found.
     """
     tables = [_table_of(net, names.symbols) for net in nets]
     for net, table, position in zip(nets, tables, ("first", "second"), strict=True):
@@ -196,8 +196,8 @@ def _candidates(
 ) -> Iterator[Transducer]:
     """Yield machines that the nets may compute.
 
-    They come from the nets' tables, from the first net's answers to short strings, and from the states of recurrent
-    nets.
+    The machines come from the nets' tables, from the first net's answers to short strings, and from the states of
+    recurrent nets.
     """
     yield from (table for table in tables if isinstance(table, Transducer))
     with suppress(ValueError):
@@ -217,10 +217,10 @@ def _table_of(net: SequenceModel, symbols: tuple[str, ...]) -> Table | None:
     """Return the machine of a net that looks up its answers in a table, or None for any other net.
 
     The result is also None if anything besides the table may change the net's answers. Symbols keep their ids, and get
-    the given names. The answer of every state is its largest logit, even if the net's machine leaves the state without
-    an answer.
+    the given names. Each state gets the answer with the largest logit, even if the net's machine leaves the state
+    without an answer.
     """
-    # An instance of a subclass may answer differently.
+    # An instance of a user's subclass may not answer by its table.
     if not isinstance(net, MachineModel) or type(net) not in (TransducerModel, TreeMachineModel):
         return None
     if has_global_hooks():

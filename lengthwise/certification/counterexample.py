@@ -98,7 +98,7 @@ def _first_error(model: SequenceModel, task: OracleTask, max_length: int) -> Str
 
 
 def first_wrong(model: SequenceModel, task: OracleTask, batches: Iterable[Int64[Tensor, "_ _"]]) -> String | None:
-    """Return the first wrongly answered string in batches of strings, which the model reads in turn, or None."""
+    """Let the model read batches of strings in turn; return the first wrongly answered string, or None."""
     for strings in batches:
         wrong = grade(model, task, strings).wrong
         if bool(wrong.any()):
@@ -159,7 +159,7 @@ class _Reduction:
                 return
 
     def remove_window(self) -> bool:
-        """Leave out the largest window without which the answer is still wrong; return whether there is one."""
+        """Leave out the largest window without which the answer is still wrong; return whether such a window exists."""
         # Large windows come first, because one success halves the string, and so halves all later work.
         for size in (len(self.string) >> halvings for halvings in range(1, len(self.string).bit_length())):
             starts = torch.arange(0, len(self.string) - size + 1, size)[:MAX_CANDIDATES]

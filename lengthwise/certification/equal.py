@@ -37,11 +37,11 @@ Recurrent nets read at most `MAX_SYMBOLS` symbols. Other nets process at most `M
 
 
 MIN_SECONDS = 1.0
-"""The smallest limit for structured strings, in CPU seconds, even if the budget has fewer seconds left."""
+"""The CPU seconds that the search among structured strings may take even if the budget has fewer seconds left."""
 
 
 class Pair(NamedTuple):
-    """Two checked nets in evaluation mode, joined into one model, with their names, a seed and a budget.
+    """Two checked nets in evaluation mode, joined into one model, with names, a seed and a budget.
 
     `names` contains the names of the symbols and answers of both nets.
     """
@@ -99,10 +99,10 @@ def equal(
         symbols: the names of all symbols, in the order of their ids; by default their numbers.
         classes: the names of the answers, in the order of the logits; by default their numbers.
         seed: the seed that draws the strings.
-        budget: the largest number of CPU seconds; None means no limit. Step 1, a second of step 2, and parts of later
-            steps that have begun are always finished. Step 3 reads strings of 500 and more symbols only if the time for
-            them is likely to suffice. If the budget ends before a proof, the level is ``tested``, or ``extracted`` if a
-            machine was found before. Then `reason` names the parts that were left out.
+        budget: the largest number of CPU seconds; None means no limit. Step 1, the first second of step 2, and parts of
+            later steps that have begun are always finished. Step 3 reads strings of 500 and more symbols only if the
+            time for them is likely to suffice. If the budget ends before a proof, the level is ``tested``, or
+            ``extracted`` if a machine was found before. Then `reason` names the parts that were left out.
         report: a function that is called with a sentence when a part of steps 2 to 4 begins.
 
     Raises:
@@ -242,7 +242,7 @@ def _names_of(nets: Nets, symbols: Sequence[str] | None, classes: Sequence[str] 
         symbols = texts_of("symbols", symbols)
     elif len(counts) < len(nets):
         raise ValueError(
-            "symbols: expected names, because a net reads any number as a symbol, got no names; name all symbols"
+            "symbols: expected names, which a net needs if it rejects no symbol id, got none; name all symbols"
         )
     numbers = _numbers("symbols", counts)
     if symbols is not None and counts:

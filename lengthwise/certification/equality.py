@@ -56,7 +56,7 @@ class Equality(Part):
     def equal(self) -> bool | None:
         """Return True if equality is proved (for strings up to `up_to`), False if the nets differ, None if undecided.
 
-        Level ``extracted`` is not a proof about the nets, so it is undecided.
+        Level ``extracted`` is not a proof about the nets, so the result is then None.
         """
         if self.counterexample is not None:
             return False

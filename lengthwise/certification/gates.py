@@ -124,7 +124,7 @@ def _pass_through(cell: nn.RNNBase, gate: Gate, part: slice) -> None:
 def _results(
     cell: nn.RNNBase, gates: list[Gate], slices: list[slice], numbers: Tensor, length: int
 ) -> Iterator[Tensor]:
-    """Yield each gate's results for these numbers [B, D] at the last step.
+    """Yield each gate's results at the last step for arguments [B, D]: D numbers for each of B strings.
 
     If there are earlier steps, their inputs are large numbers, which open the gates.
     """
@@ -143,7 +143,10 @@ def _results(
 
 
 def sum_errors(kind: Kind, dtype: torch.dtype) -> Iterator[MeasuredError]:
-    """Yield the errors of the sums W x + b + U h. The sums are so small that tanh adds little to the error."""
+    """Yield the errors of the sums W x + b + U h, for an input x and a state h of a cell.
+
+    The sums are so small that tanh adds little to the error.
+    """
     gate = next(gate for gate in GATES[kind] if gate.function == "tanh")
     assert gate.index is not None
     for width in (8, 33):

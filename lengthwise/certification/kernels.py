@@ -78,7 +78,7 @@ def _report(num_threads: int, uses_onednn: bool) -> Kernels:
 def measure(name: str, dtype: torch.dtype) -> MeasuredKernel:
     """Return the largest error of the named function, with torch's current settings.
 
-    The size of an error is its ratio to the error that proofs assume.
+    Errors are compared by their ratios to the errors that proofs assume.
     """
     worst = max(measurements()[name](dtype), key=attrgetter("ratio"))
     return MeasuredKernel(
@@ -322,7 +322,7 @@ def _unit_vector_errors(dtype: torch.dtype) -> Iterator[MeasuredError]:
 
 
 def _products(vectors: Tensor, rows: Tensor, bias: Tensor) -> Iterator[Tensor]:
-    """Yield `vectors` times the transpose of `rows`, plus `bias`, once for each torch operation that nets use for it.
+    """Yield `vectors` times the transpose of `rows`, plus `bias`, by each torch operation that nets use for this.
 
     Operations on single vectors yield the first row of the result alone.
     """

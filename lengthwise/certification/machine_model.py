@@ -29,8 +29,8 @@ def machine_model(certificate: Certificate) -> MachineModel:
 def streamed_machine_model(certificate: Certificate) -> TransducerModel:
     """Return a model that replaces the net and reads symbol by symbol.
 
-    A tree machine does not read symbol by symbol. The tree machine is proved to answer every string that has an answer
-    as the task's transducer does. So the result is a model of this transducer.
+    A tree machine does not read symbol by symbol. For every string that has an answer, the tree machine is proved to
+    give the answer of the task's transducer. So the result is a model of this transducer.
 
     Raises:
         ValueError: the certificate's level is below ``extracted``, or the certificate has no extracted machine.

@@ -185,8 +185,8 @@ def _made_again(model: SequenceModel, task: MachineTask) -> SequenceModel:
     """Return a new net with the model's settings, and with the number of symbols that the model's tensors imply.
 
     A model may have more symbols than its task. Then some sizes of its tensors are larger than the sizes of a net made
-    for the task. If all these sizes are larger by the same number, the new net has this number of symbols more than the
-    task. Otherwise, the new net has as many symbols as the task.
+    for the task. If all these sizes are larger by the same number, the new net has the task's number of symbols plus
+    this number. Otherwise, the new net has as many symbols as the task.
     """
 
     def build(num_extra_symbols: int) -> SequenceModel:

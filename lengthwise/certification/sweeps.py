@@ -52,7 +52,7 @@ def wide(tensor: Tensor) -> Array:
 
 
 def error(got: Tensor, exact: Array, size: Array) -> float:
-    """Return the largest error in units of `size`, as in `Intervals.rounded`; `LARGEST` for NaN or infinity."""
+    """Return the largest error of `got`, in units (`UNITS`) of `size`; `LARGEST` for NaN or infinity."""
     # `SMALLEST` is in the denominator because bounds add it to each size, and so already allow for the errors of tiny
     # results.
     units = np.abs(wide(got) - exact) / (UNITS[got.dtype] * (size + SMALLEST))
@@ -65,7 +65,7 @@ def difference(got: Tensor, exact: Tensor) -> float:
 
 
 def points(top: float, dtype: torch.dtype) -> Tensor:
-    """Return an even grid over [-top, top], random digits with random exponents, and `EXTREMES`, in random order."""
+    """Return an even grid over [-top, top], random numbers with random exponents, and `EXTREMES`, in random order."""
     drawn, count = generator(), NUM_POINTS[dtype]
     exponents = drawn.uniform(np.log2(SMALLEST_SIZE), np.log2(top), count // 2)
     near_one = drawn.uniform(-4, np.log2(top), count // 2)

@@ -73,7 +73,10 @@ FIRST_BATCH_UNTRACED = 8
 """The number of strings that a model without a reader (`extraction.base.Reader`) answers first."""
 
 FIRST_BATCH_TRACED = 32
-"""About how many strings a model with a reader (`extraction.base.Reader`) answers first, if traces give no answers."""
+"""The approximate number of strings that a model with a reader (`extraction.base.Reader`) answers first.
+
+It applies if the traces contain no answers.
+"""
 
 
 def tested_lengths(model: SequenceModel, task: SymbolTask) -> tuple[int, ...]:
@@ -172,7 +175,7 @@ def with_rare_answers(
 
 
 def tested_pairs(num_letters: int, seed: int) -> list[Int64[Tensor, "B T"]]:
-    """Draw pairs of strings: unrelated, equal, rotated, edited, reversed, and with periodic or constant strings."""
+    """Draw pairs of unrelated, equal, rotated, edited, reversed, periodic or constant strings."""
     return [_problems(num_letters, length, generator_for(seed, "tested", length)) for length in NUM_LETTERS]
 
 

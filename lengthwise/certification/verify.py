@@ -36,7 +36,8 @@ SHORTEST_CLAIM = "the model answers every shorter string correctly"
 NOT_COPIED = frozenset({"method", "max_length", "num_cells"})
 """The fields of evidence that `copied_numbers` omits.
 
-The sentence of `copied_numbers` names the method anyway. The claim contains the length, and a check counts the cells.
+The sentence of `copied_numbers` names the method anyway. The claim contains `max_length`, and a check compares
+`num_cells` with the certificate's machine.
 """
 
 

@@ -66,7 +66,7 @@ def hill_climbing(board: Board) -> Iterator[Batch]:
 
 
 def mutated(string: Word, other: Word, board: Board, draw: Draw) -> Word:
-    """Return a copy of a string with one random change; it has from 1 to ``board.max_length`` symbols.
+    """Return a copy of a string with one random change; the copy has from 1 to ``board.max_length`` symbols.
 
     One kind of change replaces the end of the string by the end of `other`.
     """

@@ -103,7 +103,7 @@ def powers(board: Board) -> Iterator[Batch]:
 
 
 def _words_by_number(num_symbols: int, length: int, start: int, stop: int) -> Int64[Tensor, "B T"]:
-    """Return the words with numbers `start` to `stop` - 1 in the list of all words of this length, in symbol order."""
+    """Return the words with numbers `start` to `stop` - 1 in the lexicographic list of all words of this length."""
     digits = [
         [number // num_symbols**power % num_symbols for power in reversed(range(length))]
         for number in range(start, stop)
@@ -129,7 +129,7 @@ def _is_shortest(joined: Int64[Tensor, "B T"], period: int) -> Tensor:
 
 
 def _loops(board: Board) -> Iterator[tuple[Word, Word]]:
-    """Yield pairs: a string to a state, and a shortest loop at this state; one pair for each first symbol of a loop."""
+    """Yield pairs of a string to a state and a shortest loop there, one pair for each first symbol of a loop."""
     machine = board.machine
     table: list[list[int]] = machine.semiautomaton.table.tolist()
     access: dict[int, Word] = {machine.start: ()}
