@@ -187,7 +187,7 @@ def _shortest_kind(machine: Machine, reference: Transducer | GridMachine) -> Sho
 
 
 def mask_unsupervised(extraction: Extraction, task: Transducer | GridMachine) -> Extraction:
-    """Return an extraction whose transducer has output `IGNORE` in states in which no string with an answer ends.
+    """Return an extraction whose transducer has output `IGNORE` in each state where no string with an answer ends.
 
     A proof does not need the answers in these states, so it allows ties between logits there. Machines other than
     transducers are returned unchanged.

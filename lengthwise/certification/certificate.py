@@ -262,7 +262,7 @@ class Certificate(Part):
         try:
             content = parse_json_text(text)
         except ValueError as error:
-            raise refusal(f"{error}; it was edited, or is not a certificate") from None
+            raise refusal(f"{error}; the text was edited, or is not a certificate") from None
         # A format such as 3.0 equals a number that the field allows, so the type is compared as well.
         given = content.get("format")
         if isinstance(given, int | float) and (type(given) is not int or given != FORMAT):

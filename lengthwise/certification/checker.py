@@ -70,7 +70,7 @@ MAX_TERMS = 2**16
 """The largest number of terms of a sum whose rounding error is bounded."""
 
 FUNCTION = 20
-"""The error of an elementwise function, in multiples of `UNIT` times its largest absolute value over a set."""
+"""The error of an elementwise function, in units (`UNIT`) of the function's largest absolute value over a set."""
 
 ATTENTION = 64
 """The error of an exponential inside attention, in multiples of `UNIT` times the exponential's value."""
@@ -529,7 +529,7 @@ def pd_ssm_shapes(net: Net) -> Shapes:
 
 
 def grid_shapes(net: Net) -> Shapes:
-    """Return the tensor shapes of a grid recurrence: logits of classes and relations, numbers of classes, constants."""
+    """Return the tensor shapes of a grid recurrence: its logits, its constants, and the number that each class adds."""
     size, relations = net.settings["num_messages"], net.settings["num_relations"]
     shapes: Shapes = {"cell.relations": (net.num_symbols, net.num_symbols, relations)}
     shapes["cell.table"] = (size, size, relations, 2, size)
@@ -1152,7 +1152,10 @@ def machine_shapes(net: Net, count: int) -> Shapes:
 
 
 def check_machine(net: Net, sets: Tensors, shapes: Shapes) -> None:
-    """Demand exactly the sets with these names and shapes. Tables must contain classes, and outputs must be answers."""
+    """Demand exactly the sets with these names and shapes.
+
+    Tables must contain classes. Outputs must be answers or `IGNORE`.
+    """
     demand(
         sets.keys() == shapes.keys(), f"expected sets {', '.join(sorted(shapes))}, got {', '.join(sorted(sets))[:200]}"
     )
@@ -1208,7 +1211,7 @@ def check_enclosures(net: Net, sets: Tensors, task: Task) -> str:
         np.abs(axes[part].swapaxes(1, 2) @ axes[part] - np.eye(width)).max() < 1e-12
         for part in in_parts(count, width * width)
     )
-    demand((radius >= 0).all() and is_orthonormal, "expected radii and orthonormal axes")
+    demand((radius >= 0).all() and is_orthonormal, "expected radii of at least 0, and orthonormal axes")
     supervised = supervised_ends(ends_at_roots(sets, task), sets, task)
     num_windows = demand_windows_inside(net, sets)
     for part in in_parts(len(supervised), chunk * width * max(width, net.num_classes)):
@@ -1242,7 +1245,7 @@ def enclosures_of(sets: Tensors, classes: Array, index: int) -> Form:
 
 
 def demand_windows_inside(net: Net, sets: Tensors) -> int:
-    """Demand that the net merges each window into the enclosure of its class; return the number of windows."""
+    """Demand that the net merges each window into the enclosure of the window's class; return the number of windows."""
     table, (_, width) = sets["table"], sets["center"].shape
     windows = np.argwhere(table >= 0)
     num_inputs, hidden = inputs_of_merges(net)
@@ -1258,7 +1261,7 @@ def demand_windows_inside(net: Net, sets: Tensors) -> int:
         # For orthonormal axes A, x is in the enclosure if no number of A^T (x - center) is larger in size than its
         # radius. The slack covers axes that are orthonormal only up to 1e-12.
         is_inside = np.abs(offset) + reach + slack_of(sets, targets) <= sets["radius"][targets]
-        demand(is_inside.all(), "a window leads out of its set")
+        demand(is_inside.all(), "the net merges a window into a state outside the set of the window's class")
     return len(windows)
 
 
@@ -1329,7 +1332,7 @@ def check_codes(net: Net, sets: Tensors, task: Task) -> str:
     codes = weights["codebook.codes"][:num_codes].astype(np.float64)
     chosen = sets["codes"]
     table = sets["table"]
-    demand((chosen >= 0).all() and (chosen < num_codes).all(), "expected codes of the net as its classes")
+    demand((chosen >= 0).all() and (chosen < num_codes).all(), "expected numbers of the net's codes as `codes`")
     # Leaves and codes are known to the last bit, so a window is a point, without a radius.
     points = np.concatenate([weights["embedding.weight"].astype(np.float64), codes[chosen]])
     supervised = supervised_ends(ends_at_roots(sets, task), sets, task)
@@ -1413,7 +1416,10 @@ def check_exact(net: Net, sets: Tensors, task: Task) -> str:
         hidden = np.maximum(exact_map(weights, f"{layer}.feed_forwards.0.widen", hidden), 0)
         image = exact_map(weights, f"{layer}.feed_forwards.0.narrow", hidden)
         targets = table[tuple(windows[part].T)]
-        demand(np.array_equal(image, points[targets].T), "a window is merged into another state")
+        demand(
+            np.array_equal(image, points[targets].T),
+            "the net merges a window into another state than the machine names",
+        )
     demand_lead(weights, "readout.1.{}", between(points[supervised]), sets["outputs"][supervised])
     return f"{len(windows):,} windows of {count:,} states are merged without rounding"
 
@@ -1425,7 +1431,7 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
     low = sets["low"]
     high = sets["high"]
     start = int(sets["start"])
-    demand((low <= high).all(), "expected boxes whose ends are in order")
+    demand((low <= high).all(), "expected boxes whose lower ends are not above their upper ends")
     # Nets without a weight for the first state begin with zeros.
     first = net.weights.get("first_state", np.zeros(width))
     demand(((low[start] <= first) & (first <= high[start])).all(), "the box of its start lacks the net's first state")
@@ -1441,7 +1447,10 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
             lowest, highest = step(net, between(low[part], high[part]), symbol).ends
             # The bounds of the step contain every rounding, also the rounding of float64 (see `UNIT`). So the box needs
             # no slack.
-            demand(((lowest >= low[targets]) & (highest <= high[targets])).all(), "a step leads out of its set")
+            demand(
+                ((lowest >= low[targets]) & (highest <= high[targets])).all(),
+                "a step of the net leads out of the set of the next class",
+            )
     for part in in_parts(len(supervised), readout_numbers(net)):
         states = between(low[supervised[part]], high[supervised[part]])
         demand_answers(net, states, sets["outputs"][supervised[part]])
@@ -1632,7 +1641,7 @@ def check_states(net: Net, sets: Tensors, task: Task) -> str:
     count, num_blocks = len(sets.get("outputs", ())), width // size
     check_machine(net, sets, machine_shapes(net, count) | {"states": (count, num_blocks)})
     states = sets["states"]
-    demand((states >= 0).all() and (states < size).all(), "expected positions in blocks as its states")
+    demand((states >= 0).all() and (states < size).all(), "expected positions within a block as `states`")
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
     # The first state is a softmax at the temperature of the matrices' columns, so it must also be one-hot.
     first = one_hot_positions(net, between(weights["layers.0.first_state"]))
@@ -1648,7 +1657,10 @@ def check_states(net: Net, sets: Tensors, task: Task) -> str:
         columns = features.each(lambda a: a.reshape(*a.shape[:-2], num_blocks, size, size).swapaxes(-1, -2))
         moves = one_hot_positions(net, columns)
         targets = sets["table"][:, symbol]
-        demand(np.array_equal(states[targets], moves[np.arange(num_blocks), states]), "a step leads to another state")
+        demand(
+            np.array_equal(states[targets], moves[np.arange(num_blocks), states]),
+            "a step of the net leads to another state than the machine's step",
+        )
     if net.settings["read"] == "mixture":
         demand_mixture(weights["readout.weight"][states[supervised, 0]], sets["outputs"][supervised])
     else:
@@ -1848,8 +1860,8 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
     # An entry of A B is a sum of S products, so |fl(A B) - A B| <= (S + 1) u |A|_F |B|_F. Also, |A|_F <= sqrt(S) |A|.
     rounding = size * (size + 1) * UNIT
     # `log1p` and `expm1` keep all digits of growths near 1e-6. The sum 1 + growth and a difference of powers would lose
-    # digits. Below 700, both products are off by less than 1e-12. So the exponentials are off by less than 1e-12 of
-    # their size.
+    # digits. Below 700, `stretched` and `rolled` are off by less than 1e-12. So their exponentials are off by less than
+    # 1e-12 of the exponentials' size.
     stretched = max_length * math.log1p(growth)
     rolled = max_length * math.log1p(rounding)
     # exp(709) is the limit of float64. Beyond it, `reach` would be infinite.
@@ -2044,8 +2056,9 @@ def directed_enclosures(value: Form) -> tuple[Array, Array]:
     middle = points.mean(2, keepdims=True)
     around = points - middle
     basis = np.linalg.svd(np.swapaxes(around, 2, 3) @ around)[0]
-    # With a = (v - middle) basis, a basis^T differs from v - middle by (v - middle) (basis basis^T - 1). `lost` bounds
-    # this difference, so nothing depends on how `svd` rounds. In float64, a number loses at most 1e-13 of `size`.
+    # For a value v and a = (v - middle) basis, a basis^T differs from v - middle by (v - middle) (basis basis^T - 1).
+    # `lost` bounds this difference, so nothing depends on how `svd` rounds. In float64, a number loses at most 1e-13 of
+    # `size`.
     part = np.abs(basis @ np.swapaxes(basis, 2, 3) - np.eye(basis.shape[-1])).sum((2, 3)) + 1e-13
     demand((part < 1e-9).all(), "expected values whose directions float64 can represent")
     lost = part[:, :, None] * 4 * (size.max((2, 3))[..., None] + TINY)
@@ -2251,7 +2264,7 @@ def demand_masses(sets: Tensors, heads: Heads, layer: LayerBounds, block: int, f
         if distance + 1 >= first:
             sums = best[..., start]
             exists |= sums[0, :, 0] > -np.inf
-            demand((sums <= 0).all(), "a mass leaves its bounds on some string")
+            demand((sums <= 0).all(), "an attention mass leaves its bounds on some string")
     return exists
 
 
@@ -2486,7 +2499,7 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
     """
     demand(net.name == "grid-recurrence" and not sets, "expected a grid-recurrence, and no sets")
     rule, size = rule_of(net), net.num_symbols
-    demand(rule.per_row == task.per_row, "its number for each row is not the task's")
+    demand(rule.per_row == task.per_row, "its rule adds another number for each row than the task's rule")
     cells = rule.cells
     shapes = [(size, cells.shape[axis], task.cells.shape[axis]) for axis in (0, 1)]
     num_below, num_upward = map(math.prod, shapes)

@@ -221,7 +221,7 @@ def test_sets_hold_what_is_inside(part: str, share: float, is_inside: bool, monk
         "table": np.array([[-1, -1], [-1, 1]]),
     }
     model = net("regular-gpt", {"d_model": 3, "chunk_size": 2, "num_heads": 1}, {})
-    with contextlib.nullcontext() if is_inside else pytest.raises(checker.Rejected, match="leads out of its set"):
+    with contextlib.nullcontext() if is_inside else pytest.raises(checker.Rejected, match="outside the set"):
         assert checker.demand_windows_inside(model, sets) == 1
 
 

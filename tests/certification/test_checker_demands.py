@@ -50,7 +50,7 @@ LEAVE = "states leave their balls before the largest length"
 IN_TABLE = "expected classes of the machine in its table"
 AMONG_ANSWERS = "expected the machine's outputs among "
 KEYS, QUERIES = "weights.layers.0.to_key_value.weight", "weights.layers.0.to_query.weight"
-OUTSIDE = "a mass leaves its bounds on some string"
+OUTSIDE = "an attention mass leaves its bounds on some string"
 MAPPED = "weights.layers.0.query_key_value.weight"
 TEMPERATURE = "weights.layers.0.temperature"
 
@@ -96,22 +96,34 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     ("expected a net without codes", "codes", by_method("enclosures")),
     ("expected embeddings as centers of the first classes", "chunks of 2", array("sets.center", lambda own: own + 1)),
     ("expected embeddings as points of the first classes", "compiled tree", array("sets.points", lambda own: own + 1)),
-    ("expected radii and orthonormal axes", "chunks of 2", array("sets.radius", put(-1e-9, -1, 0))),
-    ("expected radii and orthonormal axes", "chunks of 2", array("sets.axes", put(1.5, -1, 0, 0))),
-    ("a window leads out of its set", "chunks of 2", array("sets.radius", lambda own: 0 * own)),
-    ("a window leads out of its set", "chunks of 2", each_class("sets.center", 3.0)),
+    ("expected radii of at least 0, and orthonormal axes", "chunks of 2", array("sets.radius", put(-1e-9, -1, 0))),
+    ("expected radii of at least 0, and orthonormal axes", "chunks of 2", array("sets.axes", put(1.5, -1, 0, 0))),
+    (
+        "the net merges a window into a state outside the set of the window's class",
+        "chunks of 2",
+        array("sets.radius", lambda own: 0 * own),
+    ),
+    (
+        "the net merges a window into a state outside the set of the window's class",
+        "chunks of 2",
+        each_class("sets.center", 3.0),
+    ),
     ("expected a net with codes", "chunks of 2", by_method("codes")),
-    ("expected codes of the net as its classes", "codes", array("sets.codes", put(-1, 0))),
-    ("expected codes of the net as its classes", "codes", code_behind_the_last),
+    ("expected numbers of the net's codes as `codes`", "codes", array("sets.codes", put(-1, 0))),
+    ("expected numbers of the net's codes as `codes`", "codes", code_behind_the_last),
     ("a window is merged into a leaf", "codes", each_entry("sets.table", 0, 1, 2)),
     ("float32 rounds a merge, which this method does not bound", "compiled tree", array(KEYS, lambda own: own / 3)),
     ("expected a net of variant 'bare'", "chunks of 2", by_method("exact")),
     ("expected keys of 0, so that a head attends to one part", "compiled tree", array(KEYS, put(1.0, 0, 0))),
     ("a head attends to more than one part", "compiled tree", array("weights.layers.0.bias", lambda own: 0 * own)),
     ("expected queries that are finite numbers", "compiled tree", array(QUERIES, lambda own: own + 1e20)),
-    ("a window is merged into another state", "compiled tree", each_class("sets.points", 1.0)),
     (
-        "expected boxes whose ends are in order",
+        "the net merges a window into another state than the machine names",
+        "compiled tree",
+        each_class("sets.points", 1.0),
+    ),
+    (
+        "expected boxes whose lower ends are not above their upper ends",
         "rnn",
         array("sets.low", lambda own: own + 10.0),
     ),
@@ -120,19 +132,19 @@ FORGERIES: list[tuple[str, str, Forge]] = [
         "rnn",
         array("sets.low", lambda own: own - 10.0, ("sets.high", lambda own: own - 10.0)),
     ),
-    ("a step leads out of its set", "rnn", with_narrow_enclosures),
-    ("a step leads out of its set", "wrapped lstm", with_narrow_enclosures),
+    ("a step of the net leads out of the set of the next class", "rnn", with_narrow_enclosures),
+    ("a step of the net leads out of the set of the next class", "wrapped lstm", with_narrow_enclosures),
     ("expected boxes of an rnn, gru, lstm or wrapped net", "one-hot", by_method("intervals")),
     (
         "expected a block-linear-rnn with columns 'stochastic'",
         "reflections",
         by_method("states", level="proved", max_length=None),
     ),
-    ("expected positions in blocks as its states", "one-hot", array("sets.states", put(-1, -1, -1))),
-    ("expected positions in blocks as its states", "one-hot", array("sets.states", put(2, -1, -1))),
+    ("expected positions within a block as `states`", "one-hot", array("sets.states", put(-1, -1, -1))),
+    ("expected positions within a block as `states`", "one-hot", array("sets.states", put(2, -1, -1))),
     ("its start is not the net's first state", "one-hot", each_entry("sets.states", 0, 1)),
     ("its start is not the net's first state", "reflections", each_class("sets.points", 1.0)),
-    ("a step leads to another state", "one-hot", each_entry("sets.states", 0, 1)),
+    ("a step of the net leads to another state than the machine's step", "one-hot", each_entry("sets.states", 0, 1)),
     ("expected a temperature of at least 0", "one-hot", array(TEMPERATURE, lambda own: -1.0)),
     ("rounding may decide where a one-hot vector has its 1", "one-hot", array(TEMPERATURE, lambda own: 1e6)),
     ("expected a pd-ssm, and no sets", "rnn", by_method("choices")),
@@ -168,7 +180,11 @@ FORGERIES: list[tuple[str, str, Forge]] = [
     (OUTSIDE, "attention", array("weights.layers.0.query_key_value.bias", lambda own: own * 1.01)),
     (UNDECIDED, "attention", array("sets.low", lambda own: 0 * own, ("sets.high", lambda own: 0 * own + 1))),
     ("expected a grid-recurrence, and no sets", "rule", with_more("sets.x")),
-    ("its number for each row is not the task's", "rule", array("weights.cell.per_row", lambda own: own + 1)),
+    (
+        "its rule adds another number for each row than the task's rule",
+        "rule",
+        array("weights.cell.per_row", lambda own: own + 1),
+    ),
     (
         "its rule and the task's are not shown to give the same numbers",
         "rule",
@@ -372,5 +388,7 @@ def test_windows_that_lead_to_the_pad_are_checked(name: str) -> None:
     for entry in np.argwhere(sets["table"] > 0)[:10]:
         table = sets["table"].copy()
         table[tuple(entry)] = 0
-        with pytest.raises(Rejected, match="a window leads out of its set"):
+        with pytest.raises(
+            Rejected, match="the net merges a window into a state outside the set of the window's class"
+        ):
             checker.demand_windows_inside(net, sets | {"table": table})

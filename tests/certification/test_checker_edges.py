@@ -52,7 +52,7 @@ def test_an_image_that_touches_the_boundary_is_not_inside(
         "table": np.array([[-1, -1], [-1, 1]]),
     }
     net = Net("regular-gpt", {"d_model": 2, "chunk_size": 2, "num_heads": 1}, {}, 2, 2)
-    with pytest.raises(Rejected, match="leads out of its set"):
+    with pytest.raises(Rejected, match="outside the set"):
         checker.demand_windows_inside(net, sets)
 
 

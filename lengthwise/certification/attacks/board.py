@@ -108,10 +108,10 @@ class Board:
         return max((used / limit if limit else 1.0 for used, limit in limits if limit is not None), default=0.0)
 
     def length_before(self, tail_length: int) -> int:
-        """Return the length to which strings are cut. Tails can then follow every prefix of up to `max_length` symbols.
+        """Return the length to which strings are cut, which is `max_length` plus the length of tails.
 
-        If the model reads only shorter strings, the result is its largest length, and the longest prefixes get no
-        tails.
+        Tails can then follow every prefix of up to `max_length` symbols. If the model reads only shorter strings, the
+        result is its largest length, and the longest prefixes get no tails.
         """
         longest = self.max_length + tail_length
         return min(longest, self.model.max_length or longest)
