@@ -29,10 +29,10 @@ The absolute value of a lead is at most `LARGEST`, so it is finite. If the answe
 class Agreement(nn.Module):
     """A module that returns the logits of "same" and "different", from the logits of both nets.
 
-    A net's lead is its logit of the other net's answer minus the largest of its other logits. The logit of "different"
-    is 0. The logit of "same" is the smaller of both nets' leads. It is at least 0 if the nets' answers agree, and below
-    0 if they differ. So hill climbing approaches strings on which one of the nets is about to change its answer. If
-    both nets have a logit that is not finite, they count as agreeing.
+    A net's lead is its logit for the other net's answer, minus the largest of its logits for all other answers. The
+    logit of "different" is 0. The logit of "same" is the smaller of both nets' leads. It is at least 0 if the nets'
+    answers agree, and below 0 if they differ. So hill climbing approaches strings on which one of the nets is about to
+    change its answer. If both nets have a logit that is not finite, they count as agreeing.
 
     Example:
         >>> logits = torch.tensor([[3.0, 1.0, 2.5, 2.0], [3.0, 1.0, 0.0, 4.0]])

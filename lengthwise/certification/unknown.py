@@ -56,7 +56,7 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
     """Extract the machine of a net whose language is not known, and certify the net for this machine.
 
     The net's states are sorted into classes (`extraction`). A few radii of classes are tried, the largest first. For
-    each radius, the net is certified (`certify`) for the task that this radius's machine solves. The machine is
+    each radius, the net is certified (`certify`) for the task that the machine of this radius solves. The machine is
     returned if no string refutes the net, and if on all drawn strings the net's states are in the classes that the
     machine predicts. Level ``proved`` means that the net computes this machine at every length.
 
