@@ -99,7 +99,7 @@ def _clusters(level: int, blocks: BlockStates) -> LevelClusters:
     between = math.inf
     for index, group in enumerate(groups[:-1]):
         later_states = torch.cat(groups[index + 1 :]).double()
-        # The mode that uses matrix products has errors of thousandths for states that are near to each other.
+        # If `cdist` used matrix products, distances of nearby states would have errors of thousandths.
         distances = torch.cdist(group.double(), later_states, compute_mode="donot_use_mm_for_euclid_dist")
         between = min(between, float(distances.min()))
     return LevelClusters(

@@ -17,10 +17,10 @@ from lengthwise.tasks.regular.sum import Sum
 class DriftPoint(NamedTuple):
     """The states at one length, compared with the states at the reference length.
 
-    `shifts` are the fractions of strings whose answer is the right remainder plus 0, 1, ..., m - 1, modulo m. For each
-    harmonic (see `remainder_drift`), `kept` contains the harmonic's norm divided by its norm at the reference length.
-    `turns` contains the angle between the harmonics at both lengths. The unit of the angle is the turn that leads from
-    one remainder to the next.
+    Let m be the modulus. Entry j of `shifts` is the fraction of strings whose answer is j more than the right
+    remainder, modulo m. For each harmonic (see `remainder_drift`), `kept` contains the harmonic's norm divided by its
+    norm at the reference length. `turns` contains the angle between the harmonics at both lengths. The unit of the
+    angle is the turn that leads from one remainder to the next.
     """
 
     length: int
@@ -76,6 +76,8 @@ def remainder_drift(
 
 def harmonics(states: Float[Tensor, "B D"], remainders: Int64[Tensor, " B"], modulus: int) -> Complex[Tensor, "K D"]:
     """Return the harmonics ``z_k = (1/m) sum_q exp(-2 pi i k q / m) mean(states of q)``, k = 1 ... floor(m / 2).
+
+    Here m is the modulus, and the mean is over the states with remainder q.
 
     Raises:
         ValueError: a remainder has no state.

@@ -74,8 +74,8 @@ def _gradient_norms(
 def cumulative_field(norms: Float[Tensor, "B T"]) -> Float[Tensor, "B T"]:
     """Return the fraction of the gradient at position m or later: ``c_m = sum_{n >= m} |g_n| / sum_n |g_n|``.
 
-    If all positions have the same gradient norm, the result is a straight line from 1 at the oldest symbol to 1 / T at
-    the newest.
+    Here ``|g_n|`` is the norm of the gradient at position n. If all T norms are equal, the result falls linearly from 1
+    at the oldest symbol to 1 / T at the newest.
 
     Raises:
         ValueError: the gradient of a string is 0 everywhere, or not finite.
