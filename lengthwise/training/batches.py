@@ -53,7 +53,9 @@ def check_lengths(task: Task, recipe: Recipe) -> None:
 
 
 def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
-    """Return the lengths that `length_sampling` draws from, and the unbalanced lengths that are drawn occasionally.
+    """Return the lengths that `length_sampling` draws from, and the lengths that are drawn occasionally.
+
+    At a length of the second kind, some class of the task cannot occur.
 
     Raises:
         ValueError: the recipe allows no length from which `length_sampling` could draw.
@@ -62,7 +64,8 @@ def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
     legal = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_legal_length(n)]
     balanced = [n for n in legal if task.is_balanced_length(n)]
     first = legal if recipe.lengths == "legal" else balanced
-    # Without strings of unbalanced lengths, a net cannot learn that such strings are outside the language.
+    # At an unbalanced length, some class is missing. Without strings of such lengths, a net cannot learn that they are
+    # outside the language.
     others = sorted(set(legal) - set(balanced)) if recipe.lengths == "mostly-balanced" else []
     return first, others
 
@@ -163,6 +166,6 @@ def _select_rows(strings: Batch, rows: Int64[Tensor, " B"]) -> Batch:
     inputs, targets = strings.inputs[rows], strings.targets[rows]
     if inputs.is_floating_point():
         return Batch(inputs, targets)
-    # Given examples of several lengths are padded to the longest example, which may not be among the drawn rows.
+    # A user's examples may have several lengths, and are padded to the longest, which need not be a drawn row.
     width = int((inputs != PAD).sum(1).max())
     return Batch(inputs[:, :width].contiguous(), targets[:, :width].contiguous())

@@ -1,4 +1,4 @@
-"""A penalty on the growth of intervals when a model reads a symbol, which makes recurrent models contract."""
+"""A penalty on intervals that grow when a model reads a symbol, so that errors of states shrink at each step."""
 
 import torch
 from jaxtyping import Float, Int64

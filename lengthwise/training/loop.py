@@ -340,7 +340,7 @@ def _on_host(state: TrainingState, norm: Tensor, losses: StepLoss) -> tuple[floa
 
 def _average_in(state: TrainingState, decay: float) -> None:
     """Move the average towards the weights; faster in early steps, so that the average soon forgets initial weights."""
-    # With a constant decay of 0.99 the initial weights would still count e^-1 after 100 steps.
+    # With a constant decay of 0.99, the initial weights would still have the weight e^-1 after 100 steps.
     decay = min(decay, state.step / (state.step + 10))
     with torch.no_grad():
         torch._foreach_lerp_(list(state.average.values()), [p.detach() for p in state.model.parameters()], 1 - decay)

@@ -122,7 +122,7 @@ def likelihood_loss(model: SequenceModel, batch: Batch, supervision: str, ranks:
         is_last = torch.arange(targets.shape[1]) == batch.last_supervised[:, None]
         targets = targets.where(is_last, IGNORE)
     inputs, targets = (moved(ranks.rows(rows), device) for rows in (batch.inputs, targets))
-    # A rank's mean would weigh its rows wrongly, as in `_mean_loss`.
+    # A rank's mean would weigh its rows wrongly, so the loss is divided by the count in all ranks (`_mean_loss`).
     count = max(1, _num_supervised(batch, supervision))
     return -model.answer_log_probabilities(inputs, targets).sum() * (ranks.size / count)
 

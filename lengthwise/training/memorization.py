@@ -22,7 +22,7 @@ class Stack(NamedTuple):
     tanh, h_i is the tanh of that sum for i >= 2.
 
     Source: "update on rnn memorization" (20 November 2023), its definition.
-    Differs from the source: the note chooses weights, and trains nothing. Here h_1 is also learned, and standard RNNs
+    Differs from the source: the source chooses weights, and trains nothing. Here h_1 is also learned, and standard RNNs
         have tanh.
     """
 
@@ -34,7 +34,7 @@ class Stack(NamedTuple):
 
 
 def draw(count: int, dimension: int, num_symbols: int, generator: torch.Generator) -> Stack:
-    """Draw nets: W_h orthogonal (Haar); W_x, h_1 and W_y normal with variance 1 / d, so that states keep their size."""
+    """Draw nets of dimension d: W_h is orthogonal (Haar), and W_x, h_1 and W_y are normal with variance 1 / d."""
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(count, *shape, generator=generator) / math.sqrt(dimension)
@@ -52,7 +52,7 @@ def draw(count: int, dimension: int, num_symbols: int, generator: torch.Generato
 
 
 def states_by_definition(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R d T"]) -> Float[Tensor, "R d T"]:
-    """Compute h_i = W_h h_{i-1} + v_i from h_0 = 0, one step after another."""
+    """Compute states h_i = W_h h_{i-1} + v_i from h_0 = 0, one step after another; v_i is column i of `added`."""
     state, states = torch.zeros_like(added[:, :, 0]), []
     for v in added.unbind(2):
         state = (hidden @ state[:, :, None])[:, :, 0] + v
@@ -78,7 +78,7 @@ def states(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R d T"]) -> Flo
 
 
 def tanh_states(hidden: Float[Tensor, "R d d"], added: Float[Tensor, "R d T"]) -> Float[Tensor, "R d T"]:
-    """Compute h_1 = v_1, then h_i = tanh(W_h h_{i-1} + v_i), one step after another.
+    """Compute states h_1 = v_1, then h_i = tanh(W_h h_{i-1} + v_i), step by step; v_i is column i of `added`.
 
     Example:
         >>> tanh_states(torch.zeros(1, 1, 1), torch.tensor([[[2.0, 0.0]]])).flatten().tolist()

@@ -14,9 +14,9 @@ MIN_NORM = 1e-3
 class Muon(torch.optim.Optimizer):
     """An optimizer of matrices: W <- (1 - lr decay) W - lr sqrt(max(1, rows / columns)) orthogonalized(update).
 
-    The update is Nesterov's: u = g + m (b - g) with b the running mean of gradients, b <- m b + (1 - m) g. In small
-    nets that apply one layer many times, a few directions dominate the gradient. An orthogonalized update moves equally
-    far in all directions.
+    The update is Nesterov's. With gradient g and momentum m, the running mean of gradients is b <- m b + (1 - m) g, and
+    the update is u = g + m (b - g). In small nets that apply one layer many times, a few directions dominate the
+    gradient. An orthogonalized update moves equally far in all directions.
 
     Below `MIN_NORM` an update shrinks with |u|. Otherwise the update would be as large for a gradient of 1e-7 as for a
     gradient of 1. A net whose loss is 0 would then follow the rounding errors of its gradient until it fails.
@@ -40,7 +40,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Move every matrix that has a gradient."""
+        """Update every matrix that has a gradient."""
         for group in self.param_groups:
             for matrix in group["params"]:
                 if matrix.grad is not None:

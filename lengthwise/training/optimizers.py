@@ -74,7 +74,7 @@ def defer_compiler() -> None:
 
 
 _EXCLUDED = "__dynamo_disable"
-"""The attribute of a method for another version of the method, which torch's compiler skips."""
+"""The name of the attribute of a method that contains the version which torch's compiler skips."""
 
 
 def _excluded_if_imported(method: Callable[..., Any]) -> Callable[..., Any]:

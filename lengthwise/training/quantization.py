@@ -1,4 +1,4 @@
-"""The search, during training, for codes: the vectors to which a model that quantizes its states rounds them."""
+"""The search for codes during training. Codes are the vectors to which a model rounds its states."""
 
 import torch
 

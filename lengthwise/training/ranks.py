@@ -62,7 +62,7 @@ class Ranks(NamedTuple):
         return tuple(value / self.size for value in sums.tolist())
 
     def any(self, answer: bool) -> bool:
-        """Return whether the answer is true in at least one process."""
+        """Return whether `answer` is true in at least one process."""
         return self.mean(float(answer)) != (0.0,)
 
     def gathered(self, text: str) -> list[str]:

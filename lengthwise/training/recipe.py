@@ -152,7 +152,7 @@ class TaskRiseRecipe(Description):
 
 
 class ContractionRecipe(Description):
-    """A penalty on the growth of intervals, which makes the steps of a recurrent model contract.
+    """A penalty on the growth of intervals, so that errors of a recurrent state shrink from step to step.
 
     Once the fraction `after` of training is done, `weight` times the mean of max(0, g - `max_growth`) is added to the
     loss. Here g is the growth of one coordinate: if a state is known up to `radius`, this coordinate of the next state
@@ -168,12 +168,12 @@ class ContractionRecipe(Description):
 class StatesRecipe(Description):
     """Supervision by states: every tree node learns its piece's map on the states of the task's machine.
 
-    The piece of a tree node is the part of the string below the node. `weight` is the weight of this loss, next to the
-    answers' loss. In addition to the batch, a step reads `batch_size` pieces of strings, whose length is log-uniform up
-    to `max_length`. In a fraction `uniform` of the steps, pieces are uniform symbols; otherwise they are parts of
-    strings of the task. In addition, the model merges states of random nodes, and so learns from longer pieces without
-    reading them. Each of `rounds` rounds makes `combined` new states from the states of the round before
-    (`training.state_supervision`).
+    The piece of a tree node is the part of the string below the node. Its map takes each state of the machine to the
+    state after reading the piece. `weight` is the weight of this loss, next to the answers' loss. In addition to the
+    batch, a step reads `batch_size` pieces of strings, whose length is log-uniform up to `max_length`. In a fraction
+    `uniform` of the steps, pieces are uniform symbols; otherwise they are parts of strings of the task. In addition,
+    the model merges states of random nodes, and so learns from longer pieces without reading them. Each of `rounds`
+    rounds makes `combined` new states from the states of the round before (`training.state_supervision`).
     """
 
     weight: float = Field(1.0, gt=0)
@@ -240,8 +240,8 @@ class Recipe(Description):
       states on x are h(x). This loss needs no labels. If this loss began at the first step, it could make all states
       equal, and nothing would be learned.
     - `states`: tree models learn how each part of a string changes the states of the task's machine (`StatesRecipe`).
-    - `contraction`: a penalty makes the steps of a recurrent model contract (`ContractionRecipe`). The model must
-      compute bounds on its next states (`BoundsSteps`).
+    - `contraction`: a penalty makes errors of a recurrent state shrink from step to step (`ContractionRecipe`). The
+      model must compute bounds on its next states (`BoundsSteps`).
     - `pace`: training ends early if its loss shows that it has succeeded or failed (`PaceRecipe`).
     - `ema_decay`: if positive, the final weights are the exponential moving average of the weights.
     - `precision`: the number type of matrix products, in training and when the run is measured. Weights, sums and the

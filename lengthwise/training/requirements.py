@@ -27,7 +27,7 @@ as much as a large GPU has."""
 
 
 def check_task(task: Task, recipe: Recipe) -> None:
-    """Raise a ValueError if the task lacks what the recipe needs: pads, states, or a field that a curriculum raises."""
+    """Raise a ValueError if the task lacks what the recipe needs: pads, a machine, or a field for `task_rise`."""
     augmentation = recipe.augmentation
     if isinstance(task, VectorTask) and (
         augmentation.padding or augmentation.leading_padding or recipe.late_consistency

@@ -1,7 +1,8 @@
 """Supervision by states: every node of a tree learns the map that its piece of a string defines on machine states.
 
 A piece w of a string acts on the states q of the task's machine by the map q -> delta(q, w). A linear layer predicts
-this map from the node's state h. This layer is trained with the model and then discarded.
+this map from the node's state h. The weights W_q and b_q of the layer belong to state q. This layer is trained with the
+model and then discarded.
 
     loss = mean over nodes and states q of CE(W_q norm(h) + b_q, delta(q, w)).
 
@@ -33,7 +34,7 @@ MAX_SUPERVISED_STATES = 16
 
 
 class StateHead(nn.Module):
-    """Logits of delta(q, w) for every state q of a machine, computed from the state of a node: [D] to [Q, Q]."""
+    """Logits of delta(q, w) for every state q of a machine, computed from the state of a node, for Q states."""
 
     def __init__(self, machine: Semiautomaton, d_model: int) -> None:
         super().__init__()
@@ -52,7 +53,7 @@ class StateHead(nn.Module):
 
 
 def nodes_of(model: TreeModel, inputs: Int64[Tensor, "B T"], table: Int64[Tensor, "Q V"]) -> tuple[Nodes, Maps]:
-    """Return the states and maps of all nodes in trees over these strings, except levels whose nodes share states."""
+    """Return the states of tree nodes and their maps on machine states, except at levels whose nodes share states."""
     levels = maps_of_nodes(inputs, table, model.tree.chunk_size_at)
     states, maps = [], []
 
@@ -71,7 +72,7 @@ def nodes_of(model: TreeModel, inputs: Int64[Tensor, "B T"], table: Int64[Tensor
 def combine(
     model: TreeModel, states: Nodes, maps: Maps, recipe: StatesRecipe, generator: torch.Generator
 ) -> tuple[Float[Tensor, "M D"], Int64[Tensor, "M Q"]]:
-    """Return states and maps of the given nodes, and of nodes that the model merges from random nodes, in any order.
+    """Return states and maps of the given nodes, and of nodes that the model makes by merging random nodes.
 
     Each round draws from the nodes of the round before, and draws all maps equally often.
     """
@@ -104,7 +105,7 @@ def make_state_head(model: SequenceModel, task: Task | None) -> StateHead:
 def maps_of_nodes(
     inputs: Int64[Tensor, "B T"], table: Int64[Tensor, "Q V"], chunk_size_at: Callable[[int], int]
 ) -> list[Int64[Tensor, "B N Q"]]:
-    """Return the map of every node, level by level from the symbols up to a level with one node; pads are the identity.
+    """Return the map of every node on machine states, for each level from the symbols up; pads are the identity.
 
     If the nodes of a level do not fill whole chunks, pads come before the nodes. So the last chunk of every level ends
     at the end of the string.
