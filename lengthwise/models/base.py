@@ -42,7 +42,8 @@ newest one."""
 
 MAX_PARAMETERS = 200_000_000
 """The largest number of parameters of a model. Training keeps up to five numbers for each parameter: its value, its
-gradient, its average and two moments. In float32, these five numbers take 4 GB for the largest model."""
+gradient, its moving average and the two moments of Adam. In float32, these five numbers take 4 GB for the largest
+model."""
 
 Width = Annotated[int, Field(ge=1, le=MAX_WIDTH)]
 """The type of settings that are a number of units, for example in a state or in a hidden layer."""
@@ -61,7 +62,7 @@ class ModelConfig(Description):
     other_effects: ClassVar[Mapping[str, str]] = {}
 
     def for_layer(self, kind: type[nn.Module]) -> dict[str, Any]:
-        """Return the settings that the constructor of this class takes; a model's config may have more settings."""
+        """Return the settings that the constructor of `kind` takes; a model's config may have more settings."""
         names: set[str] = set()
         for base in kind.__mro__:
             if "__init__" in vars(base):
@@ -186,7 +187,7 @@ class RecurrentModel(SequenceModel):
         """Read one symbol of every string; return the logits for the strings so far, and the next state."""
 
     def check_step(self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"], num_symbols: int) -> None:
-        """Raise a ValueError unless `token` has symbols 0 ... num_symbols - 1, and `state` a state for each string."""
+        """Raise a ValueError unless `token` has symbols 0 ... num_symbols - 1, and `state` one row for each string."""
         check_tensors(token=token, state=state)
         self.check_inputs(token[:, None], num_symbols)
         if torch.compiler.is_exporting():  # an exported graph must work for any number of strings
@@ -212,7 +213,7 @@ class RecurrentModel(SequenceModel):
 
 
 class TreeModel(SequenceModel):
-    """A model whose states belong to nodes of a tree; leaves are symbols, and layers merge nodes level by level."""
+    """A model with one state for each node of a tree: leaves are symbols, and layers merge nodes level by level."""
 
     @property
     @abstractmethod
@@ -237,7 +238,8 @@ def check_is_model(model: object, argument: str = "model") -> None:
 def eval_mode(model: nn.Module) -> Iterator[None]:
     """Put the model into evaluation mode inside the context, and disable gradients.
 
-    Matrix products then have the model's `precision` (`SequenceModel.precision`), or float32 in other modules.
+    Matrix products then have the model's precision (`SequenceModel.precision`). In a module that is not a
+    `SequenceModel`, they have float32.
 
     Afterwards, each module returns to its own former mode, because some modules of a user's net may have to stay in
     evaluation mode.
@@ -362,7 +364,7 @@ def _check_class(model: type[Any], config: ModelConfig, sizes: Mapping[str, int]
 
 
 class _NoDraws(TorchFunctionMode):
-    """A mode that skips draws of normal numbers: on "meta", a draw imports torch's compiler, which takes a second."""
+    """A mode that skips draws of normal numbers: on device "meta", a draw imports torch's compiler for a second."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -374,7 +376,7 @@ class _NoDraws(TorchFunctionMode):
 
 
 def _sizes(model: type[SequenceModel], task: Alphabet | Vectors) -> dict[str, int]:
-    """Return the sizes of a model for a task, from the task's symbols and answers, or from its vectors' dimension."""
+    """Return the sizes that a model's constructor takes: numbers of symbols or of vector entries, and of answers."""
     if isinstance(task, Vectors):
         check_accepts_vectors(model)
         return {"input_dim": task.input_dim, "num_classes": 1}

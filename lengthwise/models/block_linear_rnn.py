@@ -28,8 +28,8 @@ from lengthwise.ops.symbol_recurrence import symbol_final_state
 from lengthwise.validation import check_divisor
 
 MAX_ELEMENTS_PER_CHUNK = 1 << 24
-"""The largest number of elements for which a chunk of positions is computed at once. In a net of one layer, the
-elements of states count. In a deeper net, the elements of transitions count."""
+"""The largest number of elements in a chunk of positions that is computed at once. In a net of one layer, the elements
+of states count. In a deeper net, the elements of transitions count."""
 
 MAX_TABLED_SYMBOLS = 256
 """The largest vocabulary for which tables have a row for every symbol. For a larger vocabulary, only the symbols of the
@@ -50,9 +50,9 @@ class BlockLinearRNNConfig(ModelConfig):
     - `columns`, `p`, `input_map`, `first_state`: as in `BlockLinearLayer`, for all layers.
     - `hidden`: the number of hidden units between a symbol's embedding and its transition. With 0 units, the embedding
       itself contains the numbers that determine the symbol's matrix and, with `"unit"` columns, the symbol's input.
-    - `read`: a hidden layer reads the states of all layers (`"all"`) or of the last layer (`"last"`). In a net with one
-      layer of one block, `"mixture"` gives each state its own distribution over answers, and mixes these distributions
-      (`MixtureReadout`).
+    - `read`: the read-out has a hidden layer, which reads the states of all layers (`"all"`) or of the last layer
+      (`"last"`). In a net with one layer of one block, `"mixture"` gives each state its own distribution over answers,
+      and mixes these distributions (`MixtureReadout`).
     - `alignment`: in a mixture, this number is added to the initial logit of class s mod Y in state s, for Y classes.
       Each state then begins with one preferred answer, so states do not compete for answers.
     - `end_temperature`: with `"stochastic"` or `"reflected"` columns, the temperature is 1 in the first 40 % of
@@ -127,6 +127,7 @@ class BlockLinearRNNConfig(ModelConfig):
 class BlockLinearRNN(FollowsTraining, HoldsDistributions, SymbolModel, RecurrentModel):
     """x_t = A(u_t) x_{t-1} + v(u_t) with A(u) = diag(A^(1), ..., A^(N)), in one or more layers.
 
+    Here x_t is the state after t symbols, u_t is the input of the layer, and A^(1), ..., A^(N) are blocks of size S.
     With a linear input map and a first state of zero, this is eq. (5): x_t = A(u_t) x_{t-1} + B u_t from x_0 = 0.
 
     The first layer reads the normalized embeddings of symbols. Without hidden units, it reads the embeddings unchanged.
@@ -166,7 +167,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, SymbolModel, Recurrent
         """Draw embeddings from N(0, 1), and maps of n inputs uniformly within 1 / sqrt(n) of 0.
 
         Weights of norms become 1, and their biases 0. If embeddings contain unit columns, they are drawn from
-        N(0, 1 / S), so that the 2-norms of columns are about 1.
+        N(0, 1 / S) for blocks of size S, so that the 2-norms of columns are about 1.
         """
         holds_columns = not self.config.hidden and self.config.columns == "unit"
         std = self.config.block_dim**-0.5 if holds_columns else 1.0
@@ -229,7 +230,7 @@ class BlockLinearRNN(FollowsTraining, HoldsDistributions, SymbolModel, Recurrent
             yield torch.cat([states.flatten(2) for states in layers], 2)
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
-        # The fast path needs a single layer, which reads only symbols, and columns with which states cannot grow.
+        # The fast path needs a single layer, which reads only symbols, and columns that cannot make states grow.
         if self.config.num_layers > 1 or self.config.columns == "unit":
             return super().last_state(inputs)
         (state,) = self._split(self.initial_state(len(inputs)))

@@ -16,7 +16,7 @@ from lengthwise.ops.intervals import Intervals
 from lengthwise.ops.tree import Observer, Perturbation
 from lengthwise.validation import type_in_words
 
-# `Self` would serve, but the checks of shapes (beartype) do not know it in single methods.
+# `Self` would be simpler, but beartype, which checks shapes, rejects it in methods that are decorated one by one.
 Changed = TypeVar("Changed")
 
 
@@ -33,7 +33,7 @@ class AcceptsPads:
 
     @property
     def pad_block(self) -> int:
-        """Return the size of the blocks of pads that training inserts; it is above 1 if the model reads chunks."""
+        """Return the number of pads in a block that training inserts; above 1 if the model reads chunks."""
         return 1
 
     def check_inputs(self, inputs: Int64[Tensor, "B T"], num_symbols: int) -> None:
@@ -106,12 +106,12 @@ class AcceptsVectors:
 class BoundsSteps(ABC):
     """A recurrent model that can compute bounds on its next states from intervals that contain the previous states.
 
-    Proofs use these bounds, and training can use them to make steps contract.
+    Proofs use these bounds, and training can use them to make errors of states shrink from step to step.
     """
 
     @abstractmethod
     def bounds_after(self, states: Intervals, token: Int64[Tensor, "*N"]) -> Intervals:
-        """Return intervals [*N, D] that contain the states after a symbol, given intervals of the states before."""
+        """Return intervals that contain the states after a symbol, given intervals with the states before it."""
 
 
 class BoundedReceptiveField(ABC):
@@ -149,8 +149,8 @@ class ReadsContinuations(ABC):
     def continued_logits(self, inputs: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"]) -> Float[Tensor, "B P W S Y"]:
         """Append each tail to each prefix of 1 ... P symbols, and return the logits at the symbols of the tail.
 
-        P is T - S. The logits equal the logits of ``forward`` for the prefix followed by the tail, up to rounding
-        (`lengthwise.evaluation.continuations`).
+        Strings have T symbols, tails have S symbols, and P is T - S. The logits equal the logits of ``forward`` for the
+        prefix followed by the tail, up to rounding (`lengthwise.evaluation.continuations`).
         """
 
 
@@ -299,7 +299,8 @@ def check_symbols(inputs: Int64[Tensor, "B T"], num_symbols: int, *, accepts_pad
         )
         on_device_assert((lowest <= inputs) & (inputs < num_symbols), expected)
         return
-    # A single pass finds the smallest and the largest id, because each pass costs as much as a step of a fast machine.
+    # One pass finds the smallest and the largest id, because each pass costs as much as a step of a fast
+    # `TransducerModel`.
     low, high = map(int, inputs.aminmax())
     if not lowest <= low <= high < num_symbols:
         or_pad = f" or the pad {PAD}" if accepts_pads else ""

@@ -30,8 +30,8 @@ from lengthwise.validation import check_divisor, check_one_given, check_sizes, t
 DEFAULT_RANGE = 2048
 
 IMPLIED = ("sinusoidal", "learned")
-"""Encodings whose names are omitted from stored settings. `learned_positions` distinguishes the two: it is 0 for
-`"sinusoidal"`."""
+"""Encodings whose names are omitted from stored settings. The setting `learned_positions` is 0 for
+`"sinusoidal"` and above 0 for `"learned"`."""
 
 
 class EncodingsOfSize(Sequence[str]):
@@ -54,8 +54,8 @@ class CausalTransformerConfig(ModelConfig):
     """The settings of a causal transformer: width D, heads H (a divisor of D), positions, initialization and more.
 
     - `positions`: the name of an encoding in `lengthwise.layers.positions`.
-    - `learned_positions`: the size of the table of `"learned"`, which is also the largest length of an input. If a size
-      is set without `positions`, the encoding is `"learned"`.
+    - `learned_positions`: the size of the table of positions `"learned"`, which is also the largest length of an input.
+      If a size is set without `positions`, the encoding is `"learned"`.
     - `position_range`: with `"randomized"`, the number of positions to draw from; with `"local"`, the number of
       positions that a layer sees.
     - `initialization`: `"torch"` draws maps of n inputs uniformly within 1 / sqrt(n) of 0. `"gpt2"` draws weights from
@@ -228,7 +228,7 @@ class CausalTransformer(
         return self.states_at(self._read(inputs), torch.full((len(inputs),), inputs.shape[1] - 1))
 
     def _attention(self, read: States) -> Sequence[CausalAttention]:
-        """Return each layer's attention, which encodes positions, given the results of the read-in."""
+        """Return the attention of each layer, as the position encoding defines it for the results of the read-in."""
         return self.read_in.positions.attention(read)
 
     def _read(self, inputs: Inputs) -> States:

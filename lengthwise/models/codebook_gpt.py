@@ -17,12 +17,12 @@ MAX_ENTRIES = 300_000
 
 
 class CodebookGPTConfig(RegularGPTConfig):
-    """The settings of a `CodebookGPT`: a RegularGPT of variant merge and thickness 1, and its search for codes.
+    """The settings of a `CodebookGPT`, which is a RegularGPT of variant merge and thickness 1 with a search for codes.
 
     The first search for codes comes after the fraction `quantize_after` of all training steps. Further searches follow
-    about every 100 steps, until a search finds classes of states that no merge leaves
-    (`lengthwise.training.quantization`). The net must have settled before the first search, because the codes of a net
-    that still changes are soon wrong.
+    about every 100 steps, until a search finds classes such that every merge of their states gives a state in one of
+    them (`lengthwise.training.quantization`). The net must have settled before the first search, because the codes of a
+    net that still changes are soon wrong.
     """
 
     # Empty, because the rule of the parent class concerns a setting that has only one value here.

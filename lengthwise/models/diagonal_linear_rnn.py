@@ -30,6 +30,8 @@ class DiagonalLinearRNNConfig(StackedConfig):
 class DiagonalLinearRNN(StackedRNN):
     """x_t = a x_{t-1} + B u_t with diagonal transitions a, constant or computed from the input.
 
+    Here x_t is the state, u_t is the input of the layer, and B is a learned matrix.
+
     With constant transitions, the model is the linear recurrent unit (`LRULayer` with a gate). Otherwise its layers are
     `InputDependentLayer`.
 

@@ -30,7 +30,7 @@ class GridRecurrenceConfig(ModelConfig):
       `end_temperature` by the same factor at each step, while the numbers that are added up move towards integers. In
       the last 10 %, the temperature is 0, and the net is a finite rule.
     - `messages="free"`: a message is a vector of `d_model` numbers, computed by a layer of `hidden` units.
-    - `sharpness`: the factor in logits and loss (`AnswersNumbers`).
+    - `sharpness`: the factor of squared distances in logits and loss (`AnswersNumbers`).
     """
 
     used_with = MappingProxyType(
@@ -60,8 +60,8 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SymbolModel):
 
     Here c is a learned number, and r maps a message to a number. So each prefix is answered from the rows and columns
     of the letters that the prefix contains. The state of a string is the number y. The logit of class k, an integer, is
-    -s (k - y)^2, so the answer is the integer nearest to y. No parameter depends on the number of classes, so a net can
-    answer longer strings if there are classes for their answers.
+    -s (k - y)^2 with `sharpness` s, so the answer is the integer nearest to y. No parameter depends on the number of
+    classes, so a net can answer longer strings if there are classes for their answers.
 
     Source: Graves et al., "Multi-dimensional recurrent neural networks" (ICANN 2007); Kalchbrenner et al., "Grid long
         short-term memory" (ICLR 2016), a separate message along each dimension; Kaiser and Sutskever, "Neural GPUs
@@ -92,7 +92,7 @@ class GridRecurrence(AcceptsPads, AnswersNumbers, FollowsTraining, SymbolModel):
 
     @property
     def sharpness(self) -> float:
-        """Return the factor in logits and loss."""
+        """Return the factor of squared distances in logits and loss."""
         return self.config.sharpness
 
     def set_progress(self, fraction: float) -> None:

@@ -216,7 +216,7 @@ def _check_head(backbone: nn.Module, head: nn.Module, hidden: Float[Tensor, "1 1
 
 
 class HuggingFaceModel(HoldsParts, SequenceModel):
-    """A model of the library that reads whole strings, for example because its cache grows with the string."""
+    """A model of the library transformers that reads whole strings, for example because its cache grows."""
 
     name: ClassVar[str] = "hugging-face"
     fewer_symbols_hint: ClassVar[str] = "give tokens=, the tokens of the symbols, to wrap_hugging_face"
@@ -341,7 +341,7 @@ def _hidden_of(backbone: nn.Module, token: int) -> Float[Tensor, "1 1 D"]:
 
 
 def _reads_on(model: RecurrentHuggingFaceModel) -> bool:
-    """Return whether the library can continue from a cache for two more tokens, with a state of constant size."""
+    """Return whether transformers can continue from a cache for two more tokens, with a state of constant size."""
     tokens = torch.zeros(2, dtype=torch.int64, device=device_of(model))
     with eval_mode(model):
         try:

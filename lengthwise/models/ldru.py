@@ -28,9 +28,10 @@ class LDRUConfig(ModelConfig):
 class LDRU(SymbolTree):
     """A balanced tree over the symbols, in which the same learned operator merges two states at every node.
 
-    The leaf of a symbol with embedding e is h + W'_2 ReLU(W'_1 h) with h = LayerNorm(e). `LogDepthLayer` computes the
-    state of a node from its two children. States at positions before the string are zeros at every level. The answer
-    for the prefix of length t is a linear map of the state after max(1, ceil(log_2 t)) levels.
+    The leaf of a symbol with embedding e is h + W'_2 ReLU(W'_1 h), where h = LayerNorm(e), and W'_1 and W'_2 are
+    learned matrices. `LogDepthLayer` computes the state of a node from its two children. States at positions before the
+    string are zeros at every level. The answer for the prefix of length t is a linear map of the state after max(1,
+    ceil(log_2 t)) levels.
 
     Source: Pert, Alrajeh and Russo (2026), on log-depth recurrent units (arXiv 2605.26035), by its code's equations.
     Differs from the source: windows are aligned to the right end of a string, so pads before a string do not change the

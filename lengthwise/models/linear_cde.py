@@ -16,11 +16,11 @@ from lengthwise.models.stacked_rnn import StackedConfig, StackedRNN
 from lengthwise.validation import check_divisor
 
 LOW_RANK: tuple[Structure, ...] = ("low-rank", "low-rank-product")
-"""The structures of A that use the setting `rank`."""
+"""The structures of the matrix A that use the setting `rank`."""
 
 
 class LinearCDEConfig(StackedConfig):
-    """The settings of a `LinearCDE`: width D, number of layers, and the structure of A (blocks, or low rank).
+    """The settings of a `LinearCDE`: width D, number of layers, and the structure of the matrix A.
 
     - `structure`: `"block"` has blocks of size `block_dim`. `"low-rank"` is a diagonal plus a sum of matrices of rank
       `rank`, one for each number of the input. `"low-rank-product"`, as in the published code, is a diagonal plus a
@@ -48,8 +48,9 @@ class LinearCDEConfig(StackedConfig):
 class LinearCDE(HasPenalty, StackedRNN):
     """h_t = c_t (I + A(u_t)) h_{t-1}, where A(u) has blocks (BD-SLiCE) or is diagonal plus low-rank (DPLR-SLiCE).
 
-    A(u) is linear in u, except with structure `"low-rank-product"`. As in the published code, this structure multiplies
-    two factors that are each linear in u. Published scores of DPLR-SLiCE belong to this structure.
+    Here h_t is the state, and u_t is the input of the layer. A(u) is linear in u, except with structure
+    `"low-rank-product"`. As in the published code, this structure multiplies two factors that are each linear in u.
+    Published scores of DPLR-SLiCE belong to this structure.
 
     Only a penalty keeps states from growing on long strings. The factor c_t limits the largest number of a state to
     2^30 and preserves the state's direction. The norms after the layer keep only the direction (`LinearCDELayer`). As

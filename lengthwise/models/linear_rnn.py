@@ -15,6 +15,8 @@ class LinearRNNConfig(StackedConfig):
 class LinearRNN(StackedRNN):
     """x_t = A x_{t-1} + B u_t with a dense matrix A that is the same for every input.
 
+    Here x_t is the state, u_t is the input of the layer, and B is a learned matrix.
+
     Source: Fan et al. (2024), eq. (2), the "vanilla LRNN" of section 4.
     Differs from the source: the paper defines only the recurrence; everything else is as in `StackedRNN`.
     """

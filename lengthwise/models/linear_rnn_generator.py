@@ -29,6 +29,9 @@ class LinearRNNGeneratorConfig(ModelConfig):
 class LinearRNNGenerator(HasHiddenMatrices, SymbolModel, RecurrentModel):
     """h_i = W_h h_{i-1} + W_x x_i, y_i = W_y h_i + b_y from h_0 = 0; `generate` sets x_{i+1} to the argmax of y_i.
 
+    Here h_i is the state, x_i is the one-hot vector of the i-th symbol, and y_i are the logits. The matrices W_h, W_x
+    and W_y and the bias b_y are parameters.
+
     Like every model of this package, it can answer given strings. To generate, its symbols must be its classes, in the
     same order, followed by START as the last symbol. Generation begins with START, so h_1 is START's column of W_x.
 
@@ -47,7 +50,7 @@ class LinearRNNGenerator(HasHiddenMatrices, SymbolModel, RecurrentModel):
         self.readout = nn.Linear(config.d_model, num_classes)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters again, uniformly within 1 / sqrt(d) of 0."""
+        """Draw all parameters again, uniformly within 1 / sqrt(d) of 0 for a state of width d."""
         draw_uniformly(self.parameters(), self.config.d_model, generator)
 
     @property

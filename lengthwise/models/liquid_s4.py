@@ -11,6 +11,8 @@ from lengthwise.models.stacked_rnn import StateSpaceRNN
 class LiquidS4(StateSpaceRNN):
     """S4 with transitions A + diag(B u_t) that depend on the input, eq. (4) of Fan et al. (2024).
 
+    Here A and B are the matrices of S4, and u_t is the input of the layer.
+
     Nothing keeps the norm of transitions below 1, so states may overflow on long strings. The answers to such strings
     are then wrong.
 

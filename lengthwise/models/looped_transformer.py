@@ -115,12 +115,14 @@ _LAYERS: dict[Variant, tuple[LayerKind, Activation]] = {
 class LoopedTransformer(CausalTransformer):
     """x_r = layer_r(x_{r-1}), r = 1 ... R. All loops share the weights; gains and gates may depend on the loop.
 
+    Here x_r is the state after loop r.
+
     Variants:
 
     - `"timestep"`: gains and gates are functions of the loop (`TimestepScales`).
     - `"control"`: gains and gates are learned and the same in all loops. So this variant has neither an encoding of the
-      loop's number nor the parameters of this encoding. At width 64, layer and scales have 49,984 parameters instead of
-      86,976.
+      loop's number nor the parameters of this encoding. At width 64, layer and scales have 49,984 parameters, but
+      86,976 with `"timestep"`.
     - `"code"`: the plain loop of the published code, without gains and gates.
 
     At the start of training, a loop has no effect in variants with timestep encoding and in control variants, unless
@@ -315,7 +317,7 @@ class LoopedTransformer(CausalTransformer):
             before, state = state, layer(self._loop_input(state, read), scales, attention)
             # A prefix that has converged keeps its answer, while longer prefixes continue.
             taken = torch.where(waits[..., None], state, taken)
-            # The cumulative maximum is over all positions of a prefix, which continues while any of them changes.
+            # A prefix continues while any of its positions changes, so the maximum is cumulative over positions.
             waits = waits & (_change(before, state).cummax(1).values > self.config.tolerance)
             if not waits.any():
                 break
@@ -335,7 +337,7 @@ class LoopedTransformer(CausalTransformer):
         return self.config.activations == "recomputed" and torch.is_grad_enabled()
 
     def _looped(self, read: States, scales: AllScales, attention: CausalAttention) -> States | None:
-        """Return the state after one loop for each entry of `scales`, or None if `scales` is empty."""
+        """Run one loop for each entry of `scales`, and return the last state, or None if `scales` is empty."""
         if not self._is_recomputed():
             return self._segment(None, read, scales, attention)
         # About sqrt(R) segments of sqrt(R) loops need the least memory.

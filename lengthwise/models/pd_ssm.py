@@ -28,6 +28,9 @@ class PDSSMConfig(StackedConfig):
 class PDSSM(StackedRNN):
     """x_t = P(u_t) D(u_t) x_{t-1} + B u_t, where P(u) has a single 1 in every column, and D(u) is a complex diagonal.
 
+    Here x_t is the state, u_t is the input of the layer, and B is a learned matrix. With ``form="gather"``, the
+    transition is D(u_t) P(u_t), and P(u) has a single 1 in every row.
+
     With ``diagonal="none"``, ``driven=False`` and ``form="scatter"``, states of layers are one-hot vectors, and a net
     of one layer is a machine of N states.
 

@@ -1,4 +1,4 @@
-"""RegularGPT: one attention layer applied log_C T times over a tree whose leaves are the symbols."""
+"""RegularGPT: one attention layer, applied at every level of a tree whose leaves are the symbols."""
 
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -97,15 +97,15 @@ _VARIANTS = {
 class RegularGPT(AnswersUpTo, SymbolTree):
     """A transformer with weight sharing, adaptive depth and sliding-dilated attention.
 
-    The layer computes the state of a window from the states of its C parts (`lengthwise.ops.tree_attention`). The state
-    after max(1, ceil(log_C t)) levels gives the answer for the prefix of length t. Machines can be extracted only
-    without `lower_chunk_sizes`. Variants:
+    The layer computes the state of a window from the states of its C parts, where C is the chunk size
+    (`lengthwise.ops.tree_attention`). The state after max(1, ceil(log_C t)) levels gives the answer for the prefix of
+    length t. Machines can be extracted only without `lower_chunk_sizes`. Variants:
 
     - `"merge"` (ours): a layer without a residual, whose output is normalized. This variant extrapolates.
     - `"paper"`: GPT-2's layer.
     - `"code"`: the authors' post-norm layer. At every level, positions before the string have the embedding of the pad.
-      With K = 1, the model computes the function of the published code. With K >= 2, the model computes this function
-      if `left_edge` is `"cut"`.
+      With thickness K = 1, the model computes the function of the published code. With K >= 2, the model computes this
+      function if `left_edge` is `"cut"`.
     - `"bare"`: a layer without norms and residuals. `lengthwise.constructions` computes its weights for any finite
       machine.
 
@@ -192,7 +192,8 @@ class RegularGPT(AnswersUpTo, SymbolTree):
     def forward_bounded(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
         """Return the logits of `forward`, computed on strings that are padded to `max_length`.
 
-        The states are computed by the masks of eq. (1), or by `prefix_states` with the left edge `"cut"`.
+        The states are computed by the masks of eq. (1) of Chi et al. (2023), or by `prefix_states` with the left edge
+        `"cut"`.
         """
         ids = self.rows(inputs)
         # With one size for all lengths, one exported graph suffices. Answers do not depend on later symbols.

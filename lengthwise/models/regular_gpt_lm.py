@@ -134,8 +134,8 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SymbolModel):
     def receptive_field(self) -> int | None:
         """Return 1 + K (C^L - 1) if the number of levels has a limit L, else None.
 
-        Each of the K layers of level l reaches (C - 1) C^l positions back. The sum of (C - 1) C^l over all levels is
-        C^L - 1.
+        A window has C positions, so each of the K layers of level l reaches (C - 1) C^l positions back. The sum
+        over all levels is C^L - 1 positions for each layer.
         """
         if self.config.max_levels is None:
             return None
@@ -162,7 +162,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SymbolModel):
         return self.logits_of(torch.cat(read, 1) if read else states)
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
-        """Return the last state, from T K (1 + 1/C + ...) computed states: level l needs only every C^l-th state."""
+        """Return the last state; at level l, only every C^l-th state is computed, for windows of C positions."""
         states = self._read(inputs)
         levels = self.num_levels(inputs.shape[1])
         chunk = self.config.chunk_size

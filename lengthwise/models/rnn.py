@@ -50,7 +50,7 @@ class RNN(HasHiddenMatrices, BoundsSteps, SymbolModel, RecurrentModel):
         self.readout = nn.Linear(config.d_model, num_classes)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw all parameters again, uniformly within 1 / sqrt(D) of 0."""
+        """Draw all parameters again, uniformly within 1 / sqrt(D) of 0 for a state of width D."""
         draw_uniformly(self.parameters(), self.config.d_model, generator)
 
     @property

@@ -15,12 +15,12 @@ Score = Literal["logit", "sigmoid", "softmax"]
 """The kind of score of a symbol that is compared with the threshold: the symbol's logit, or a probability."""
 
 MAX_LOGIT = float(np.finfo(np.float32).max)
-"""The largest threshold of a logit."""
+"""The largest accepted threshold for logits."""
 
 
 @runtime_checkable
 class AnswersSets(Protocol):
-    """The part of a task with sets as answers that `SetAnswers` needs; task `next-symbols` provides this part."""
+    """The attributes of a task that `SetAnswers` needs: answers are sets of symbols, as in task `next-symbols`."""
 
     @property
     def symbols(self) -> tuple[str, ...]: ...

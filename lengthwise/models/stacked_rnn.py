@@ -56,7 +56,7 @@ class StackedRNN(SymbolModel, RecurrentModel):
         self.readout = hidden_layer_readout(width, width, num_classes)
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
-        """Return new layers that `num_layers` counts as one layer, by default one of each kind in `layer_kinds`."""
+        """Return the new layers that count as one in `num_layers`; by default, one of each kind in `layer_kinds`."""
         return [kind(**self.config.for_layer(kind)) for kind in self.layer_kinds]
 
     def reset_parameters(self, generator: torch.Generator) -> None:

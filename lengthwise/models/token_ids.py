@@ -41,7 +41,7 @@ class TokenIds(nn.Module):
         return 0 if self.begin is None else 1
 
     def forward(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B N"]:
-        """Return the token ids of strings; N is T, or T + 1 with `begin`."""
+        """Return the token ids [B, N] of strings [B, T]; N is T, or T + 1 with `begin`."""
         ids = self.tokens[inputs]
         return ids if self.begin is None else torch.cat([ids.new_full((len(ids), 1), self.begin), ids], 1)
 
