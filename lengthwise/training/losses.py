@@ -34,7 +34,7 @@ from lengthwise.training.state_supervision import StateHead, combine, draw_piece
 
 
 class StepLoss(NamedTuple):
-    """The loss that a step minimizes, and its part without penalties: losses of answers and supervision by states."""
+    """The loss that a step minimizes, and its part without penalties: the losses of answers and of states."""
 
     minimized: Float[Tensor, ""]
     learned: Float[Tensor, ""]
