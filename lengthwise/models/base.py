@@ -123,7 +123,7 @@ class SequenceModel(nn.Module, ABC):
 
     @abstractmethod
     def last_state(self, inputs: Inputs) -> Float[Tensor, "B D"]:
-        """Return the hidden state from which the whole string is answered, as cheaply as the model can."""
+        """Return the hidden state that gives the answer to the whole string, as cheaply as the model can."""
 
     def logits_at(self, inputs: Inputs, indices: Int64[Tensor, " B"]) -> Float[Tensor, "B Y"]:
         """Return ``forward(inputs)`` at one position of each string, as cheaply as the model can.
@@ -275,7 +275,7 @@ MODELS: Registry[type[SequenceModel]] = Registry("model", "lengthwise.models", b
 
 @runtime_checkable
 class Alphabet(Protocol):
-    """The part of a task over symbols that a model needs: its symbols and its answers."""
+    """The attributes of a task over symbols that a model needs: the symbols and the answers (`classes`)."""
 
     @property
     def symbols(self) -> tuple[str, ...]: ...
@@ -285,7 +285,7 @@ class Alphabet(Protocol):
 
 @runtime_checkable
 class Vectors(Protocol):
-    """The part of a task over vectors that a model needs: the vectors' dimension. The task's answers are numbers."""
+    """The attribute of a task over vectors that a model needs: the vectors' dimension. The answers are numbers."""
 
     @property
     def input_dim(self) -> int: ...

@@ -44,7 +44,7 @@ class AcceptsPads:
 class AcceptsNoise:
     """A model whose hidden states may be changed in training, for example by added noise.
 
-    The model applies `self.perturb` to its hidden states, unless this is None.
+    The model applies the function `self.perturb` to its hidden states, unless the function is None.
     """
 
     perturb: Perturbation | None = None
@@ -57,7 +57,7 @@ class AcceptsNoise:
 class ShowsNodes:
     """A model whose tree nodes can be observed in training.
 
-    `last_states` passes the states of the nodes to `self.observe`, unless this is None.
+    `last_states` passes the states of the nodes to the function `self.observe`, unless the function is None.
     """
 
     observe: Observer | None = None
@@ -68,7 +68,7 @@ class ShowsNodes:
 
 
 class DrawsInTraining:
-    """A model that may draw random numbers in training, from `self.generator`; with None, it draws nothing."""
+    """A model that may draw random numbers in training, from `self.generator`; if this is None, it draws nothing."""
 
     generator: Generator | None = None
 
@@ -159,7 +159,7 @@ class AnswersUpTo(ABC):
 
     @abstractmethod
     def forward_bounded(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:
-        """Return the same logits as `forward` for T up to `max_length`, by operations that do not depend on T."""
+        """Return the logits of `forward` for lengths up to `max_length`; the operations do not depend on the length."""
 
 
 class HasHiddenMatrices(ABC):
@@ -186,7 +186,7 @@ class HasPenalty(ABC):
 
 
 class Distributions(NamedTuple):
-    """Logits of the distributions in one parameter. Reshaped to `shape`, the probabilities sum to 1 along `dim`."""
+    """Logits of the distributions in one parameter; in the shape `shape`, probabilities sum to 1 along `dim`."""
 
     logits: Tensor
     shape: tuple[int, ...]

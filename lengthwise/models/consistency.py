@@ -91,7 +91,7 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
 
 @torch.no_grad()
 def find_fault(outputs: Outputs, net: nn.Module, num_symbols: int, max_length: int | None) -> str | None:
-    """Return a clause that names the first fault that the tests find, or None. The net should be causal.
+    """Return a clause that names the first fault that the tests find, or None. The tests check that the net is causal.
 
     `outputs` maps strings to hidden states or logits. The net reads at most `max_length` symbols. Two calls with the
     same strings must give the same outputs. Gradients with respect to later symbols must be exactly 0. If later symbols
@@ -142,8 +142,8 @@ def check_methods(model: SequenceModel, task: Alphabet) -> None:
 def check_sizes(model: SequenceModel, task: Alphabet) -> None:
     """Raise a ValueError unless a model reads the symbols of a task and has a logit for each of the task's answers.
 
-    A user's net with more symbols than the task is also rejected, because its first ids may be pads or other tokens.
-    Such a net has an attribute `fewer_symbols_hint`, which becomes part of the message.
+    A user's net with more symbols than the task is also rejected, because its first ids may be pads or other tokens. A
+    class of wrapped nets has an attribute `fewer_symbols_hint`, which becomes part of the message.
     """
     num_symbols, num_classes = len(task.symbols), len(task.classes)
     known = getattr(model, "num_symbols", num_symbols)

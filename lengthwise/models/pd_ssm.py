@@ -1,4 +1,4 @@
-"""PD-SSM: the input chooses transitions that have a single nonzero number in every column."""
+"""PD-SSM: the input chooses transitions that have a single nonzero number in every column, or in every row."""
 
 from pydantic import Field
 

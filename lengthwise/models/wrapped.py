@@ -236,7 +236,8 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
         if not isinstance(core, nn.RNNBase) or core.proj_size:
             raise ValueError(
                 "model: expected an nn.RNN, nn.GRU or nn.LSTM without projections, got "
-                f"{'a cell' if self.is_cell else f'proj_size={core.proj_size}'}; steps of other cores have no bounds"
+                f"{'a cell' if self.is_cell else f'proj_size={core.proj_size}'}; steps of other "
+                "cores have no bounds, so wrap one of these"
             )
         features = Intervals.around(self.embedding(token).to(states.low.dtype))
         size, layers = self.config.hidden_size, self.config.num_layers
