@@ -90,8 +90,8 @@ def continuity_modulus(
     The distances are searched from the largest to the smallest. Gradient ascent improves two kinds of starting pairs:
     random pairs, and the best pieces of the pairs that were found at larger distances. The pieces of a pair divide the
     line between its inputs into k equal parts. If the function has no gradient, pairs stay as they are. Because of the
-    pieces, the estimates share two properties with the modulus on a convex domain. They do not fall as t grows, and
-    w(k t) <= k w(t) for every whole number k and all t and k t among the distances.
+    pieces, the estimates share two properties with the modulus on a convex domain. The estimates do not fall as t
+    grows, and w(k t) <= k w(t) for every whole number k and all t and k t among the distances.
 
     Raises:
         ValueError: the kind is unknown, or is `contextual` for a single token, which has no context. `distances` is
