@@ -64,8 +64,8 @@ def training_lengths(task: Task, recipe: Recipe) -> tuple[list[int], list[int]]:
     legal = [n for n in range(recipe.min_length, recipe.max_length + 1) if task.is_legal_length(n)]
     balanced = [n for n in legal if task.is_balanced_length(n)]
     first = legal if recipe.lengths == "legal" else balanced
-    # At an unbalanced length, some class is missing. Without strings of such lengths, a net cannot learn that they are
-    # outside the language.
+    # At an unbalanced length, some class is missing. Without strings of such lengths, a net cannot learn that such
+    # strings are outside the language.
     others = sorted(set(legal) - set(balanced)) if recipe.lengths == "mostly-balanced" else []
     return first, others
 
@@ -113,9 +113,9 @@ def draw_batch(task: Task, recipe: Recipe, count: int, length: int, generator: t
 class Batches:
     """The batches of a training run: each batch depends only on the task, the seed, the step and the recipe.
 
-    Differs from the source (Xu and Sato (2024), Appendix C, where each of a million strings is read 100 times): with
-        `num_examples` every string of a batch is drawn with replacement. The batch of a step then does not depend on
-        the steps before it.
+    Differs from the source (Xu and Sato (2024), Appendix C): the source reads each of a million strings 100 times.
+        Here, with `num_examples`, every string of a batch is drawn with replacement. The batch of a step then does not
+        depend on the steps before it.
     """
 
     def __init__(self, task: Task, recipe: Recipe, *, seed: int) -> None:

@@ -185,7 +185,7 @@ class StatesRecipe(Description):
 
 
 class PaceRecipe(Description):
-    """Training that depends on its own loss: it learns until the loss is low, and then runs the rest of the schedule.
+    """Training that depends on its loss: a net learns until the loss is low, and the rest of the schedule follows.
 
     The schedule up to the fraction `contract_after` is for learning. This part is stretched over all steps except the
     last `contract_steps`. The running loss is the sum of the loss of the answers and the loss of supervision by states

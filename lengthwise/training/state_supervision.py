@@ -6,6 +6,8 @@ model and then discarded.
 
     loss = mean over nodes and states q of CE(W_q norm(h) + b_q, delta(q, w)).
 
+Here CE is the cross-entropy, and norm is layer normalization without weights.
+
 One answer to a whole string tells little about its pieces. A third of the pairs of neighboring pieces in long strings
 may not occur in any string of 40 symbols. The maps contain everything about a piece that affects answers.
 """
