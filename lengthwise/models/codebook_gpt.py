@@ -21,8 +21,8 @@ class CodebookGPTConfig(RegularGPTConfig):
 
     The first search for codes comes after the fraction `quantize_after` of all training steps. Further searches follow
     about every 100 steps, until a search finds classes such that every merge of their states gives a state in one of
-    them (`lengthwise.training.quantization`). The net must have settled before the first search, because the codes of a
-    net that still changes are soon wrong.
+    these classes (`lengthwise.training.quantization`). The net must have settled before the first search, because the
+    codes of a net that still changes are soon wrong.
     """
 
     # Empty, because the rule of the parent class concerns a setting that has only one value here.

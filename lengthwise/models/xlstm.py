@@ -58,8 +58,9 @@ class XLSTM(StackedRNN):
     positive.
 
     Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024).
-    Differs from the source: see `SLSTMLayer` and `MLSTMLayer`. Feed-forward layers may follow both kinds of cells. They
-        are `FeedForwardLayer`, with SiLU instead of GELU. Embedding, norms and read-out are as in `StackedRNN`.
+    Differs from the source: see `SLSTMLayer` and `MLSTMLayer`. Feed-forward layers may follow both kinds of cells.
+        These layers have class `FeedForwardLayer`, with SiLU instead of GELU. Embedding, norms and read-out are as in
+        `StackedRNN`.
     """
 
     Config = XLSTMConfig
