@@ -364,7 +364,7 @@ def _check_class(model: type[Any], config: ModelConfig, sizes: Mapping[str, int]
 
 
 class _NoDraws(TorchFunctionMode):
-    """A mode that skips draws of normal numbers: on device "meta", a draw imports torch's compiler for a second."""
+    """A mode that skips draws of normal numbers, because on "meta" they import torch's compiler, which is slow."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -376,7 +376,7 @@ class _NoDraws(TorchFunctionMode):
 
 
 def _sizes(model: type[SequenceModel], task: Alphabet | Vectors) -> dict[str, int]:
-    """Return the sizes that a model's constructor takes: numbers of symbols or of vector entries, and of answers."""
+    """Return the constructor's arguments that a task determines: `vocab_size` or `input_dim`, and `num_classes`."""
     if isinstance(task, Vectors):
         check_accepts_vectors(model)
         return {"input_dim": task.input_dim, "num_classes": 1}

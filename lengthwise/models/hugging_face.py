@@ -295,7 +295,7 @@ class RecurrentHuggingFaceModel(HuggingFaceModel, RecurrentModel):
         self.readout = nn.Sequential(Topmost(width, copies=True), head)
 
     def check_parts(self) -> None:
-        """Also raise a ValueError if reading token by token gives other answers than reading the string at once."""
+        """Check as `HuggingFaceModel` does, and that reading token by token and at once gives equal answers."""
         super().check_parts()
         _check_cache_is_the_state(self)
 

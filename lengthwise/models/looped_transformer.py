@@ -80,7 +80,7 @@ class LoopedTransformerConfig(CausalTransformerConfig):
     def takes_probes(self) -> bool:
         """Return whether the number of loops is fixed.
 
-        If not, a probe of 500 symbols would need hundreds of loops, and take longer than training on short strings.
+        If not, a test on 500 symbols would need hundreds of loops, and take longer than training on short strings.
         """
         return self.loops == "fixed"
 
