@@ -1,8 +1,9 @@
 r"""The likelihood of a string's answers under an input-output hidden Markov model.
 
 The model has S states. Column s of the matrix A[u] is the distribution over next states after state s and symbol u.
-Column s of the matrix E is the distribution over answers in state s. Before the next symbol is read, the distribution
-over states is conditioned on the answer, if there is one. Let f_0 be the initial distribution. Then
+Column s of the matrix E is the distribution over answers in state s. Let f_0 be the initial distribution over states.
+After symbol t, m_t is the distribution over states, and f_t is this distribution conditioned on the answer, if there is
+one:
 
     m_t = A[u_t] f_{t-1},   p_t = e_y . m_t  for row e_y of E and answer y = y_t,   f_t = e_y * m_t / p_t.
 
@@ -49,7 +50,7 @@ Distribution = Float[Tensor, "B S"]
 def answer_log_probabilities_by_definition(
     transitions: Transitions, emissions: Emissions, tokens: Tokens, targets: Tokens, initial: Distribution
 ) -> Float[Tensor, "B T"]:
-    """Return log p_t at every position, symbol by symbol, with autograd's own gradient."""
+    """Return each answer's log probability given the earlier answers, by a loop with autograd's own gradient."""
     log_probabilities, state = [], initial
     for symbols, answers in zip(tokens.unbind(1), targets.unbind(1), strict=True):
         moved = torch.einsum("bij,bj->bi", transitions[symbols], state)
@@ -69,9 +70,10 @@ def answer_log_probabilities_by_definition(
 def answer_log_probabilities(
     transitions: Transitions, emissions: Emissions, tokens: Tokens, targets: Tokens, initial: Distribution
 ) -> Float[Tensor, "B T"]:
-    """Return log p_t at every position, and 0 at targets `IGNORE`; the gradient is written by hand.
+    """Return the log probability of each answer given the symbols and answers so far, or 0 for targets `IGNORE`.
 
-    No tensor of size T S^2 is built. `lengthwise.ops.symbol_recurrence` describes a step.
+    The gradient is written by hand. For T positions and S states, no tensor of size T S^2 is built.
+    `lengthwise.ops.symbol_recurrence` describes a step.
 
     Raises:
         ValueError: T = 0, a token is not a symbol, a target is neither an answer nor `IGNORE`, or targets and tokens

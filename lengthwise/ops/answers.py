@@ -19,7 +19,7 @@ def answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
 
 
 def finite_answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
-    """Return `answers_of` for a model that must answer every string, because a machine is extracted from it.
+    """Return the answers like `answers_of`, or raise an error for infinite or NaN logits, which give no answer.
 
     Raises:
         ValueError: a logit is not finite.

@@ -1,8 +1,8 @@
 r"""The linear recurrence x_t = A_t x_{t-1} + v_t for any number of steps T >= 1, computed in one of three forms.
 
-The v_t have shape [B, T, *N, S], and x_0 has shape [B, *N, S]. The A_t are matrices [B, T, *N, S, S] or diagonals [B,
-T, *N, S]. The dimensions *N index independent blocks: a dense A_t has no such dimension, and a block-diagonal A_t has
-one. Numbers are real or complex.
+For B strings, the v_t have shape [B, T, *N, S], and x_0 has shape [B, *N, S]. The A_t are matrices [B, T, *N, S, S] or
+diagonals [B, T, *N, S]. The dimensions *N index independent blocks: a dense A_t has no such dimension, and a
+block-diagonal A_t has one. Numbers are real or complex.
 
 `recurrence_by_definition` is a loop. `recurrence` returns the same states by one of three forms:
 
@@ -15,7 +15,7 @@ one. Numbers are real or complex.
 
 The gradient follows from the same kind of recurrence backwards in time, l_t = g_t + A_{t+1}^H l_{t+1}. Here g_t is the
 gradient with respect to the output x_t. Then dL/dv_t = l_t, dL/dA_t = l_t x_{t-1}^H and dL/dx_0 = A_1^H l_1. Every form
-keeps only the states for the gradient, which are T N S numbers. Second derivatives do not exist.
+keeps only the states for the gradient, which are T N S numbers. Second derivatives are not implemented.
 
 Source: Fan et al. (2024), eq. (5), section 3.4; Martin and Cundy (2018) for the gradient.
 Differs from the source: see `lengthwise.ops.scan`; T need not be a power of two.
@@ -42,7 +42,7 @@ Overflow = Literal["raise", "keep"]
 
 
 def recurrence_by_definition(transitions: Tensor, inputs: Tensor, initial: Tensor | None = None) -> Tensor:
-    """Return all states, one after another, with autograd's own gradient.
+    """Return all states x_t = A_t x_{t-1} + v_t, computed one after another, with autograd's own gradient.
 
     Example:
         >>> half = torch.full((1, 3, 1), 0.5)
@@ -66,9 +66,10 @@ def recurrence(
     form: Form | None = None,
     overflow: Overflow = "raise",
 ) -> Tensor:
-    """Return all states, with the shape of `inputs`, by the given form or by the form that is likely the fastest.
+    """Return all states x_t = A_t x_{t-1} + v_t, by the given form or by the form that is likely the fastest.
 
-    In a graph that is exported, the control flow cannot depend on numbers, so the graph contains the definition's loop.
+    The result has the shape of `inputs`. An exported graph contains the loop of `recurrence_by_definition`, because the
+    control flow of such a graph cannot depend on numbers.
 
     Raises:
         ValueError: shapes or dtypes do not match, T = 0, `form` is unknown, or, with overflow "raise", states are not
@@ -92,7 +93,7 @@ def recurrence(
 
 
 MIN_CHUNKED_STEPS = 64
-"""The smallest number of steps for which chunks are faster: see `benchmarks/recurrence.py`."""
+"""The smallest number of steps for which chunks are faster than a loop: see `benchmarks/recurrence.py`."""
 
 MAX_STEP_PRODUCTS = 2_048
 """The largest number of multiplications at which a step takes no longer than an empty step: see
@@ -102,8 +103,8 @@ MAX_STEP_PRODUCTS = 2_048
 def fastest_form(transitions: Tensor, inputs: Tensor) -> Form:
     """Return the form that is likely the fastest on a CPU core; `benchmarks/recurrence.py` also prints this choice.
 
-    Chunks do more multiplications in fewer steps. So chunks are faster only if there are many steps, and starting the
-    kernels of a step takes most of the step's time.
+    Chunks do more multiplications in fewer steps. So chunks are faster only under two conditions: there are many steps,
+    and most of a step's time goes into starting its kernels.
     """
     width = inputs.shape[-1] if transitions.ndim > inputs.ndim else 1
     step = inputs[:, 0].numel() * width
@@ -137,7 +138,7 @@ def _outer(adjoints: Tensor, before: Tensor, transitions: Tensor) -> Tensor:
 
 
 def _adjoint_states(transitions: Tensor, gradient: Tensor, form: Form) -> Tensor:
-    """Return the states of the recurrence backwards: l_t = g_t + A_{t+1}^H l_{t+1}."""
+    """Return l_t = g_t + A_{t+1}^H l_{t+1} for all t, by a recurrence backwards from l_T = g_T."""
     last = gradient[:, -1]
     if gradient.shape[1] == 1:
         return gradient

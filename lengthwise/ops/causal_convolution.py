@@ -10,7 +10,7 @@ from lengthwise.ops.shapes import check_tensors
 def causal_convolution_by_definition(
     inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D T"]
 ) -> Float[Tensor, "B T D"]:
-    """Return the convolution, term by term.
+    """Return y_t = sum_s k_s u_{t-s} for the inputs u and each channel's kernel k, term by term.
 
     Example:
         >>> causal_convolution_by_definition(torch.tensor([[[1.0], [2.0]]]), torch.tensor([[1.0, 10.0]])).flatten()
@@ -25,7 +25,9 @@ def causal_convolution_by_definition(
 
 
 def causal_convolution(inputs: Float[Tensor, "B T D"], kernels: Float[Tensor, "D _"]) -> Float[Tensor, "B T D"]:
-    """Return the convolution by Fourier transforms, in T log T steps; term by term in a graph that is exported.
+    """Return y_t = sum_s k_s u_{t-s} for the inputs u and each channel's kernel k, by Fourier transforms.
+
+    For T positions, this takes about T log T operations. An exported graph computes the sums term by term.
 
     Raises:
         ValueError: T = 0, inputs and kernels differ in length or width, or one of them is not real.

@@ -1,6 +1,6 @@
 r"""Scaling the columns of transition matrices, so that products of these matrices stay bounded.
 
-Matrices have shape [*, S, S], column j is ``matrix[..., :, j]``, and x_t = A x_{t-1} mixes columns.
+Matrices have shape [*, S, S], and column j is ``matrix[..., :, j]``. So x_t = A x_{t-1} is a weighted sum of columns.
 
 Source: Fan et al. (2024), Advancing Regular Language Reasoning in Linear Recurrent Neural Networks, eq. (6)-(7).
 """
@@ -38,7 +38,7 @@ def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
         >>> clamped_columns(torch.tensor([[0.5, 3.0], [0.0, 4.0]]), p=2.0).tolist()
         [[0.5, 0.6000000238418579], [0.0, 0.800000011920929]]
 
-    Source: eq. (6), the paper's text.
+    Source: Fan et al. (2024), eq. (6) in the paper's text.
     Differs from the source: no difference.
     """
     _check_square(matrices)
@@ -65,7 +65,7 @@ def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Ten
     """
     _check_square(matrices)
     norms = torch.linalg.vector_norm(matrices, _checked(p), dim=-2, keepdim=True)
-    # The bound is the smallest normal number. An added epsilon would make all norms slightly smaller than 1.
+    # The smallest divisor is the smallest normal number. Adding an epsilon would make all norms less than 1.
     scaled: Tensor = matrices / norms.clamp(min=torch.finfo(matrices.dtype).tiny)
     return scaled
 
@@ -73,10 +73,10 @@ def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Ten
 def rescaled_blocks_by_definition(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
     """Subtract each column's mean, then divide the matrix by its largest column p-norm, even if this norm is below 1.
 
-    Every column sums to 0, so the matrix has rank S - 1 at most. A centered permutation has columns of p-norm
-    ((1 - 1/S)^p + (S - 1) / S^p)^(1/p). For S = 8 and p = 1.2, this norm is 1.347. So at every step, the numbers of a
-    state shrink to 0.743 of their size. They are below float32's normal numbers after 295 steps, and 0 after about 350
-    steps.
+    Every column sums to 0, so the matrix has rank S - 1 at most. If the means are subtracted from a permutation matrix,
+    its columns have the p-norm ((1 - 1/S)^p + (S - 1) / S^p)^(1/p). For S = 8 and p = 1.2, this norm is 1.347. So at
+    every step, the numbers of a state shrink to 0.743 of their size. They are below float32's normal numbers after 295
+    steps, and 0 after about 350 steps.
 
     Raises:
         ValueError: p is below 1, where it does not define a norm, or is not finite.
@@ -85,7 +85,7 @@ def rescaled_blocks_by_definition(matrices: Float[Tensor, "*N S S"], p: float = 
         >>> rescaled_blocks_by_definition(torch.tensor([[2.0, 0.0], [0.0, 6.0]]), p=1.0).tolist()
         [[0.1666666716337204, -0.5], [-0.1666666716337204, 0.5]]
 
-    Source: the code published with the paper.
+    Source: the code published with Fan et al. (2024).
     Differs from the source: a matrix of zeros stays zero; if several columns are largest, only the first has the
         gradient of the norm.
     """
@@ -100,8 +100,8 @@ def rescaled_blocks(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
     """Return the matrices of `rescaled_blocks_by_definition`, several times as fast (`benchmarks/column_norm.py`).
 
     Only the column with the largest norm has a gradient through the norm: sign(r) |r|^(p - 1) for the rescaled column
-    r. So the gradient needs powers of this column only. Second derivatives do not exist. In a graph that is exported,
-    the definition is used.
+    r. So the gradient needs powers of this column only. Second derivatives are not implemented. An exported graph
+    contains the definition.
 
     Example:
         >>> rescaled_blocks(torch.tensor([[2.0, 0.0], [0.0, 6.0]]), p=1.0).tolist()
@@ -131,8 +131,8 @@ class _RescaledBlocks(torch.autograd.Function):
         rescaled, norms, largest = ctx.saved_tensors  # type: ignore[attr-defined]
         p, least = ctx.p, ctx.least  # type: ignore[attr-defined]
         by_centered = gradient / norms.clamp(min=least)
-        # The norm is a maximum over columns, so its gradient reaches only the largest column. Below `least`, the
-        # divisor is constant, and its gradient reaches no column.
+        # The norm is a maximum over columns, so its gradient reaches only the largest column. If the norm is below
+        # `least`, the divisor is constant, and no gradient passes through it.
         by_norm = -(by_centered * rescaled).sum((-2, -1), keepdim=True) * (norms >= least)
         largest = largest.expand(*rescaled.shape[:-1], 1)
         column = rescaled.gather(-1, largest)
@@ -143,8 +143,8 @@ class _RescaledBlocks(torch.autograd.Function):
 def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0) -> Float[Tensor, "*N S M"]:
     """Make every column a distribution: softmax(column / temperature).
 
-    The columns of a product of such matrices are also distributions, so nothing grows or vanishes over any number of
-    steps. As the temperature goes to 0, columns become one-hot vectors, and the matrices become the maps of a finite
+    The columns of a product of such matrices are also distributions, so states neither grow nor vanish over any number
+    of steps. As the temperature goes to 0, columns become one-hot vectors, and the matrices become the maps of a finite
     machine. At temperature 0, each column is the one-hot vector of its largest logit, without a gradient.
 
     Raises:
@@ -155,7 +155,7 @@ def stochastic_columns(logits: Float[Tensor, "*N S M"], temperature: float = 1.0
         [[1.0, 0.0], [0.0, 1.0]]
 
     Source: ours.
-    Differs from eq. (6): the norm is exactly 1, and entries are not negative.
+    Differs from Fan et al. (2024), eq. (6): each column's 1-norm is exactly 1, and entries are not negative.
     """
     _check_temperature(temperature)
     check_tensors(logits=logits)
@@ -188,17 +188,18 @@ def hard_columns(logits: Float[Tensor, "*N S M"], dim: int = -2) -> Float[Tensor
         )
     soft = torch.softmax(logits, dim)
     one_hot = torch.zeros_like(logits).scatter_(dim, logits.argmax(dim, keepdim=True), 1.0)
-    # The difference is exactly 0, so the sum keeps the one-hot bits; (one_hot + soft) - soft would be rounded.
+    # The difference is exactly 0, so the sum is exactly one-hot; (one_hot + soft) - soft would be rounded.
     return one_hot + (soft - soft.detach())
 
 
 @in_full_precision
 def reflections(numbers: Float[Tensor, "*N K"], temperature: float = 1.0) -> Float[Tensor, "*N S S"]:
-    """Return I - b k k^T, with k the unit vector along the first K - 1 numbers and b = 2 sigmoid(last / temperature).
+    """Return the matrix I - b k k^T for each vector of K numbers, which give k and b.
 
-    Such a matrix never makes a vector longer. As the temperature goes to 0, b goes to 0 or 2. The matrix then becomes
-    the identity or the reflection at the plane orthogonal to k, and preserves all distances. At temperature 0, the
-    matrix is exactly one of these two, and the last number has no gradient.
+    k is the unit vector along the first K - 1 numbers, and b = 2 sigmoid(z / temperature) for the last number z. Such a
+    matrix never makes a vector longer. As the temperature goes to 0, b goes to 0 or 2. The matrix then becomes the
+    identity or the reflection at the plane orthogonal to k, and preserves all distances. At temperature 0, the matrix
+    is exactly one of these two, and the last number has no gradient.
 
     Raises:
         ValueError: the temperature is negative or NaN.

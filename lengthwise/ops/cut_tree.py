@@ -1,8 +1,8 @@
-"""RegularGPT's levels as in its published code, where the left edge of a string cuts windows off.
+"""The levels of RegularGPT's tree as in its published code, where the left edge of a string cuts windows off.
 
-A level of a string of n nodes, with chunks of C, has three steps:
+A level turns n nodes into one node for each chunk of C nodes, in three steps:
 
-1. It adds -n mod C raw pads (leaves of the pad) at the front, so that the first chunk is full.
+1. It adds -n mod C raw pads (copies of the pad symbol's leaf) at the front, so that the first chunk is full.
 2. It applies K layers. The window of node i consists of the existing nodes among i - C + 1 ... i, so the windows of the
    first C - 1 nodes are shorter than C.
 3. It keeps the last node of each chunk.
@@ -18,7 +18,7 @@ times at each level.
 `cut_prefix_states_by_definition` reads each prefix by itself, with a mask over the nodes of each level.
 
 Source: the code published with Chi et al. (2023).
-Differs from the source: in the source, an offset r of exactly 0 excludes a position from attention.
+Differs from the source: in the source, a bias r of exactly 0 excludes a position from attention.
 """
 
 import math
@@ -57,7 +57,7 @@ def cut_prefix_states_by_definition(ids: Ids, tree: Tree, perturb: Perturbation 
 
 @check_shapes
 def cut_prefix_states(ids: Ids, tree: Tree, perturb: Perturbation | None = None) -> PrefixStates:
-    """Return the state of every prefix at the prefix's own depth; `perturb` is applied to the states of every level."""
+    """Return each prefix's state, from the top of the prefix's own tree; `perturb` changes the states of each level."""
     states, answers = tree.leaves[ids], []
     for level in range(tree.num_levels(ids.shape[1])):
         states = _level_at_all_positions(states, level, tree)
@@ -93,14 +93,14 @@ def cut_last_states(
 def _level_at_all_positions(states: Float[Tensor, "B T D"], level: int, tree: Tree) -> Float[Tensor, "B T D"]:
     """Return the next level's state at each position, for the prefix that ends at this position.
 
-    The nodes of a prefix are at its last position and at all positions that are a multiple of S before it. Here S is
+    The nodes of a prefix are at its last position and at all positions a multiple of S before the last one. Here S is
     the level's reach. So the positions fall into S sequences. The prefixes that end at node i of a sequence have C - 1
     - (i mod C) pads in front.
     """
     batch, length, width = states.shape
     stride, size = tree.reach(level), tree.chunk_size_at(level)
     count = math.ceil(length / stride)
-    # Layers attend only to the left, so the zeros that fill the last nodes change no other node.
+    # Layers attend only to the left, so the zeros that fill up the end change none of the nodes before them.
     filled = F.pad(states, (0, 0, 0, count * stride - length))
     sequences = filled.view(batch, count, stride, width).transpose(1, 2)
     ends = [_merged(sequences, size - 1 - first, size, tree) for first in range(min(size, count))]
@@ -126,7 +126,7 @@ def _merged(nodes: Float[Tensor, "*N M D"], num_pads: int, chunk_size: int, tree
 def _windowed(
     layer: TreeLayer, nodes: Float[Tensor, "*N M D"], ends: Int64[Tensor, " P"], chunk_size: int
 ) -> Float[Tensor, "*N P D"]:
-    """Return the layer's value on the windows that end at the given nodes; windows are cut off before node 0."""
+    """Return the layer's outputs for the windows that end at the given nodes; windows are cut off before node 0."""
     normed = layer.normalize(nodes)
     query = layer.query(normed.index_select(-2, ends))
     key, value = layer.key_value(normed)

@@ -2,14 +2,15 @@ r"""The delta rule with a decay and n >= 1 sub-steps for each symbol: the loop o
 
 For each string and head, the state S is a matrix [K, M]. At symbol t, S is multiplied by the decay a_t, and n sub-steps
 follow. A sub-step has a key k of Euclidean norm 1, a value v and a strength b. For this key, S stores the value S^T k,
-and the sub-step moves this value towards v.
+and the sub-step moves this value towards v. After the sub-steps, the query q_t reads the output o_t from S.
 
 S <- a_t S,   then for j = 1..n:   S <- S - b k (S^T k - v)^T = (I - b k k^T) S + b k v^T,   then   o_t = S^T q_t.
 
 `delta_rule_by_definition` is this loop. `delta_rule` cuts a string into chunks of whole symbols. The rows of K and V
-are the keys and values of a chunk's sub-steps. The rows of q are the queries of its symbols. B is the diagonal matrix
-of strengths. Let G_ij be the product of the decays after sub-step j up to sub-step i >= j. For each row, c is the
-product of the chunk's decays up to this row, and d is the product of all later decays. Then
+are the keys and values of a chunk's sub-steps. The rows of q are the queries of the chunk's symbols, and the rows of o
+are the outputs. B is the diagonal matrix of strengths. Let G_ij be the product of the decays after sub-step j up to
+sub-step i >= j. For each row, c is the product of the chunk's decays up to this row, and d is the product of all later
+decays. Then
 
 (I + strictly_lower(B K K^T * G)) [U W] = B [V  c K],
 S <- (c_last I - (d K)^T W) S + (d K)^T U,   o = c q S + (lower(q K^T) * G) (U - W S).
@@ -52,7 +53,7 @@ Results = tuple[Float[Tensor, "B T H M"], Matrices]
 def delta_rule_by_definition(
     queries: Queries, keys: Keys, values: Values, strengths: Numbers, log_decays: Decays, initial: Matrices
 ) -> Results:
-    """Return the outputs of all queries and the last state, one sub-step after another.
+    """Run the sub-steps of the delta rule one after another; return the outputs of all queries and the last state.
 
     Example:
         >>> key, flips = torch.ones(1, 3, 1, 1, 1), torch.tensor([2.0, 0.0, 2.0]).view(1, 3, 1, 1)
@@ -84,10 +85,10 @@ def delta_rule(
     *,
     chunk_steps: int = CHUNK_STEPS,
 ) -> Results:
-    """Return the outputs of all queries [B, T, H, M] and the last state [B, H, K, M], chunk by chunk.
+    """Run the delta rule by chunks; return the outputs of all queries [B, T, H, M] and the last state [B, H, K, M].
 
-    Keys are [B, T, n, H, K], values [B, T, n, H, M], strengths [B, T, n, H]. A graph that is exported, or a string of
-    one symbol, runs the loop of the definition.
+    For B strings of T symbols, H heads and n sub-steps, keys are [B, T, n, H, K], values [B, T, n, H, M], and strengths
+    [B, T, n, H]. A graph that is exported, or a string of one symbol, runs the loop of the definition.
 
     Raises:
         ValueError: the number of symbols or of sub-steps is 0, or shapes do not match.
@@ -169,7 +170,7 @@ def _heads_last(*tensors: Tensor) -> list[Tensor]:
 
 
 def _in_chunks(tensor: Tensor, size: int) -> Tensor:
-    """Return [B, T, H, *X] as [B, H, N, C, *X]; the last chunk is filled with zeros, which change no state."""
+    """Cut [B, T, H, *X] into N chunks [B, H, N, C, *X]; the last chunk is filled with zeros, which change no state."""
     missing = -tensor.shape[1] % size
     if missing:
         tensor = torch.cat([tensor, tensor.new_zeros(len(tensor), missing, *tensor.shape[2:])], 1)

@@ -1,4 +1,4 @@
-r"""Sliding-dilated attention for language models, in which windows have no positions before the start of a string.
+r"""Sliding-dilated attention for language models. No window contains positions before the start of a string.
 
     out[i] = sum_j a_j v[i - j s],   a = softmax_j (q[i] . k[i - j s] / sqrt(E) + r[h, j]),   j in [C], i - j s >= 0
 
@@ -13,8 +13,8 @@ Letters: B strings, T positions, H heads of E numbers, C chunk size, M = B s H s
 min(C, N) positions of a window, Q queries of a block.
 
 Source: Chi et al. (2023), Transformer Working Memory Enables Regular Language Reasoning, section 3.1, eq. (1).
-Differs from the source: the source's footnote 1 pads strings to a multiple of C, and windows contain no pads here. In
-`lengthwise.ops.tree_attention`, they contain pads.
+Differs from the source: footnote 1 of the source pads strings to a multiple of C. Here windows contain no pads, but the
+windows of `lengthwise.ops.tree_attention` do.
 """
 
 import math
@@ -41,15 +41,15 @@ HeadsLast = Float[Tensor, "B T H E"]
 def dilated_attention_by_definition(
     query: Heads, key: Heads, value: Heads, bias: Float[Tensor, "H C"], stride: int
 ) -> Heads:
-    """Return the attention, computed from all scores plus the mask M of `dilated_mask`."""
+    """Return the outputs of sliding-dilated attention, computed from all scores plus the mask of `dilated_mask`."""
     scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
     return (scores + dilated_mask(bias, stride, query.shape[2])).softmax(-1) @ value
 
 
 def dilated_mask(bias: Float[Tensor, "H C"], stride: int, length: int) -> Float[Tensor, "H T T"]:
-    """Return the mask M of eq. (1), which is added to the scores.
+    """Return the mask M of eq. (1) in Chi et al. (2023), which is added to the scores.
 
-    Entry [h, m, n] is r[h, j] if m - n = j * stride for some j = 0 ... C - 1, else -inf.
+    For head h, query m and key n, the entry is `bias[h, j]` if m - n = j * stride for some j = 0 ... C - 1, else -inf.
 
     Example:
         >>> dilated_mask(torch.tensor([[1.0, 2.0]]), 2, 3)
@@ -61,15 +61,15 @@ def dilated_mask(bias: Float[Tensor, "H C"], stride: int, length: int) -> Float[
     distance = positions[:, None] - positions
     offset, remainder = distance // stride, distance % stride
     allowed = (remainder == 0) & (offset >= 0) & (offset < bias.shape[1])
-    # Offsets are clamped only to keep the index legal, because their scores are masked. Distance 0 is always allowed,
-    # so no row is completely masked. The softmax of such a row would be NaN.
+    # Offsets are clamped only to keep the index legal, because their scores are masked. The softmax of a completely
+    # masked row would be NaN. No row is completely masked, because distance 0 is always allowed.
     return bias[:, offset.clamp(0, bias.shape[1] - 1)].masked_fill(~allowed, -math.inf)
 
 
 def attend_masked(
     query: HeadsLast, key: HeadsLast, value: HeadsLast, bias: Float[Tensor, "H C"], stride: int
 ) -> Float[Tensor, "B T D"]:
-    """Return the attention for arguments [batch, position, head, number], with heads concatenated."""
+    """Return the outputs of attention for arguments [batch, position, head, number], with heads concatenated."""
     attended = dilated_attention_by_definition(
         query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2), bias, stride
     )
@@ -78,7 +78,9 @@ def attend_masked(
 
 @check_shapes
 def dilated_attention(query: Heads, key: Heads, value: Heads, bias: Float[Tensor, "H C"], stride: int) -> Heads:
-    """Return the outputs of `dilated_attention_by_definition` without its mask. Second derivatives do not exist.
+    """Return the outputs of `dilated_attention_by_definition`, but never build the mask of all pairs of positions.
+
+    Second derivatives are not implemented.
 
     Raises:
         ValueError: T = 0, the window or the stride is below 1, or shapes do not match.
@@ -113,7 +115,8 @@ def _by_residue(states: Heads, stride: int, missing: int) -> Float[Tensor, "M N 
 def _band(bias: Float[Tensor, "H W"], size: int) -> Float[Tensor, "H Q _"]:
     """Return the mask between a block's queries and its keys, which begin W - 1 positions before the queries.
 
-    Each diagonal of the mask has one bias r_j, and all other entries are -inf.
+    W is the number of positions in a window. Each diagonal of the mask has one bias r_j, and all other entries are
+    -inf.
     """
     padded = F.pad(bias.flip(1), (size - 1, size - 1), value=-math.inf)
     return padded.unfold(1, size + bias.shape[1] - 1, 1).flip(1)
@@ -152,7 +155,7 @@ def _weights(
 
 
 class _BandedAttention(torch.autograd.Function):
-    """Attention of the positions of strings to their last W positions."""
+    """Attention where each position of a string attends to the last W positions, which include the position itself."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, query: Tensor, key: Tensor, value: Tensor, band: Tensor) -> Tensor:
@@ -177,7 +180,8 @@ class _BandedAttention(torch.autograd.Function):
             arriving = gradient[:, queries]
             by_value[:, keys] += torch.bmm(weights.mT, arriving)
             by_weights = torch.bmm(arriving, value[:, keys].mT)
-            # The gradient of softmax needs only its weights w: w (g - sum(g w)). So scores need not be kept.
+            # For weights w = softmax(scores) with gradient g, the gradient for scores is w (g - sum(g w)). So scores
+            # need not be kept.
             by_scores = by_weights.sub_((by_weights * weights).sum(-1, keepdim=True)).mul_(weights)
             by_band[:, rows, columns] += by_scores.unflatten(0, (-1, len(band))).sum(0)
             by_scores.mul_(query.shape[-1] ** -0.5)

@@ -1,4 +1,4 @@
-"""Messages that a cell passes over the grid of two strings: downwards along columns and to the right along rows.
+"""A grid of cells over two strings. Each cell passes one message downwards and one message to the right.
 
 The cell at row i and column j reads the messages from above and from the left, letter i of the first string and letter
 j of the second string. It returns the message downwards and the message to the right. The message above the first row
@@ -42,7 +42,7 @@ class Antidiagonal(NamedTuple):
 def grid_by_definition(
     cell: Cell, top: Border, left: Border, first: FirstLetters, second: SecondLetters
 ) -> tuple[Shaped[Tensor, "B n m *M"], Shaped[Tensor, "B n m *M"]]:
-    """Return all messages downwards and to the right, cell by cell."""
+    """Return all messages of the grid, downwards and to the right, computed cell by cell."""
     count = len(first)
     row = [top.expand(count, *top.shape)] * second.shape[1]
     downs, rights = [], []

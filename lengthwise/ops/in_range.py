@@ -1,13 +1,13 @@
-r"""Linear recurrences x_t = A_t x_{t-1} + v_t with unbounded states, kept within the range of floating-point numbers.
+r"""Linear recurrences x_t = A_t x_{t-1} + v_t with unbounded states, which are scaled so that they do not overflow.
 
 The states are x_t = c_t (A_t x_{t-1} + v_t) with c_t = min(1, L / |A_t x_{t-1} + v_t|). Here |x| is the largest
 absolute value among the numbers of a string's state, and L is 2^30 (2^60 in float64). So if a state exceeds L, all its
 numbers are divided by the same number.
 
-A norm that reads the states depends only on their directions. If v = 0, c changes no direction, so c does not change
-the function of a net with such a norm. If v is not 0, c changes directions only by rounding errors, because rounding
-removes v from a state as large as L. States that grow beyond L and shrink again are an exception: with c, v has a
-larger effect on them than without c. For the gradient, c is a constant.
+A normalization layer that reads the states depends only on their directions. If v = 0, c changes no direction, so c
+does not change the function of a net that normalizes the states. If v is not 0, c changes directions only by rounding
+errors, because rounding removes v from a state as large as L. States that grow beyond L and shrink again are an
+exception: with c, v has a larger effect on them than without c. For the gradient, c is a constant.
 
 If v = 0, the states are f_t times the states without c, with f_t = min(f_{t-1}, L / |A_t ... A_1 x_0|). If all states
 without c are finite, they are computed as usual and multiplied by f. If not, the positions are split into two halves,
@@ -32,7 +32,8 @@ LARGEST = {torch.float32: 2.0**30, torch.float64: 2.0**60}
 that usual inputs are smaller than the unit in its last place."""
 
 Steps = Callable[[int, int, Tensor], Tensor]
-"""A function of start, stop and a state [B, *N, S]; it returns the states [B, stop - start, *N, S] without scaling."""
+"""A function of positions start and stop, and of the state [B, *N, S] before start. It returns the states
+[B, stop - start, *N, S] from start to stop - 1, without scaling."""
 
 
 def steps_by_position(transitions: Tensor, values: Tensor) -> Steps:
@@ -54,7 +55,7 @@ def steps_by_symbol(transitions: Tensor, values: Tensor, tokens: Tensor) -> Step
 
 
 def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor, *, driven: bool) -> Tensor:
-    """Return all states, step by step. No number exceeds L, unless a single step overflows.
+    """Return all states, computed and scaled step by step. No number exceeds `LARGEST`, unless one step overflows.
 
     Example:
         >>> def thousandfold(start, stop, state):
@@ -68,9 +69,9 @@ def states_in_range_by_definition(steps: Steps, length: int, initial: Tensor, *,
 def states_in_range(steps: Steps, length: int, initial: Tensor, *, driven: bool) -> Tensor:
     """Return the states of `states_in_range_by_definition`, computed with few calls of `steps`.
 
-    If no state without the factors c_t exceeds L, the result equals the states without c_t to the last bit. `driven`
-    tells whether some v_t is not 0. In a graph that is exported, the control flow cannot depend on numbers, so the
-    graph contains the definition's loop.
+    If no unscaled state exceeds `LARGEST`, the result equals the unscaled states to the last bit. `driven` tells
+    whether the recurrence x_t = A_t x_{t-1} + v_t has a v_t that is not 0. An exported graph contains the definition's
+    loop, because the control flow of such a graph cannot depend on numbers.
 
     Example:
         >>> def thousandfold(start, stop, state):
@@ -115,7 +116,7 @@ def _one_by_one(steps: Steps, start: int, stop: int, state: Tensor) -> Tensor:
 
 
 def _factors(states: Tensor) -> Tensor:
-    """Return the factor min(1, L / |x|) for each state x in [B, T, *N, S]."""
+    """Return the factor min(1, `LARGEST` / |x|) for each state x, where |x| is the largest absolute value in x."""
     # Detached, because c is a constant for the gradient. A state has one factor, so that its direction stays.
     return (LARGEST.get(states.dtype, 2.0**30) / states.detach().abs().flatten(2).amax(2)).clamp(max=1)
 

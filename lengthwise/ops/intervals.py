@@ -34,8 +34,9 @@ class Intervals:
     exact result, and the float32 result for any order of summation. For this, the ends are moved outwards by twice the
     largest error of float32. The factor 2 also covers the rounding of the ends in float64, which is far smaller.
 
-    Results above `LARGEST` have infinite ends. Operations on such intervals return intervals with an infinite or NaN
-    end. No comparison that a proof needs is true for such intervals, so no proof can use them.
+    Results above `LARGEST` have infinite ends. Operations on intervals with infinite ends return intervals with an
+    infinite or NaN end. No comparison that a proof needs is true for an infinite or NaN end, so no proof can use these
+    intervals.
 
     Source: Moore, "Interval Analysis" (1966).
     Differs from the source: ends are moved outwards by an error bound instead of directed rounding.
@@ -76,7 +77,7 @@ class Intervals:
         return Intervals(self.low[index], self.high[index])
 
     def split(self, sizes: int | list[int]) -> "list[Intervals]":
-        """Split the last axis into parts of these sizes."""
+        """Split the last axis into parts of the given sizes."""
         return [Intervals(*ends) for ends in zip(*(end.split(sizes, -1) for end in self._ends), strict=True)]
 
     @staticmethod
@@ -113,8 +114,8 @@ class Intervals:
         """
         center = radius = size = products[0][0].low.new_zeros(())
         # In any order, the number of roundings that a term passes through is at most the number of terms. So the error
-        # is at most `units` roundoffs of the sum of sizes. UNIT is twice the roundoff, which also covers the products
-        # of these errors.
+        # is at most the sum of sizes times `units` unit roundoffs. UNIT is twice the roundoff, which also covers the
+        # products of these errors.
         terms, units = [], max(2, len(products))
         for values, weight in products:
             terms.append(values)
@@ -197,7 +198,7 @@ class Intervals:
         )
         variance = Intervals(*((end**2).mean(-1, keepdim=True) for end in (least, deviation.size)))
         variance = variance.rounded(variance.size, width + ULPS)
-        # A variance is never negative, but after the slack its lower bound may be.
+        # A variance is never negative, but its lower bound may be negative after the slack is subtracted.
         low, high = (end.clamp(min=0) + epsilon for end in variance._ends)
         scale = Intervals(high**-0.5, low**-0.5)
         return deviation * scale.rounded(scale.size, ULPS)

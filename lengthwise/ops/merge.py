@@ -1,17 +1,20 @@
-r"""The merge of windows as one operation with a gradient written by hand. Training spends most of its time on merges.
+r"""The merge of each window of a tree into one state, as one operation with a gradient written by hand.
+
+Training spends most of its time on merges.
 
 A window has C parts, the states y_0 ... y_{C-1}, newest first. With n(x) = (x - mean) / sqrt(variance + 1e-5):
 
     z_j = tanh(g y_j);  q = W_q z_0;  k_j, v_j = W_kv z_j;  a_j = softmax_j(q . k_j / sqrt(E) + r_j), for each head;
     x_0 = W_o sum_j a_j v_j;  x_i = x_{i-1} + W'_i GELU(W_i (s_i n(x_{i-1}) + t_i) + b_i) + b'_i;  out = n(x_last).
 
+Here g, r, s_i, t_i, b_i, b'_i and all W are learned weights, and x_i is the output of feed-forward block i.
 `merge_by_definition` computes these lines, as the layer `lengthwise.layers.tree_layers.MergeLayer` does. The matrices
 of a level are so small that starting an operation takes as long as running it. So `merge` starts fewer operations, and
 autograd records only one. In attention, features are the first dimension and windows the last. So a sum over the few
 features of a head adds whole rows, and each row has one number for every window.
 
-Letters: R rows, M windows, C chunk size, D width, H heads of E = D / H, F hidden units of a feed-forward block, and N
-columns: C M parts of windows, or R rows.
+Letters: R states, M windows, C chunk size, D width, H heads of E = D / H, F hidden units of a feed-forward block. N
+columns are the C M parts of windows, or the R states.
 """
 
 import math
@@ -40,7 +43,7 @@ Maps = Float[Tensor, "_ D"]
 
 
 def merge_by_definition(weights: Sequence[Tensor], states: States, windows: Windows = None) -> Float[Tensor, "M D"]:
-    """Return the merged state of each window, formula by formula."""
+    """Return the merged state of each window, by the formulas of this module."""
     gain, query, key_value, output, bias, *blocks = weights
     parts = (gain * (states if windows is None else states[windows]).flip(0)).tanh()  # newest first
     by_head = (-1, len(bias), len(gain) // len(bias))
@@ -57,13 +60,13 @@ def merge_by_definition(weights: Sequence[Tensor], states: States, windows: Wind
 def merge(weights: Sequence[Tensor], states: States, windows: Windows = None) -> Float[Tensor, "M D"]:
     """Return the merged state of each window. Windows are given as their parts [C, M, D], or as indices of R states.
 
-    The oldest part of a window comes first. `weights` are g [D], W_q [D, D], W_kv [2 D, D] (keys, then values),
-    W_o [D, D], r [H, C], and for each feed-forward block s, t [D], W [F, D], b [F], W' [D, F], b' [D]. If r has more
-    columns than a window has parts, only its first columns count.
+    The oldest part of a window comes first. In the letters of `lengthwise.ops.merge`, `weights` are g [D], W_q [D, D],
+    W_kv [2 D, D] (keys, then values), W_o [D, D], r [H, C], and for each feed-forward block s, t [D], W [F, D], b [F],
+    W' [D, F], b' [D]. If r has more columns than a window has parts, only its first columns count.
 
     Raises:
-        ValueError: an argument is not a tensor, a weight is missing, or a second derivative is requested, which does
-            not exist.
+        ValueError: an argument is not a tensor, a weight is missing, or a second derivative is requested, which is
+            not implemented.
 
     Example:
         >>> one = torch.eye(2)
@@ -111,7 +114,7 @@ class _Merge(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: FunctionCtx, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        # The kept intermediate results have no history, so a second derivative would silently be wrong.
+        # The kept intermediate results have no autograd history, so a second derivative would silently be wrong.
         if torch.is_grad_enabled():
             raise ValueError(
                 "create_graph: expected False for a merge in training mode, got True; call model.eval(), because "
@@ -145,7 +148,7 @@ def _projected(parts: States, windows: Windows, query: Square, key_value: Maps) 
     """Return the query of each window's newest part, and the keys and values of all parts."""
     if windows is None:
         return query @ parts[-1].t(), key_value @ parts.flatten(0, 1).t()
-    # Windows share states, so projecting each state once and then gathering takes fewer products than the reverse.
+    # Windows share states, so projecting each state once and then gathering takes fewer products than gathering first.
     columns = parts.t()
     return (query @ columns).index_select(1, windows[-1]), (key_value @ columns).index_select(1, windows.flatten())
 

@@ -55,7 +55,8 @@ def decay_products_by_definition(decays: Float[Tensor, "*M C"]) -> Float[Tensor,
 def decay_products(decays: Float[Tensor, "*M C"]) -> Float[Tensor, "*M C C"]:
     """Return the products of `decay_products_by_definition`, with a gradient that never divides by a decay.
 
-    If G_ij is the gradient for L_ij, the gradient for a_k is sum_{i >= k > j} G_ij L_ik L_{k-1,j}. A decay may be 0.
+    If G_ij is the gradient for L_ij = a_{j+1} ... a_i, the gradient for a_k is sum_{i >= k > j} G_ij L_ik L_{k-1,j}. A
+    decay may be 0.
 
     Example:
         >>> decay_products(torch.tensor([2.0, 0.0, -5.0])).tolist()
@@ -88,7 +89,7 @@ class _DecayProducts(torch.autograd.Function):
 def outer_products_by_definition(
     decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
 ) -> Results:
-    """Return the outputs at all positions and the last state, one position after another.
+    """Return the outputs at all positions and the last state, computed one position after another.
 
     Example:
         >>> signs, ones = -torch.ones(1, 3, 1), torch.ones(1, 3, 1, 1)

@@ -25,7 +25,7 @@ Operator = Callable[[Elements, Elements], Elements]
 
 
 def scan_by_definition(operator: Operator, elements: Elements) -> Elements:
-    """Return all prefixes, one after another.
+    """Return all prefixes x_1 * ... * x_t for the operator *, computed one after another.
 
     Example:
         >>> (sums,) = scan_by_definition(lambda one, other: (one[0] + other[0],), (torch.arange(5)[None],))
@@ -42,7 +42,7 @@ def scan_by_definition(operator: Operator, elements: Elements) -> Elements:
 
 
 def scan(operator: Operator, elements: Elements) -> Elements:
-    """Return all prefixes in about 2 log_2 T steps; the operator must be associative.
+    """Return all prefixes x_1 * ... * x_t for an associative operator *, in about 2 log_2 T steps.
 
     Example:
         >>> (sums,) = scan(lambda one, other: (one[0] + other[0],), (torch.arange(5)[None],))

@@ -1,6 +1,7 @@
-r"""The selective scan: a diagonal recurrence whose decays, inputs and read-outs all depend on the input.
+r"""The selective scan: a diagonal recurrence whose decays a, input weights b and output weights c vary by position.
 
-The state of each channel e has P numbers. For every channel e and number p,
+The state h of each channel e has P numbers. Values v are read, and outputs y are returned. For every channel e and
+number p,
 
     h_t[p, e] = a_t[p, e] h_{t-1}[p, e] + b_t[p] v_t[e],     y_t[e] = sum_p c_t[p] h_t[p, e].
 
@@ -12,7 +13,7 @@ The definition is a loop over positions, with autograd's own gradient. `selectiv
 that stay in a core's cache. The states of a string have T P E numbers. Only the state before every part of 8 positions
 is kept, and the gradient computes the other states again. Let g_t be the gradient with respect to y_t. The gradient
 with respect to h_t is l_t = c_t g_t + a_{t+1} l_{t+1}, computed backwards in time. Then dL/dv_t = b_t . l_t, dL/db_t =
-l_t . v_t, dL/dc_t = h_t . g_t and dL/da_t = l_t h_{t-1}. Second derivatives do not exist.
+l_t . v_t, dL/dc_t = h_t . g_t and dL/da_t = l_t h_{t-1}. Second derivatives are not implemented.
 
 Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), sections 3.2 and 3.3;
 Grazzi et al., "Unlocking state-tracking in linear RNNs through negative eigenvalues" (ICLR 2025) for signed decays.
@@ -42,8 +43,8 @@ NUMBERS_PER_STEP = 1 << 16
 256 KB in float32."""
 
 MAX_TABLED = 1 << 17
-"""The largest number of decays in a table with a row for each different step (see `selective_scan`): 512 KB in
-float32."""
+"""The largest number of decays in a table with a row for each distinct step size s (see `selective_scan`). In float32,
+this table takes 512 KB."""
 
 Channels = Float[Tensor, "B T E"]
 Vectors = Float[Tensor, "B T P"]
@@ -103,8 +104,8 @@ def selective_scan(
 ) -> tuple[Channels, State]:
     """Return the results of `selective_scan_by_definition`; an exported graph contains the definition.
 
-    If many positions have equal steps, `rows` is a pair: a table of the different steps, and each position's row in the
-    table. Decays are then computed once for each row.
+    If many positions have equal step sizes, `rows` may be a pair: a table of the distinct step sizes, and each
+    position's row in the table. Decays are then computed once for each row.
 
     Raises:
         ValueError: T = 0, shapes do not match, or `eigenvalues` is unknown.
@@ -138,7 +139,7 @@ def _check_rows(steps: Channels, table: Float[Tensor, "R E"], rows: Int64[Tensor
 
 
 class _Tabled(NamedTuple):
-    """The decays for each row of a table of steps, and each position's row in this table."""
+    """The decays for each row of a table of step sizes, and each position's row in this table."""
 
     decays: Float[Tensor, "R P E"]
     rows: Int64[Tensor, "B T"]
@@ -233,7 +234,7 @@ class _SelectiveScan(torch.autograd.Function):
 
 
 def _run_back(part: _Part, adjoint: Tensor, total: Tensor, by_time: list[Tensor]) -> None:
-    """Carry the gradient `adjoint` from the end of a part to its start in place; add each string's dL/dr to `total`."""
+    """Carry the gradient `adjoint` in place back through a part; add each string's gradient for the rates to `total`."""
     by_exponent, weighted = torch.empty_like(adjoint), torch.empty_like(adjoint)
     for t in reversed(range(len(by_time[0]))):
         steps, values, b, c, by_outputs, by_steps, by_values, by_b, by_c = (each[t] for each in by_time)

@@ -82,7 +82,7 @@ def check_optional_tensors(**given: object) -> None:
 
 
 def check_axes(name: str, tensor: Tensor, axes: str) -> None:
-    """Raise a ValueError that names the argument unless the tensor has as many axes as `axes`, 3 for "B, T, S"."""
+    """Raise a ValueError that names the argument unless the tensor has all axes that `axes` lists, as in "B, T"."""
     count = axes.count(",") + 1
     if tensor.ndim != count:
         raise ValueError(f"{name}: expected shape [{axes}], got {list(tensor.shape)}; reshape it to {count} axes")
@@ -95,7 +95,7 @@ def check_shape(name: str, tensor: Tensor, shape: Sequence[int], way_out: str) -
 
 
 def check_strings(name: str, tensor: Tensor) -> None:
-    """Raise a ValueError that names the argument unless it has indices [B, T] with at least one step of each string."""
+    """Raise a ValueError that names the argument unless it contains symbol indices [B, T] with T of at least 1."""
     check_axes(name, tensor, "B, T")
     if tensor.dtype not in (torch.int64, torch.int32):
         raise ValueError(
@@ -117,7 +117,7 @@ def check_tensor_list(name: str, value: object) -> None:
 
 
 def _axes(hint: Any) -> list[Axis]:
-    """Return the axes of a jaxtyping annotation, or of the first one in a union; return [] for other annotations."""
+    """Return the axes of a jaxtyping annotation, or of a union's first jaxtyping annotation; return [] for others."""
     for each in (hint, *get_args(hint)):
         if text := getattr(each, "dim_str", ""):
             parts = [axis.partition("+") for axis in text.split()]

@@ -15,7 +15,7 @@ Time = Literal["index", "fraction"]
 def position_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
     """Return the encoding of positions t = 0 ... T - 1, for any T.
 
-    PE(t)_{2i} = sin(t / 10000^{2i/D}), PE(t)_{2i+1} = cos(t / 10000^{2i/D}); in float32.
+    For width D, PE(t)_{2i} = sin(t / 10000^{2i/D}) and PE(t)_{2i+1} = cos(t / 10000^{2i/D}), in float32.
 
     Example:
         >>> position_sinusoids(2, 3)
@@ -48,14 +48,14 @@ def sinusoids_at(positions: Int64[Tensor, " T"], width: int) -> Float[Tensor, "T
 def distance_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
     """Return the encoding of distances n = 0 ... T - 1, in float64.
 
-    All sin(n 10000^{-2m/D}) come first, then all cos(n 10000^{-2m/D}).
+    For width D and m = 0 ... ceil(D/2) - 1, all sin(n 10000^{-2m/D}) come first, then all cos(n 10000^{-2m/D}).
 
     Example:
         >>> distance_sinusoids(2, 4).float()
         tensor([[0.0000, 0.0000, 1.0000, 1.0000],
                 [0.8415, 0.0100, 0.5403, 0.9999]])
 
-    Source: Dai et al., "Transformer-XL" (ACL 2019), their code.
+    Source: the code of Dai et al., "Transformer-XL" (ACL 2019).
     Differs from the source: for an odd D, the last cosine is left out.
     """
     angles = position_angles(length, width)
@@ -63,7 +63,7 @@ def distance_sinusoids(length: int, width: int) -> Float[Tensor, "T D"]:
 
 
 def position_angles(length: int, width: int) -> Float[Tensor, "T F"]:
-    """Return t 10000^{-2m/D} for positions t = 0 ... T - 1 and m = 0 ... ceil(D/2) - 1, in float64.
+    """Return t 10000^{-2m/D} for width D, positions t = 0 ... T - 1 and m = 0 ... ceil(D/2) - 1, in float64.
 
     Example:
         >>> position_angles(3, 4)
@@ -110,6 +110,9 @@ def _check_count(argument: str, count: int) -> None:
 
 
 def _angles(numbers: Int64[Tensor, " N"], num_frequencies: int, exponent: float) -> Float[Tensor, "N F"]:
-    """Return n 10000^{-i e} for i = 0 ... F - 1, in float64: float32 would lose digits of large angles."""
+    """Return n 10000^{-i e} for each n of `numbers` and i = 0 ... F - 1, with e = `exponent`.
+
+    The result is float64, because float32 would lose digits of large angles.
+    """
     frequencies = 10_000.0 ** (-exponent * torch.arange(num_frequencies, dtype=torch.float64))
     return numbers.double()[:, None] * frequencies

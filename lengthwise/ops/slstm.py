@@ -14,7 +14,7 @@ recurrence is a moving average that cannot overflow. With x = log sigmoid(f) + l
 
     r_t = w r_{t-1} + (1 - w) tanh(z),     l_t = log(e^x + e^i),     h_t = sigmoid(o) r_t.
 
-The gradient is written by hand; second derivatives do not exist.
+The gradient is written by hand. Second derivatives are not implemented.
 
 Source: Beck et al., "xLSTM: extended long short-term memory" (NeurIPS 2024), section 2.2 and appendix A.2.
 Differs from the source: the coordinates r and l replace the source's c, n and m.
@@ -88,7 +88,7 @@ def slstm(gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: 
 
 
 class _SLSTM(torch.autograd.Function):
-    """The recurrence with gates [T, 4, H, B, E] and units [H, B, E]."""
+    """The recurrence of sLSTM for inputs of gates [T, 4, H, B, E] and states [H, B, E]."""
 
     @staticmethod
     def forward(

@@ -16,8 +16,8 @@ The gradient for M is computed as if P were the softmax of M's columns, or of M'
 `sparse_recurrence_by_definition` builds the matrices. `sparse_recurrence` represents P by N indices, for a step and for
 a product of steps. The steps run one by one or, if there are many small steps, in a prefix scan. The gradient for the
 states is the recurrence of the other `form` backwards in time: l_t = g_t + A_{t+1}^H l_{t+1}, where A_t is P D or D P.
-The gradient for M has N^2 numbers at each position. They are summed for each row of the tables, some rows at a time.
-For the gradient, only the states are kept.
+The gradient for M has N^2 numbers at each position. These numbers are summed for each row of the tables, some rows at a
+time. For the gradient, only the states are kept.
 
 Source: Terzić et al., "Structured sparse transition matrices to enable state tracking in state-space models" (NeurIPS
 2025): the paper (`"scatter"`) and the code published with it (`"gather"`).
@@ -60,7 +60,7 @@ def sparse_recurrence_by_definition(
     *,
     form: Form = "scatter",
 ) -> Float[Tensor, "B T N F"]:
-    """Return all states, step by step in real arithmetic, with autograd's own gradient."""
+    """Return all states of x_t = P D x_{t-1} + v, step by step in real arithmetic, with autograd's own gradient."""
     columns = hard_columns(torch.einsum("rk,kij->rij", mixtures, dictionary), _choice_dim(form))
     state, states = initial, []
     for row in rows.unbind(1):
@@ -117,7 +117,7 @@ def sparse_recurrence(
 
 
 class Steps(NamedTuple):
-    """The matrices P and D of steps: `indices` are p, and `factors` are d, or None if all d are 1."""
+    """The matrices P and D of steps: `indices` of the 1s of P, and `factors`, the diagonal of D, or None if D = I."""
 
     indices: Int64[Tensor, "*M N"]
     factors: Tensor | None
@@ -237,7 +237,7 @@ class RowSums:
 def _gradients_by_choice(
     mixtures: Mixtures, dictionary: Dictionary, by_row: RowSums, left: Tensor, right: Tensor, dim: int
 ) -> tuple[Mixtures, Dictionary]:
-    """Return the gradients through the softmax of the mixed matrices, from dL/dP = sum of Re(left right^H)."""
+    """Return the gradients for mixtures and dictionary as if P were a softmax; dL/dP is the sum of Re(left right^H)."""
     left, right = (_pairs(numbers.flatten(0, 1)[by_row.order]) for numbers in (left, right))
     by_mixtures, by_dictionary = torch.empty_like(mixtures), torch.zeros_like(dictionary).flatten(1)
     for first, some_mixtures in _chunks(mixtures, dictionary):
@@ -251,7 +251,7 @@ def _gradients_by_choice(
 
 
 def _states(steps: Steps, rows: Int64[Tensor, "T B"], inputs: Tensor | None, initial: Tensor, form: Form) -> Tensor:
-    """Return all states [T, B, N]; `inputs` has the v of every position."""
+    """Return all states [T, B, N]; `inputs` contains the v of every position."""
     # The rule of `block_recurrence.fastest_form`: if a step is small, starting it takes most of its time.
     if len(rows) >= MIN_CHUNKED_STEPS and initial.numel() <= MAX_STEP_PRODUCTS:
         return _scanned(steps.at(rows.T), inputs, initial, form)
@@ -288,7 +288,7 @@ def _scanned(steps: Steps, inputs: Tensor | None, initial: Tensor, form: Form) -
 
 
 def _chosen(mixtures: Mixtures, dictionary: Dictionary, form: Form) -> Int64[Tensor, "R N"]:
-    """Return the index of the 1 in each column (scatter) or row (gather)."""
+    """Return the index of the 1 in each column (scatter) or row (gather) of P."""
     dim = _choice_dim(form)
     return torch.cat([_mixed(mixed, dictionary).max(dim).indices for _, mixed in _chunks(mixtures, dictionary)])
 

@@ -2,10 +2,10 @@ r"""The recurrence x_t = A[u_t] x_{t-1} + v[u_t] over symbols u_t, where tables 
 
 `transitions` has shape [V, N, S, S], `values` [V, N, S], `tokens` [B, T] and x_0 [B, N, S]. States are [B, T, N, S]. No
 tensor of size T N S^2 is built. A step multiplies the states of all strings by the matrices of all symbols: for each of
-N blocks, [B, S] times [S, V S]. Then it picks the result for each string's symbol. Multiplying by all matrices takes V
-times as many multiplications, but starts only one kernel. If there are many symbols, a step instead gathers the matrix
-of each string's symbol. If there are many small steps, chunks of about sqrt(T) steps run in parallel, as in
-`lengthwise.ops.block_recurrence`.
+N blocks, [B, S] times [S, V S]. Then it picks the result for each string's symbol. This takes V times as many
+multiplications as using only the matrix of each string's symbol, but starts only one kernel. If there are many symbols,
+a step instead gathers the matrix of each string's symbol. If there are many small steps, chunks of about sqrt(T) steps
+run in parallel, as in `lengthwise.ops.block_recurrence`.
 
 The gradient is the same recurrence backwards in time (see `lengthwise.ops.block_recurrence`). For the gradient of the
 tables, positions are sorted by symbol. Each symbol with R positions then takes an [S, R] times [R, S] product for each
@@ -51,11 +51,12 @@ STEPS_PER_COMPOSITION = 1 << 9
 """The number of steps whose maps are composed at once. This number bounds the memory that the maps take."""
 
 MIN_GATHERED_SYMBOLS = 32
-"""The smallest number of symbols for which gathering a step's matrices is faster: see `benchmarks/recurrence.py`."""
+"""The smallest number of symbols for which gathering each string's matrix is faster than multiplying by the matrices of
+all symbols: see `benchmarks/recurrence.py`."""
 
 
 def symbol_recurrence_by_definition(transitions: Table, values: Values, tokens: Tokens, initial: State) -> States:
-    """Return all states by a loop over positions, after building the matrix of every position."""
+    """Return all states x_t = A[u_t] x_{t-1} + v[u_t], by a loop after building the matrix of every position."""
     return recurrence_by_definition(transitions[tokens], values[tokens], initial)
 
 
@@ -93,10 +94,10 @@ def symbol_final_state(
 ) -> State:
     """Return the last state, ``symbol_recurrence(...)[:, -1]``.
 
-    If no gradient is needed, the other states are kept only if steps run in chunks. If v = 0, and all columns of A and
-    all blocks of x_0 are one-hot vectors, then all states are one-hot vectors. In this case, only the position of the 1
-    in each block is computed, and the result is equal to the last bit. A symbol then maps positions to positions, and
-    for few strings, these maps are composed pairwise.
+    If no gradient is needed, the other states are kept only if steps run in chunks. If `values` are 0, and all columns
+    of `transitions` and all blocks of `initial` are one-hot vectors, then all states consist of one-hot vectors. In
+    this case, only the index of the 1 in each block is computed, and the result is the same to the last bit. A symbol
+    then maps indices to indices, and for few strings, these maps are composed pairwise.
     """
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (transitions, values, initial)):
         return symbol_recurrence(transitions, values, tokens, initial, overflow=overflow)[:, -1]
@@ -111,7 +112,7 @@ def symbol_final_state(
         for symbols in tokens.unbind(1):
             state = step(state, symbols)
     if overflow == "raise" and not bool(state.isfinite().all()):
-        # This second run raises, and its message names the first step whose state is not finite.
+        # This second run raises an error, whose message names the first step whose state is not finite.
         return symbol_recurrence(transitions, values, tokens, initial)[:, -1]
     return state
 
@@ -159,7 +160,7 @@ def _numbered(
 
 
 def _one_hot_final_state(transitions: Table, tokens: Tokens, initial: State) -> State:
-    """Return the last state if columns and first states are one-hot, by computing only the positions of the 1."""
+    """Return the last state if columns and first states are one-hot, by computing only the positions of the 1s."""
     _, blocks, width, _ = transitions.shape
     successors, positions, _ = _numbered(transitions, initial)
     # With few strings, starting a step takes most of its time, so composing all maps in log T rounds is faster.
@@ -183,7 +184,7 @@ def _composed(maps: Int64[Tensor, "B T P"]) -> Int64[Tensor, "B P"]:
 
 
 def _in_chunks(transitions: Table, tokens: Tokens) -> bool:
-    """Return whether running steps in chunks is faster: for many steps whose matrix products are small."""
+    """Return whether running steps in chunks is faster, as it is for many steps with small matrix products."""
     _, blocks, width, _ = transitions.shape
     return tokens.shape[1] >= MIN_CHUNKED_STEPS and len(tokens) * blocks * width**3 <= MAX_CHUNKED_PRODUCTS
 
@@ -268,7 +269,7 @@ class _SymbolRecurrence(torch.autograd.Function):
 def sums_by_symbol(
     adjoints: Float[Tensor, "T B N S"], before: Float[Tensor, "T B N S"], tokens: Tokens, transitions: Table
 ) -> tuple[Table, Values]:
-    """Return the sums of l_t x_{t-1}^T and of l_t over all positions of each symbol."""
+    """Return the sums of l_t x_{t-1}^T and l_t over each symbol's positions, for states x and their gradients l."""
     # With positions sorted by symbol, each sum is one product of matrices, not an outer product for each position.
     order = tokens.T.flatten().argsort()
     counts = tokens.flatten().bincount(minlength=len(transitions)).tolist()

@@ -9,7 +9,8 @@ leaves:
     level 3              (...abcde)                 the answer for the string
 
 The prefix `a b c` has its own tree of 2 levels over `. a b c`. So to answer all prefixes, each level l needs the states
-of the windows of C^l symbols that end at every position. The answer of each prefix is read at the prefix's own depth.
+of the windows of C^l symbols that end at every position. The answer of each prefix is read at the depth of the prefix's
+own tree.
 """
 
 import math
@@ -20,7 +21,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 Ids = Int64[Tensor, "B T"]
-"""The row of `Tree.leaves` at each position of each string."""
+"""The row in `Tree.leaves` of the symbol at each position of each string."""
 
 PrefixStates = Float[Tensor, "B T D"]
 """The state of every prefix of each string."""
@@ -53,8 +54,8 @@ class TreeLayer(Protocol):
 
 
 Merge = Callable[[Tensor, Tensor | None], Tensor]
-"""A function that returns a layer's value on windows. Its arguments are the parts of windows, oldest part first: states
-[R, D] and indices [C, M], or parts [C, M, D] and None."""
+"""A function that returns a layer's outputs on windows. Its arguments are the parts of windows, oldest part first:
+states [R, D] and indices [C, M], or parts [C, M, D] and None."""
 
 
 Perturbation = Callable[[Tensor], Tensor]

@@ -78,7 +78,7 @@ def attend(
 
 
 def merge_windows(layer: TreeLayer, windows: Float[Tensor, "*N C D"]) -> Float[Tensor, "*N D"]:
-    """Return the layer's value on windows of C states, oldest first."""
+    """Return the layer's outputs for windows of C states, oldest first."""
     normed = layer.normalize(windows)
     keys, values = layer.key_value(normed)
     newest = layer.query(normed[..., -1, :])
@@ -101,17 +101,17 @@ def merge_by_parts(layer: TreeLayer, states: Tensor, windows: Int64[Tensor, "C M
 
 
 def merge_of(layer: TreeLayer) -> Merge:
-    """Return the fused operation if the layer has one and products are in full precision, else `merge_by_parts`."""
+    """Return the layer's fused operation if it exists and products are in full precision, else `merge_by_parts`."""
     fused = layer.fused() if isinstance(layer, FusedLayer) and not lowers_precision() else None
     return fused or partial(merge_by_parts, layer)
 
 
 def prefix_states_by_definition(ids: Ids, tree: Tree) -> PrefixStates:
-    """Return every prefix's state by the definition: with the mask of eq. (1), and with explicit pads before the start.
+    """Return every prefix's state by the definition, with the mask of `dilated_mask` and with pads before the start.
 
     The mask takes O(T^2) memory. The pads reach as far back as the widest window of a symbol. Windows of pads may lack
-    states that lie even farther back: attention over equal states returns their common value, whatever their number is.
-    With the left edge `"cut"`, this is `cut_prefix_states_by_definition`.
+    states that lie even farther back. This changes no result, because attention over equal states returns their common
+    value, whatever their number is. With the left edge `"cut"`, this is `cut_prefix_states_by_definition`.
     """
     if tree.left_edge == "cut":
         return cut_prefix_states_by_definition(ids, tree)
@@ -136,7 +136,7 @@ def prefix_states_by_definition(ids: Ids, tree: Tree) -> PrefixStates:
 def prefix_states(
     ids: Ids, tree: Tree, perturb: Perturbation | None = None, table_rows: int = TABLE_ROWS
 ) -> PrefixStates:
-    """Return every prefix's state, read at the prefix's own depth, in one pass with T K C log_C T attention terms.
+    """Return every prefix's state, from the top of the prefix's tree, in one pass with T K C log_C T attention terms.
 
     On the lowest levels, as long as they have at most `table_rows` possible windows, states are not perturbed.
     `perturb` is applied to the states and the pad of every higher level. With the left edge `"cut"`, it is applied to
@@ -275,17 +275,18 @@ def _gathered(rows: Float[Tensor, "R D"], codes: Int64[Tensor, "B N"]) -> Float[
 
 
 def _read_after(level: int, tree: Tree, skipped: int = 0) -> tuple[int, slice]:
-    """Return the positions whose prefixes are answered after this level, the first whose windows cover these prefixes.
+    """Return the positions of the prefixes that are answered after this level.
 
-    The first `skipped` columns are not stored. So the result is a pair: the number of such positions among the skipped
-    columns, and the slice of such positions among the stored columns.
+    These prefixes fit into a window of this level, but not into a window of a lower level. The first `skipped` columns
+    are not stored. So the result is a pair: the number of these positions among the skipped columns, and the slice of
+    these positions among the stored columns.
     """
     start, stop = 0 if level == 0 else tree.reach(level), tree.reach(level + 1)
     return max(0, min(stop, skipped) - start), slice(max(0, start - skipped), max(0, stop - skipped))
 
 
 def _merge_pad(layer: TreeLayer, pad: Float[Tensor, " D"]) -> Float[Tensor, " D"]:
-    """Return the layer's value on a window of pads, on which any attention weights give the same result."""
+    """Return the layer's output for a window of pads, for which any attention weights give the same result."""
     _, value = layer.key_value(layer.normalize(pad))
     return layer.output(pad, value.flatten(-2))
 
@@ -293,7 +294,7 @@ def _merge_pad(layer: TreeLayer, pad: Float[Tensor, " D"]) -> Float[Tensor, " D"
 def _slide(
     layer: TreeLayer, states: Float[Tensor, "B T D"], pad: Float[Tensor, " D"], stride: int, chunk_size: int
 ) -> Float[Tensor, "B T D"]:
-    """Return the layer's value at every position, on C states 0, 1, ... strides back; pads precede the string."""
+    """Return the layer's output at every position, for C states 0, 1, ... strides back; pads precede the string."""
     batch, length, _ = states.shape
     # An offset longer than the string reads a pad at every position, so T pads in front suffice for all such offsets.
     reach = min((chunk_size - 1) * stride, length)
