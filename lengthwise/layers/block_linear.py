@@ -57,7 +57,7 @@ class BlockLinearLayer(nn.Module):
     `"learned"` or `"zero"`. `"stochastic"` and `"reflected"` columns accept neither `"linear"` nor `"zero"`.
 
     Source: Fan et al. (2024), eq. (5)-(6) (`"clamped"` columns, a `"linear"` input map, a first state of `"zero"`), and
-        the published code (`"rescaled"`, `"two-layer"`, `"learned"`, and its generators of transitions).
+        the published code (`"rescaled"`, `"two-layer"`, `"learned"`, and the hidden layer that computes A).
     Differs from the source: eq. (5) names no first state. `"stochastic"` is ours. `"reflected"` and `"unit"` come from
         other papers (see `reflections` and `unit_columns`).
 

@@ -82,7 +82,7 @@ class Codebook(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class QuantizingLayer:
-    """A tree layer (`lengthwise.ops.tree.TreeLayer`) whose values are rounded to the nearest code."""
+    """A tree layer (`lengthwise.ops.tree.TreeLayer`) whose output states are rounded to the nearest code."""
 
     layer: TreeLayer
     codebook: Codebook

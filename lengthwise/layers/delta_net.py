@@ -20,7 +20,7 @@ MAX_STRENGTH: dict[Eigenvalues, float] = {"signed": 2.0, "positive": 1.0}
 """The largest strength b for each range of eigenvalues. A matrix I - b k k^T has the eigenvalues 1 and 1 - b."""
 
 MAX_DECAY_RATE = 16.0
-"""The largest rate of a decay exp(-rate step) at the start of training. Rates are drawn uniformly, and steps by
+"""The largest rate of a decay exp(-rate * step) at the start of training. Rates are drawn uniformly, and steps by
 `draw_steps`."""
 
 NORM_FLOOR = 1e-12

@@ -12,7 +12,7 @@ from lengthwise.ops.grid import Cell
 from lengthwise.validation import check_sizes
 
 Counts = Int64[Tensor, "B T"]
-"""The number of rows, or of columns, that each prefix of a string has."""
+"""The number of grid rows, or of grid columns, that each prefix of a string has."""
 
 
 class GridCell(nn.Module, ABC):
@@ -34,9 +34,10 @@ class GridCell(nn.Module, ABC):
 
     @abstractmethod
     def numbers(self, messages: Shaped[Tensor, "B m *M"], rows: Counts, columns: Counts) -> Float[Tensor, "B T"]:
-        """Return the answers after some rows and columns: `per_row` for each row, plus a number for each column.
+        """Return the answers for prefixes with the given numbers of rows and columns.
 
-        The number of a column is computed from the message that leaves the last row downwards in this column.
+        An answer is the sum of `per_row` for each row and one number for each column. The number of a column is
+        computed from the message that leaves the last row downwards in this column.
         """
 
 
@@ -139,7 +140,8 @@ class FreeCell(GridCell):
 
         down, right = LN(W gelu(U [above, left] + u(a, b)))
 
-    Each of the two messages is normalized by itself. The number of a message is a linear function of the message.
+    Each of the two messages is normalized by itself. The number that a message adds to the answer is a linear function
+    of the message.
 
     Source: Graves et al. (ICANN 2007) with the messages of Kalchbrenner et al. (ICLR 2016).
     Differs from the source: a hidden layer and norms instead of the gates of an LSTM.
@@ -182,7 +184,7 @@ class FreeCell(GridCell):
 
 
 def _rounded(values: Tensor, share: Tensor) -> Tensor:
-    """Return the values, moved towards the nearest integers by a fraction, with the gradient of the original values."""
+    """Return values moved the given fraction of the way to the nearest integers, with the original values' gradient."""
     return values + share * (values.round() - values).detach()
 
 

@@ -36,7 +36,7 @@ def draw_uniformly(parameters: Iterable[Tensor], width: int, generator: torch.Ge
 def draw_steps(bias: Tensor, generator: torch.Generator) -> None:
     """Draw biases of time steps so that the steps, softplus(bias), are log-uniform from 0.001 to 0.1.
 
-    Source: Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023), by its code.
+    Source: the code of Gu and Dao, "Mamba: linear-time sequence modeling with selective state spaces" (2023).
     """
     steps = bias.uniform_(math.log(1e-3), math.log(1e-1), generator=generator).exp()
     bias.copy_(steps + (-torch.expm1(-steps)).log())  # the inverse of softplus

@@ -17,8 +17,8 @@ MAX_ELEMENTS_PER_CHUNK = 1 << 24
 of all strings needs more."""
 
 TIME_STEP = 1 / 40
-"""The time step of the discretized equation. The time step also scales down the changes of transitions by which
-training updates them. After larger changes, states would overflow."""
+"""The time step of the discretized differential equation. The small factor also makes training change the transitions
+less at each update. After larger changes, states would overflow."""
 
 
 class LinearCDELayer(TabledLayer):
@@ -64,7 +64,7 @@ class LinearCDELayer(TabledLayer):
             self.left, self.right = (nn.Parameter(torch.empty(d_model + 1, d_model, rank)) for _ in range(2))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw from N(0, 1/4), and divide entries of matrices by the square root of the block size or the rank."""
+        """Draw parameters from N(0, 1/4); divide matrix entries by the square root of the block size or the rank."""
         nn.init.normal_(self.first_state, std=0.5, generator=generator)
         if self.blocks is not None:
             nn.init.normal_(self.blocks, std=0.5 * self.block_dim**-0.5, generator=generator)

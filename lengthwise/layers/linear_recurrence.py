@@ -37,7 +37,7 @@ class DenseLinearLayer(RecurrentLayer):
 
     @in_full_precision
     def forward(self, features: Features, state: State) -> tuple[Features, State]:
-        """Run step by step. All strings share A, so a step is a single product of matrices."""
+        """Run the recurrence step by step. All strings share A, so a step is a single product of matrices."""
         inputs = self.b(features)
         latest = state
         states = []
@@ -62,7 +62,7 @@ class _DiagonalLayer(RecurrentLayer):
         self.d = nn.Parameter(torch.empty(d_model))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw B and C from complex normal distributions that preserve the size of features, and D from N(0, 1)."""
+        """Draw B and C from complex normals with variances that keep the size of features, and draw D from N(0, 1)."""
         nn.init.normal_(self.b, std=(2 * self.b.shape[1]) ** -0.5, generator=generator)
         nn.init.normal_(self.c, std=(2 * self.num_states) ** -0.5, generator=generator)
         nn.init.normal_(self.d, generator=generator)
@@ -144,7 +144,7 @@ class S5Layer(_DiagonalLayer):
         check_sizes(d_state=d_state)
         if d_state % 2:
             raise ValueError(
-                f"d_state: expected an even number, got {d_state}; choose an even number, because states are pairs"
+                f"d_state: expected an even number, got {d_state}; add 1, because eigenvalues come in conjugate pairs"
             )
         super().__init__(d_model=d_model, num_states=d_state // 2)
         self.log_decay = nn.Parameter(torch.empty(self.num_states))

@@ -89,7 +89,7 @@ class SelectiveLayer(RecurrentLayer):
     def convolved(
         self, x: Float[Tensor, "B T X"], recent: Float[Tensor, "B _"]
     ) -> tuple[Float[Tensor, "B T X"], Float[Tensor, "B _"]]:
-        """Return the SiLU of x, or of its convolution, and the inputs that the next position needs."""
+        """Return the SiLU of x, or of its convolution, and the inputs that the next position's convolution needs."""
         if self.convolution is not None and self.convolution_bias is not None:
             x, recent = self.convolution(x, recent)
             x = x + self.convolution_bias
@@ -187,8 +187,8 @@ class Mamba2Layer(SelectiveLayer):
     W_out RMSNorm(y * SiLU(z)).
 
     Source: Dao and Gu, "Transformers are SSMs" (ICML 2024), section 7, and its code.
-    Differs from the source: as in `MambaLayer`. The argument is the number of heads. The source has the number of
-        channels of a head instead.
+    Differs from the source: as in `MambaLayer`. The layer is given the number of heads. The source's code is given the
+        number of channels of a head instead.
     """
 
     def __init__(self, *, d_model: int, d_state: int, num_heads: int, **shared: Any) -> None:

@@ -22,7 +22,7 @@ class ShortConvolution(RecurrentLayer):
         super().__init__()
         if width < 1:
             raise ValueError(
-                f"width: expected a kernel over at least 1 input, got {width}; for 0, leave the convolution out"
+                f"width: expected a kernel over at least 1 input, got {width}; give 1 or more, or use no convolution"
             )
         self.channels, self.width = channels, width
         self.state_size = (width - 1) * channels

@@ -39,10 +39,10 @@ def legs(size: int) -> tuple[Float[Tensor, "P P"], Float[Tensor, " P"]]:
 
 
 def legs_pairs(size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return Λ, p and V* B of HiPPO-LegS for an even `size` P, with one entry for each conjugate pair.
+    """Return Λ, p and V* B of HiPPO-LegS, where A = V (Λ - p p*) V*, with one entry for each conjugate pair.
 
-    From each pair, the entry whose eigenvalue has a positive imaginary part is returned. All results are complex, of
-    shape [P / 2].
+    From each pair, the entry whose eigenvalue has a positive imaginary part is returned. For an even `size` P, all
+    results are complex, of shape [P / 2].
 
     Source: Gu et al. (ICLR 2022), appendix C.1: p = V* r with r_n = sqrt(n + 1/2), because A + r r^T is the sum of
         -1/2 times the identity and a skew-symmetric matrix.
@@ -62,7 +62,7 @@ def eigenvalues(name: Eigenvalues, size: int) -> Tensor:
     """Return the P / 2 initial eigenvalues of a diagonal system.
 
     Source: Gu et al., "On the parameterization and initialization of diagonal state space models" (NeurIPS 2022): the
-    normal part of LegS (S4D-LegS), -1/2 + i pi n (S4D-Lin), -1/2 + i P/pi (P/(2n+1) - 1) (S4D-Inv).
+    normal part of LegS (S4D-LegS), -1/2 + i pi n (S4D-Lin), -1/2 + i P/pi (P/(2n+1) - 1) (S4D-Inv), for n from 0.
     Differs from the source: no difference.
     """
     if name == "legs":
@@ -78,7 +78,7 @@ def draw_log_steps(log_steps: Tensor, generator: torch.Generator) -> None:
 
 
 class _Channels(RecurrentLayer):
-    """The parameters of the systems of all channels: eigenvalues -exp(.) + i(.), steps, C and D."""
+    """The parameters of the systems of all channels: a and b of eigenvalues -exp(a) + i b, steps, C and D."""
 
     def __init__(self, *, d_model: int, d_state: int) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class S4DLayer(_Channels):
 
     @in_full_precision
     def forward(self, features: Features, state: State) -> tuple[Features, State]:
-        """Return the convolution with K_t = 2 Re(C A^t B), plus D u and the response to the previous state.
+        """Return the convolution of u with K_t = 2 Re(C A^t B), plus D u and the response to the previous state.
 
         A and B belong to the discrete system.
         """
@@ -206,7 +206,7 @@ class S4Layer(_Channels):
 
     @in_full_precision
     def forward(self, features: Features, state: State) -> tuple[Features, State]:
-        """Return the convolution with K_t = C A^t B, plus D u and the response to the previous state.
+        """Return the convolution of u with K_t = C A^t B, plus D u and the response to the previous state.
 
         A, B and C are the results of `discrete`.
         """

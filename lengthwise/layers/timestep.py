@@ -79,7 +79,7 @@ class ConstantScales(LoopScales):
     """Learned gains and gates that all loops share: the baseline for the timestep encoding.
 
     Source: ours. The published looped model without the encoding is not a baseline for the encoding alone, because it
-        also differs in the norm (decision trees), or in the norm and the activation (dynamic programming).
+        differs in more. For decision trees, its norm differs, and for dynamic programming, its norm and activation.
     """
 
     def __init__(self, *, d_model: int, gates: Gates = "closed") -> None:

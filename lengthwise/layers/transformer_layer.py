@@ -196,7 +196,7 @@ class TransformerLayer(nn.Module):
         return torch.unflatten(projected, -1, (count, self.num_heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
 
     def _respond(self, states: States, attended: Float[Tensor, "B H T E"], maps: _Maps) -> States:
-        """Return the part of the layer after attention, position by position."""
+        """Return the results of the part of the layer after attention, computed position by position."""
         states = states + F.linear(attended.transpose(1, 2).flatten(2), *maps.output)
         return states + F.linear(self.activation(F.linear(self.norms[1](states), *maps.widen)), *maps.narrow)
 

@@ -244,6 +244,6 @@ class BareLayer(TreeAttentionLayer):
         return states
 
     def output(self, newest: Float[Tensor, "*N D"], attended: Float[Tensor, "*N D"]) -> Float[Tensor, "*N D"]:
-        """Return the feed-forward block of the attended values, without a residual of the newest state."""
+        """Return the feed-forward block's result for the attended values, without a residual of the newest state."""
         merged: Tensor = self.feed_forwards[0](self.to_output(attended), F.relu)
         return merged

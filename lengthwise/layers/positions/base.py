@@ -29,7 +29,7 @@ Heads = Float[Tensor, "B H T E"]
 """The queries, keys or values of each string, head and position."""
 
 Query = Float[Tensor, "B H 1 E"]
-"""The query of each string and head at one position, or what this query attends to."""
+"""The query of each string and head at one position, or the result of this query's attention."""
 
 Scores = Float[Tensor, "B H T T"]
 """The score of each pair of a query and a key."""
@@ -56,7 +56,7 @@ class CausalAttention:
         return scores
 
     def scores_of_pairs(self, query: Heads, key: Heads) -> Scores:
-        """Return `scores`, as cheaply as the encoding can; an encoding with slow `scores` overrides this method."""
+        """Return the results of `scores`; an encoding with slow `scores` overrides this method by faster code."""
         return self.scores(query, key)
 
 
@@ -96,7 +96,7 @@ class PositionEncoding(nn.Module, ABC):
         """Draw all parameters again."""
 
     def add(self, states: Float[Tensor, "B T D"], generator: torch.Generator | None = None) -> Float[Tensor, "B T D"]:
-        """Return the inputs with their positions encoded; a training step passes the generator for its draws."""
+        """Return the inputs with their positions encoded; in training, an encoding may draw from `generator`."""
         return states
 
     def attention(self, states: Float[Tensor, "B T D"]) -> Sequence[CausalAttention]:

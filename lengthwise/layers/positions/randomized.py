@@ -21,8 +21,8 @@ class RandomizedPositions(PositionEncoding):
 
     Source: Ruoss et al., "Randomized positional encodings boost length generalization of transformers" (ACL 2023), and
         their code, which draws one sample for each batch, from 2,048 positions.
-    Differs from the source: the source also draws in evaluation. Here, only a copy of the model that was made by
-        `drawing` does so.
+    Differs from the source: the source also draws in evaluation. Here, only a copy that the model's method `drawing`
+        has made draws in evaluation.
     """
 
     size_setting = "position_range"

@@ -106,11 +106,12 @@ class XLAttention(CausalAttention):
         )
 
     def _shifted_scores(self, query: Float[Tensor, "B H N E"], stop: int) -> Float[Tensor, "B H N M"]:
-        """Return the second term of scores for the last N of M = `stop` positions; scores of later keys are arbitrary.
+        """Return the part of scores that depends on the distance, for queries at the last N of M = `stop` positions.
 
-        Columns of the scores belong to falling distances, so row n must move N - 1 - n columns to the left. No gather
-        is needed for this. A column is added in front, and the matrix is flattened into one list. The first N numbers
-        of the list are dropped. The rest is cut into rows that are one number shorter than before.
+        Scores of keys after the query are arbitrary. Columns of the scores belong to falling distances, so row n must
+        move N - 1 - n columns to the left. No gather is needed for this. A column is added in front, and the matrix is
+        flattened into one list. The first N numbers of the list are dropped. The rest is cut into rows that are one
+        number shorter than before.
         """
         count = query.shape[2]
         distance_scores = self._distance_scores(query, F.pad(self.falling[:, -stop:], (0, 0, 1, 0)))
@@ -119,7 +120,7 @@ class XLAttention(CausalAttention):
     def _distance_scores(
         self, query: Float[Tensor, "B H N E"], falling: Float[Tensor, "H M E"]
     ) -> Float[Tensor, "B H N M"]:
-        """Return the second term of the scores, which depends on the distance."""
+        """Return the part of the scores that depends on the distance."""
         scores: Tensor = ((query + self.v) / query.shape[-1] ** 0.5) @ falling.transpose(-1, -2)
         return scores
 
