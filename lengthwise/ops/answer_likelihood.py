@@ -73,7 +73,7 @@ def answer_log_probabilities(
     """Return the log probability of each answer given the symbols and answers so far, or 0 for targets `IGNORE`.
 
     The gradient is written by hand. For T positions and S states, no tensor of size T S^2 is built.
-    `lengthwise.ops.symbol_recurrence` describes a step.
+    `lengthwise.ops.symbol_recurrence` describes how a step applies the matrices A of all strings.
 
     Raises:
         ValueError: T = 0, a token is not a symbol, a target is neither an answer nor `IGNORE`, or targets and tokens

@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def answers_of(logits: Float[Tensor, "*N Y"]) -> Int64[Tensor, "*N"]:
-    """Return the index of the largest logit, or of the first one if several are equal.
+    """Return the index of the largest logit, or of the first of several equally large logits.
 
     If any logit is not finite, return -1, which is always wrong.
 

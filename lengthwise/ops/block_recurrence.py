@@ -7,15 +7,16 @@ block-diagonal A_t has one. Numbers are real or complex.
 `recurrence_by_definition` is a loop. `recurrence` returns the same states by one of three forms:
 
 - `"sequential"`: T steps with S^2 products for each step and block (S for a diagonal).
-- `"scan"`: a prefix scan in about 2 log_2 T steps. On the way up, it multiplies matrices with each other (S^3 products
-  each). On the way down, it only multiplies matrices with states.
+- `"scan"`: a prefix scan in about 2 log_2 T steps. First, it joins pairs of steps by products of matrices (S^3 products
+  each). Then it only multiplies matrices with states.
 - `"chunked"`: chunks of about sqrt(T) steps in parallel. First come the products of the matrices of each chunk, then
   the states between chunks, then the states within chunks. In total, each step and block takes S^3 + 2 S^2 products,
   and about 3 sqrt(T) steps run in sequence.
 
 The gradient follows from the same kind of recurrence backwards in time, l_t = g_t + A_{t+1}^H l_{t+1}. Here g_t is the
-gradient with respect to the output x_t. Then dL/dv_t = l_t, dL/dA_t = l_t x_{t-1}^H and dL/dx_0 = A_1^H l_1. Every form
-keeps only the states for the gradient, which are T N S numbers. Second derivatives are not implemented.
+gradient with respect to the output x_t. Then dL/dv_t = l_t, dL/dA_t = l_t x_{t-1}^H and dL/dx_0 = A_1^H l_1. For the
+gradient, every form keeps only the states, which are T N S numbers for each string. Second derivatives are not
+implemented.
 
 Source: Fan et al. (2024), eq. (5), section 3.4; Martin and Cundy (2018) for the gradient.
 Differs from the source: see `lengthwise.ops.scan`; T need not be a power of two.
@@ -179,7 +180,7 @@ def _scan(transitions: Tensor, inputs: Tensor, initial: Tensor) -> Tensor:
     if length == 1:
         return first
     one, other = slice(0, length - 1, 2), slice(1, length, 2)
-    # Matrices are multiplied only here. On the way down, a matrix times a state is cheaper by a factor of S.
+    # Matrices are multiplied with each other only here. Later products, of a matrix and a state, are S times as cheap.
     at_even = _scan(
         _compose(transitions[:, other], transitions[:, one], inputs),
         applied(transitions[:, other], inputs[:, one]) + inputs[:, other],
@@ -234,7 +235,7 @@ _FORMS: dict[Form, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 
 
 def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Tensor:
-    """Return the first state, which is zero by default, and check all shapes and dtypes."""
+    """Return the state before the first step, which is zero by default, and check all shapes and dtypes."""
     check_tensors(transitions=transitions, inputs=inputs)
     check_optional_tensors(initial=initial)
     if inputs.ndim < 3 or not inputs.shape[1]:

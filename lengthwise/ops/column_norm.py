@@ -50,7 +50,8 @@ def clamped_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[
 def unit_columns(matrices: Float[Tensor, "*N S S"], p: float = 1.2) -> Float[Tensor, "*N S S"]:
     """Divide every column v by |v|_p, so that all norms are 1.
 
-    For p = 1, the sum of absolute values of a state never grows. For p > 1 it may grow, as with `clamped_columns`.
+    If p = 1, the sum of the absolute values of x never grows in x_t = A x_{t-1}. For p > 1 it may grow, as with
+    `clamped_columns`.
 
     Raises:
         ValueError: p is below 1, where it does not define a norm, or is not finite.

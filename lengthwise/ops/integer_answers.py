@@ -7,8 +7,8 @@ from torch import Tensor
 from lengthwise.ops.shapes import check_shapes
 
 NEIGHBORS = 3
-"""A sum over integers includes the integer nearest to the number, and this many integers on each side of it. With
-sharpness s, every other integer contributes less than exp(-9 s) of the sum."""
+"""The sum of exp(-s (k - y)^2) over integers k includes the integer nearest to y, and this many integers on each side
+of it. With sharpness s, every other integer contributes less than exp(-9 s) of the sum."""
 
 
 @check_shapes

@@ -47,7 +47,7 @@ class Intervals:
 
     @classmethod
     def around(cls, values: Tensor, radius: float = 0.0) -> "Intervals":
-        """Return the intervals [value - `radius`, value + `radius`] of values."""
+        """Return the interval [value - `radius`, value + `radius`] around each value."""
         return cls(values - radius, values + radius)
 
     @property
@@ -135,8 +135,9 @@ class Intervals:
     def is_sum_exact(size: Tensor, *terms: "Intervals") -> bool:
         """Return whether float32 makes no error in a sum, or in a sum of products, of exactly known numbers.
 
-        `size` is the sum of the terms' sizes. If the result is True, all partial sums, in any order, are multiples of
-        one power of two and less than 2^24 times this power. So float32 represents each partial sum exactly.
+        `size` is the sum of the terms' absolute values. If the result is True, all partial sums, in any order, are
+        multiples of one power of two and less than 2^24 times this power. So float32 represents each partial sum
+        exactly.
         """
         digits = 0
         for term in terms:

@@ -1,6 +1,6 @@
 r"""The merge of each window of a tree into one state, as one operation with a gradient written by hand.
 
-Training spends most of its time on merges.
+The training of such trees spends most of its time on merges.
 
 A window has C parts, the states y_0 ... y_{C-1}, newest first. With n(x) = (x - mean) / sqrt(variance + 1e-5):
 
@@ -60,9 +60,9 @@ def merge_by_definition(weights: Sequence[Tensor], states: States, windows: Wind
 def merge(weights: Sequence[Tensor], states: States, windows: Windows = None) -> Float[Tensor, "M D"]:
     """Return the merged state of each window. Windows are given as their parts [C, M, D], or as indices of R states.
 
-    The oldest part of a window comes first. In the letters of `lengthwise.ops.merge`, `weights` are g [D], W_q [D, D],
-    W_kv [2 D, D] (keys, then values), W_o [D, D], r [H, C], and for each feed-forward block s, t [D], W [F, D], b [F],
-    W' [D, F], b' [D]. If r has more columns than a window has parts, only its first columns count.
+    In both cases, the oldest part of a window comes first. In the letters of `lengthwise.ops.merge`, `weights` are g
+    [D], W_q [D, D], W_kv [2 D, D] (keys, then values), W_o [D, D], r [H, C], and for each feed-forward block s, t [D],
+    W [F, D], b [F], W' [D, F], b' [D]. If r has more columns than a window has parts, only its first columns count.
 
     Raises:
         ValueError: an argument is not a tensor, a weight is missing, or a second derivative is requested, which is
@@ -80,7 +80,7 @@ def merge(weights: Sequence[Tensor], states: States, windows: Windows = None) ->
     if len(weights) < 5 or len(weights) % 6 != 5:
         raise ValueError(
             f"weights: expected 5 tensors, and 6 more for each feed-forward block, got {len(weights)}; give them in "
-            "the order of the docstring"
+            "the order of the docstring of `merge`"
         )
     gain, query, key_value, output, bias, *blocks = weights
     chunk = len(states if windows is None else windows)
@@ -101,7 +101,8 @@ class _Merge(torch.autograd.Function):
         # Intermediate results are kept, because computing them again would start more operations, and they are small.
         kept = [parts, queries, keys_values, shares, mixed]
         for scale, shift, widen, widen_bias, narrow, narrow_bias in _sixes(blocks):
-            # `F.layer_norm` does not return the mean and the rate, so the gradient would have to compute them again.
+            # `F.layer_norm` does not return the mean and the rate 1 / sqrt(variance + epsilon), which the gradient
+            # needs.
             normed, mean, rate = torch.native_layer_norm(state, scale.shape, scale, shift, EPSILON)
             sums = torch.addmm(widen_bias, normed, widen.t())
             hidden = F.gelu(sums)

@@ -89,7 +89,7 @@ class _DecayProducts(torch.autograd.Function):
 def outer_products_by_definition(
     decays: Decays, keys: Shared, values: Values, queries: Shared, initial: State
 ) -> Results:
-    """Return the outputs at all positions and the last state, computed one position after another.
+    """Return all outputs y_t = S_t^T q_t and the last state S_T, computed one position after another.
 
     Example:
         >>> signs, ones = -torch.ones(1, 3, 1), torch.ones(1, 3, 1, 1)

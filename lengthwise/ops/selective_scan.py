@@ -73,7 +73,7 @@ def selective_scan_by_definition(
     eigenvalues: Eigenvalues = "positive",
     rows: Rows | None = None,
 ) -> tuple[Channels, State]:
-    """Return the outputs at all positions and the last state, position by position; `rows` is ignored.
+    """Return the selective scan's outputs at all positions and its last state, by a loop; `rows` is ignored.
 
     Example:
         >>> ones = torch.ones(1, 3, 1)
@@ -234,7 +234,7 @@ class _SelectiveScan(torch.autograd.Function):
 
 
 def _run_back(part: _Part, adjoint: Tensor, total: Tensor, by_time: list[Tensor]) -> None:
-    """Carry the gradient `adjoint` in place back through a part; add each string's gradient for the rates to `total`."""
+    """Carry the gradient `adjoint` in place back through a part; add each string's gradient for rates to `total`."""
     by_exponent, weighted = torch.empty_like(adjoint), torch.empty_like(adjoint)
     for t in reversed(range(len(by_time[0]))):
         steps, values, b, c, by_outputs, by_steps, by_values, by_b, by_c = (each[t] for each in by_time)

@@ -89,7 +89,7 @@ def check_axes(name: str, tensor: Tensor, axes: str) -> None:
 
 
 def check_shape(name: str, tensor: Tensor, shape: Sequence[int], way_out: str) -> None:
-    """Raise a ValueError that names the argument and the way out unless the tensor has this shape."""
+    """Raise a ValueError that names the argument and ends with `way_out` unless the tensor has the given shape."""
     if tuple(tensor.shape) != tuple(shape):
         raise ValueError(f"{name}: expected shape {list(shape)}, got {list(tensor.shape)}; {way_out}")
 

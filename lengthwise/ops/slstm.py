@@ -88,7 +88,7 @@ def slstm(gates: Gates, feedback: Feedback, h: Units, average: Units, log_norm: 
 
 
 class _SLSTM(torch.autograd.Function):
-    """The recurrence of sLSTM for inputs of gates [T, 4, H, B, E] and states [H, B, E]."""
+    """The recurrence of sLSTM with gate inputs [T, 4, H, B, E] and states [H, B, E]."""
 
     @staticmethod
     def forward(

@@ -9,7 +9,7 @@ run in parallel, as in `lengthwise.ops.block_recurrence`.
 
 The gradient is the same recurrence backwards in time (see `lengthwise.ops.block_recurrence`). For the gradient of the
 tables, positions are sorted by symbol. Each symbol with R positions then takes an [S, R] times [R, S] product for each
-block. Only the states are kept.
+block. For the gradient, only the states are kept.
 
 Source: ours.
 Differs from Fan et al. (2024): their code computes A_t for every position, even in the first layer, where A_t depends
@@ -124,7 +124,7 @@ def _is_one_hot(columns: Float[Tensor, "*M S K"]) -> bool:
 
 
 def one_hot_positions(transitions: Table, tokens: Tokens, initial: State) -> Int64[Tensor, "B T N"]:
-    """Return the position of the 1 in each block of all states; columns and first states must be one-hot vectors.
+    """Return the index of the 1 in each block of all states; columns and first states must be one-hot vectors.
 
     With values 0, the states of `symbol_recurrence` are exactly these one-hot vectors.
 
@@ -160,7 +160,7 @@ def _numbered(
 
 
 def _one_hot_final_state(transitions: Table, tokens: Tokens, initial: State) -> State:
-    """Return the last state if columns and first states are one-hot, by computing only the positions of the 1s."""
+    """Return the last state if columns and first states are one-hot, by computing only the indices of the 1s."""
     _, blocks, width, _ = transitions.shape
     successors, positions, _ = _numbered(transitions, initial)
     # With few strings, starting a step takes most of its time, so composing all maps in log T rounds is faster.
@@ -175,7 +175,7 @@ def _one_hot_final_state(transitions: Table, tokens: Tokens, initial: State) -> 
 
 
 def _composed(maps: Int64[Tensor, "B T P"]) -> Int64[Tensor, "B P"]:
-    """Return the position after all T maps for each of P positions, in log T rounds of pairwise composition."""
+    """Return the index to which all T maps take each of P indices, in log T rounds of pairwise composition."""
     while (length := maps.shape[1]) > 1:
         # Composition is associative, so neighbors may be joined first.
         pairs = maps[:, 1::2].gather(2, maps[:, : length - 1 : 2])

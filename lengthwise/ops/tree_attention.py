@@ -321,7 +321,7 @@ def _num_tabled(tree: Tree, table_rows: int) -> int:
 
 
 def _repeats(rows: Float[Tensor, "R D"], codes: Iterable[Int64[Tensor, "*_"]], tree: Tree, table_rows: int) -> bool:
-    """Return whether nodes share enough states to look for repeated windows; codes of windows must fit into 64 bits."""
+    """Return whether nodes share enough states to look for repeated windows, and codes of windows fit into 64 bits."""
     longest = max((tree.chunk_size, *tree.lower_chunk_sizes))
     if len(tree.layers) > 1 or not table_rows or len(rows) ** longest >= 1 << 63:
         return False
