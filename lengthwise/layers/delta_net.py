@@ -24,7 +24,7 @@ MAX_DECAY_RATE = 16.0
 `draw_steps`."""
 
 NORM_FLOOR = 1e-12
-"""The smallest divisor in the normalization of keys. A key whose length is larger is divided by its length, so
+"""The smallest divisor in the normalization of keys. A key longer than this number is divided by its length, so
 reflections do not shrink states."""
 
 RMS_EPSILON = 1e-5

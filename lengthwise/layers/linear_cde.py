@@ -17,7 +17,7 @@ MAX_ELEMENTS_PER_CHUNK = 1 << 24
 of all strings needs more."""
 
 TIME_STEP = 1 / 40
-"""The time step of the discretized differential equation. The small factor also makes training change the transitions
+"""The time step of the discretized differential equation. This small factor also makes training change the transitions
 less at each update. After larger changes, states would overflow."""
 
 

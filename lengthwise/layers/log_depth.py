@@ -107,7 +107,7 @@ _OPERATORS: dict[Operator, type[MLPOperator | GatedSum | LinearOperator]] = {
 class LogDepthLayer(nn.Module):
     """A merge of two states: z = op(x, y), then LayerNorm(z + W_2 ReLU(W_1 z)), with x the older and y the newer state.
 
-    The setting `operator` selects op: an `MLPOperator`, a gated sum, or a linear map. A state of zeros means "no
+    The setting `operator` selects op: an `MLPOperator`, a `GatedSum` or a `LinearOperator`. A state of zeros means "no
     symbol". Two such states merge to zeros, so positions before a string stay zero at every level. The layer is a tree
     layer (`lengthwise.ops.tree.TreeLayer`) of two heads with constant scores. One head copies the newer state, the
     other head copies the older state, and `output` merges the copies. `merge` computes the equation directly.
@@ -127,9 +127,9 @@ class LogDepthLayer(nn.Module):
         self.norm = nn.LayerNorm(d_model)
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw operators with variance 2 / (inputs + outputs), and feed-forward weights with 0.02 times this variance.
+        """Draw operator weights with variance 2 / (inputs + outputs).
 
-        L_1 to L_3 of an `MLPOperator` become the identity.
+        Feed-forward weights have 0.02 times this variance. L_1 to L_3 of an `MLPOperator` become the identity.
         """
         self.operator.reset_parameters(generator)
         for linear in (self.feed_forward.widen, self.feed_forward.narrow):

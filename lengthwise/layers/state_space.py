@@ -171,9 +171,9 @@ class S4Layer(_Channels):
     q = (Re p, Im p). The kernel is computed from the powers of this matrix. Each product doubles the number of powers.
 
     Source: Gu et al. (ICLR 2022), sections 2.2, 2.3 and 3.2.
-    Differs from the source: A is Λ - p p* instead of Λ - p q*, with real parts that stay negative, as in the
-        source's follow-ups. The kernel is computed from powers of P x P matrices, which is shorter code but costs more
-        than the source's generating function.
+    Differs from the source: A is Λ - p p* instead of Λ - p q*, with real parts that stay negative, as in follow-up
+        papers. The kernel is computed from powers of P x P matrices, which is shorter code but costs more than the
+        source's generating function.
     """
 
     def __init__(self, *, d_model: int, d_state: int) -> None:

@@ -78,8 +78,8 @@ class TimestepScales(LoopScales):
 class ConstantScales(LoopScales):
     """Learned gains and gates that all loops share: the baseline for the timestep encoding.
 
-    Source: ours. The published looped model without the encoding is not a baseline for the encoding alone, because it
-        differs in more. For decision trees, its norm differs, and for dynamic programming, its norm and activation.
+    Source: ours. The published looped model without the encoding is not a baseline for the encoding alone. It also
+        differs in the norm for decision trees, and in the norm and the activation for dynamic programming.
     """
 
     def __init__(self, *, d_model: int, gates: Gates = "closed") -> None:

@@ -192,7 +192,7 @@ class TransformerLayer(nn.Module):
         )
 
     def _heads(self, projected: Float[Tensor, "B T _"], count: int) -> tuple[Float[Tensor, "B H T E"], ...]:
-        """Split a projection into `count` tensors, such as queries, keys and values, each head by head."""
+        """Split a projection into `count` tensors, such as queries, keys and values, each split into heads."""
         return torch.unflatten(projected, -1, (count, self.num_heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
 
     def _respond(self, states: States, attended: Float[Tensor, "B H T E"], maps: _Maps) -> States:

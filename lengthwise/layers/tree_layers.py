@@ -167,7 +167,7 @@ class PreNormLayer(TwoNormLayer):
 
     Source: Chi et al. (2023), section 3 ("all the other details of GPT2").
     Differs from the source: dropout is absent, and projections into the residual are not divided by a function of the
-        depth, which varies.
+        depth, because the depth varies with the length.
     """
 
     attention_bias = True

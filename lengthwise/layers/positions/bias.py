@@ -81,7 +81,8 @@ class BiasedAttention(CausalAttention):
         length = states.shape[1]
         self.encoding = encoding
         is_small = length <= MAX_QUERIES
-        # All layers read these biases in the order of the queries, so one reversed copy costs less than views.
+        # All layers read these biases in the order of the queries. One reversed copy costs less than views in each
+        # layer.
         self.whole = encoding.rows(0, length, states).flip(1)[None] if is_small else None
 
     def attend(self, query: Heads, key: Heads, value: Heads) -> Heads:

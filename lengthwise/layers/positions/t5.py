@@ -13,7 +13,7 @@ NUM_BUCKETS = 32
 """The number of buckets of distances."""
 
 NUM_EXACT = 16
-"""The number of distances that have their own bucket: 0 to 15."""
+"""The number of distances that have their own bucket. These are the distances 0 to 15."""
 
 MAX_DISTANCE = 128
 """The distance at which the formula of the logarithmic buckets would reach `NUM_BUCKETS`."""
