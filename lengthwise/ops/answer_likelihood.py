@@ -116,7 +116,7 @@ def _check_targets(targets: Tensor, tokens: Tensor, num_answers: int) -> None:
     if bool(outside.any()):
         raise ValueError(
             f"targets: expected numbers from 0 to {num_answers - 1}, or {IGNORE} for no answer, got "
-            f"{int(targets[outside][0])}; give the number of a row of emissions"
+            f"{int(targets[outside][0])}; give the index of a row of emissions"
         )
 
 

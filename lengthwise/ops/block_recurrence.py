@@ -247,7 +247,7 @@ def _initial(transitions: Tensor, inputs: Tensor, initial: Tensor | None) -> Ten
     if list(transitions.shape) not in (square, list(inputs.shape)):
         raise ValueError(
             f"transitions: expected matrices {square} or diagonals {list(inputs.shape)}, got "
-            f"{list(transitions.shape)}; give one for each vector of inputs"
+            f"{list(transitions.shape)}; give one matrix or diagonal for each vector of inputs"
         )
     if initial is None:
         initial = torch.zeros_like(inputs[:, 0])

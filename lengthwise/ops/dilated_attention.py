@@ -93,7 +93,7 @@ def dilated_attention(query: Heads, key: Heads, value: Heads, bias: Float[Tensor
     """
     batch_size, num_heads, length, _ = query.shape
     if not bias.shape[1]:
-        raise ValueError("bias: expected at least 1 offset, got 0; give one column for each offset")
+        raise ValueError("bias: expected at least 1 column, got 0; give one column for each position of a window")
     check_sizes(stride=stride)
     missing = -length % stride
     window = min(bias.shape[1], (length + missing) // stride)

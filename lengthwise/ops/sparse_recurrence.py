@@ -333,7 +333,7 @@ def _check(
     check_axes("initial", initial, "B, N, F")
     check_strings("rows", rows)
     width, parts = dictionary.shape[-1], initial.shape[-1]
-    a_row = "give one for each row of mixtures, or None"
+    a_row = "give one vector for each row of mixtures, or None"
     a_matrix = "give one square matrix for each mixture weight"
     check_shape("dictionary", dictionary, (mixtures.shape[1], width, width), a_matrix)
     for name, tensor in (("factors", factors), ("values", values)):

@@ -256,7 +256,7 @@ def test_functions_with_own_checks_name_what_is_not_a_tensor(name: str) -> None:
         ("scan", {"elements": (ones(T),)}, "elements: expected tensors of one length of at least 1 in dimension 1, "),
         ("sparse_recurrence", {"mixtures": ones(K)}, "mixtures: expected shape [R, K], got [5]; reshape it to 2 axes"),
         ("sparse_recurrence", {"rows": ones(B, T)}, "rows: expected whole numbers (torch.int64), got torch.float32; "),
-        ("sparse_recurrence", {"values": ones(K, P)}, "values: expected shape [5, 7, 2], got [5, 7]; give one for"),
+        ("sparse_recurrence", {"values": ones(K, P)}, "values: expected shape [5, 7, 2], got [5, 7]; give one vector for"),
         ("symbol_recurrence", {"tokens": IDS[0]}, "tokens: expected shape [B, T], got [3]; reshape it to 2 axes"),
         ("symbol_recurrence", {"tokens": IDS.float()}, "tokens: expected whole numbers (torch.int64), got torch.fl"),
         ("symbol_recurrence", {"transitions": ones(K, P, P)}, "transitions: expected shape [V, N, S, S], got [5, 7, 7"),
@@ -306,7 +306,7 @@ def test_numbers_out_of_range_are_errors() -> None:
     attention = OPS[dilated_attention]
     for function, given, expected in [
         (dilated_attention, attention | {"stride": 0}, "stride: expected a whole number of at least 1, got 0"),
-        (dilated_attention, attention | {"bias": torch.ones(H, 0)}, "bias: expected at least 1 offset, got 0"),
+        (dilated_attention, attention | {"bias": torch.ones(H, 0)}, "bias: expected at least 1 column, got 0"),
         (delta_rule, no_keys(), "keys: expected at least 1 sub-step of each symbol, got 0"),
         (integer_loss, OPS[integer_loss] | {"sharpness": -1.0}, "sharpness: expected a number above 0, got -1.0"),
         (
