@@ -256,7 +256,7 @@ def test_functions_with_own_checks_name_what_is_not_a_tensor(name: str) -> None:
         ("scan", {"elements": (ones(T),)}, "elements: expected tensors of one length of at least 1 in dimension 1, "),
         ("sparse_recurrence", {"mixtures": ones(K)}, "mixtures: expected shape [R, K], got [5]; reshape it to 2 axes"),
         ("sparse_recurrence", {"rows": ones(B, T)}, "rows: expected whole numbers (torch.int64), got torch.float32; "),
-        ("sparse_recurrence", {"values": ones(K, P)}, "values: expected shape [5, 7, 2], got [5, 7]; give one vector for"),
+        ("sparse_recurrence", {"values": ones(K, P)}, "values: expected shape [5, 7, 2], got [5, 7]; give one vector"),
         ("symbol_recurrence", {"tokens": IDS[0]}, "tokens: expected shape [B, T], got [3]; reshape it to 2 axes"),
         ("symbol_recurrence", {"tokens": IDS.float()}, "tokens: expected whole numbers (torch.int64), got torch.fl"),
         ("symbol_recurrence", {"transitions": ones(K, P, P)}, "transitions: expected shape [V, N, S, S], got [5, 7, 7"),
