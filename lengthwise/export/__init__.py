@@ -1,1 +1,1 @@
-"""Export: models as graphs of other runtimes, machines as text and source code, folders for model hubs."""
+"""Export: models as graphs for other runtimes, machines as text and source code, folders for model hubs."""

@@ -24,7 +24,7 @@ from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
 from lengthwise.models.capabilities import AnswersUpTo
 
 EXAMPLE_SIZE = 3
-"""Models are traced on this number of strings, with this number of symbols each. Graphs take any number of both."""
+"""The number of strings on which models are traced, and the number of symbols of each. Graphs take other numbers."""
 
 
 class Graph(NamedTuple):
@@ -50,7 +50,8 @@ def trace(model: SequenceModel, form: Form | None = None, max_length: int | None
 
     Args:
         form: `"step"` maps symbols [B] and states [B, Z] to logits [B, Y] and states; `"strings"` maps symbols [B, T]
-            to logits [B, T, Y]. The default is `default_form`.
+            to logits [B, T, Y]. The sizes are B strings, T symbols, Z numbers of a state and Y answers. The default
+            is `default_form`.
         max_length: the length of the longest strings, for models whose graphs grow with the length (`AnswersUpTo`).
 
     Raises:
@@ -134,7 +135,7 @@ class _Scanned(nn.Module):
 
 
 class _Bounded(nn.Module):
-    """A module that answers strings up to a given length like a model; its graph grows with this length."""
+    """A module that gives the answers of a model to strings up to a length; its graph grows with this length."""
 
     def __init__(self, model: AnswersUpTo, max_length: int) -> None:
         super().__init__()
@@ -193,7 +194,7 @@ def fold_constants(module: fx.GraphModule) -> fx.GraphModule:
         module.register_buffer(name, value.contiguous().clone())
         with graph.inserting_before(node):
             constant = graph.get_attr(name)
-        # Only users outside the folded part are redirected; the folded nodes disappear with the dead code.
+        # Only nodes outside the folded part get the constant as input; the folded nodes disappear with the dead code.
         node.replace_all_uses_with(constant, delete_user_cb=lambda user, used=used: user in used)
         constants += 1
     graph.eliminate_dead_code()
@@ -203,7 +204,7 @@ def fold_constants(module: fx.GraphModule) -> fx.GraphModule:
 
 
 def _with_numbers_as_settings(model: SequenceModel) -> SequenceModel:
-    """Return a copy in which a buffer of one number is a Python number, because a graph cannot branch on tensors."""
+    """Return a copy whose buffers without dimensions are Python numbers, because a graph cannot branch on tensors."""
     fixed = copy.deepcopy(model)
     for module in fixed.modules():
         for name, buffer in list(module.named_buffers(recurse=False)):

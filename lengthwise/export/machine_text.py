@@ -21,7 +21,7 @@ NAMES = ("c", "js", "dot", "json", "regex", "mermaid")
 
 
 class MachineText(Export):
-    """The machine of a folder, a certificate or a machine file; notes contain the certificate's level and digest."""
+    """A machine as text or source code, with notes that contain the level and the digest of its certificate."""
 
     kind: ClassVar[type[Format]]
     takes: ClassVar[tuple[str, ...]] = ()
@@ -78,8 +78,8 @@ def of_answer(machine: LabeledMachine, answer: str | None) -> LabeledMachine:
     if answer is None:
         if machine.accepting_class is None:
             raise ValueError(
-                f"answer: expected one of {classes}, got none; name the answer of the strings that the expression "
-                "describes"
+                f"answer: expected one of {classes}, got none; name the answer of the strings that the regular "
+                "expression describes"
             )
         return machine
     return machine.accepting(answer)

@@ -201,7 +201,7 @@ def _serialized(content: Any) -> bytes:
 
 
 def runner(content: bytes, form: str, model: SequenceModel) -> Any:
-    """Return the graph in onnxruntime, as a function from symbols [B, T] to logits [B, T, Y]."""
+    """Return a function from symbols [batch, length] to logits [batch, length, answers], which runs in onnxruntime."""
     import numpy as np
     import onnxruntime
 

@@ -27,7 +27,7 @@ Value = str | Array
 
 
 class GraphBuilder:
-    """A graph of one input [1, Z] under construction; weights have the dtype of the model."""
+    """A graph under construction, with one input [1, width]; weights have the dtype of the model."""
 
     def __init__(self, source: str, width: int, dtype: torch.dtype) -> None:
         self.source, self.width = source, width
@@ -71,7 +71,7 @@ class GraphBuilder:
         return total
 
     def linear(self, value: Value, weight: Tensor, bias: Tensor | None) -> Value:
-        """Return W x + b."""
+        """Return W x + b for the value x, the weight W and the bias b, or W x without a bias."""
         matrix = numbers(weight).T
         product = self.apply("MatMul", value, matrix) if isinstance(value, str) else value @ matrix
         return product if bias is None else self.add(product, numbers(bias)[None])
@@ -129,7 +129,7 @@ def numbers(tensor: Tensor) -> Array:
 
 
 def step_graph(model: RecurrentModel, symbol: int) -> bytes:
-    """Return the graph from ``state`` [1, Z] to ``next_state`` [1, Z] for one symbol.
+    """Return the graph from ``state`` to ``next_state`` for one symbol. A state [1, Z] has Z numbers.
 
     Raises:
         ValueError: the model is not an `rnn`, `gru`, `lstm` or net from `wrap`.
@@ -143,7 +143,7 @@ def step_graph(model: RecurrentModel, symbol: int) -> bytes:
 
 
 def answer_graph(model: RecurrentModel) -> bytes:
-    """Return the graph from ``state`` [1, Z] to ``logits`` [1, Y]."""
+    """Return the graph from ``state`` [1, Z], of Z numbers, to ``logits`` [1, Y] of Y answers."""
     first = model.initial_state(1)
     graph = GraphBuilder("state", first.shape[1], first.dtype)
     value: Any = "state"
@@ -210,12 +210,15 @@ def wrapped_step(graph: GraphBuilder, model: WrappedRNN, symbol: int) -> list[Va
 
 
 def rnn_cell(graph: GraphBuilder, core: nn.RNNBase, layer: int, features: Value, hidden: str) -> str:
-    """Return h' = f(W x + U h + b), where f is the core's nonlinearity."""
+    """Return the next state h' = f(W x + U h + b) for input x and state h, where f is the core's nonlinearity."""
     return graph.apply(str(core.nonlinearity).capitalize(), graph.add(*_terms(graph, core, layer, features, hidden, 0)))
 
 
 def gru_cell(graph: GraphBuilder, core: nn.RNNBase, layer: int, features: Value, hidden: str) -> str:
-    """Return h' = n + z (h - n) for r, z = sigmoid(W x + U h + b) and n = tanh(W x + b + r (U h + b))."""
+    """Return h' = n + z (h - n) for r, z = sigmoid(W x + U h + b) and n = tanh(W x + b + r (U h + b)).
+
+    The input is x, and the state is h. Each gate has its own weights W and U and biases b.
+    """
     of_input, of_state = zip(*(_terms(graph, core, layer, features, hidden, gate) for gate in range(3)), strict=True)
     reset, update = (graph.apply("Sigmoid", graph.add(of_input[gate], of_state[gate])) for gate in range(2))
     new = graph.apply("Tanh", graph.add(of_input[2], graph.apply("Mul", reset, of_state[2])))
@@ -225,7 +228,10 @@ def gru_cell(graph: GraphBuilder, core: nn.RNNBase, layer: int, features: Value,
 def lstm_cell(
     graph: GraphBuilder, core: nn.RNNBase, layer: int, features: Value, hidden: str, content: str
 ) -> tuple[str, str]:
-    """Return h' = o tanh(c') and c' = f c + i g for i, f, o = sigmoid(W x + U h + b) and g = tanh(W x + U h + b)."""
+    """Return h' = o tanh(c') and c' = f c + i g for i, f, o = sigmoid(W x + U h + b) and g = tanh(W x + U h + b).
+
+    The input is x, the hidden state is h, and the cell state is c. Each gate has its own W, U and b.
+    """
     enter, forget, new, leave = (
         graph.apply("Tanh" if gate == 2 else "Sigmoid", graph.add(*_terms(graph, core, layer, features, hidden, gate)))
         for gate in range(4)
@@ -237,7 +243,10 @@ def lstm_cell(
 def _terms(
     graph: GraphBuilder, core: nn.RNNBase, layer: int, features: Value, hidden: str, gate: int
 ) -> tuple[Value, Value]:
-    """Return W x + b and U h + b of one gate; each gate has its own product, so that no graph has to split gates."""
+    """Return W x + b and U h + b of one gate for input x and state h, each with its own bias b.
+
+    Each gate has its own products, so that no graph has to split gates.
+    """
     rows = slice(gate * core.hidden_size, (gate + 1) * core.hidden_size)
     of_input, of_state = (
         graph.linear(

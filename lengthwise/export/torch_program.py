@@ -62,7 +62,7 @@ def program_file(traced: Graph, facts: str) -> bytes:
 
 
 def runner(traced: Graph, model: SequenceModel) -> Any:
-    """Return the program as a function from symbols [B, T] to logits [B, T, Y]."""
+    """Return the program as a function from symbols [batch, length] to logits [batch, length, answers]."""
     program = traced.program.module()
 
     @torch.no_grad()

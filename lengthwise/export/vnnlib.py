@@ -106,8 +106,8 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[Certificate, En
     """Repeat the proof of a model's certificate, and return the certificate and the boxes of the proof.
 
     Raises:
-        ValueError: the model has no certificate of level proved; the proof is not by intervals, has boxes of a single
-            state, or needs more than 20,000 queries; or the proof fails this time.
+        ValueError: the model has no certificate of level proved; the proof is not by intervals, has a box that
+            contains only one state, or needs more than 20,000 queries; or the proof fails this time.
     """
     certificate = certificate_of(source)
     if certificate is None or (evidence := certificate.evidence) is None:
@@ -116,7 +116,7 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[Certificate, En
     if evidence.method != "intervals":
         raise ValueError(
             f"{source}: expected a proof by intervals, because VNN-LIB needs boxes of states, got method "
-            f"{evidence.method!r}; check its proof with the separate checker"
+            f"{evidence.method!r}; `lengthwise certify` checks its proof with the separate checker"
         )
     assert isinstance(stored.task, MachineTask), "no other task has a certificate of level proved"
     with one_thread():
@@ -124,16 +124,17 @@ def proved_enclosures(source: str, stored: StoredModel) -> tuple[Certificate, En
     assert isinstance(extraction.fine, Transducer)
     enclosures = Enclosures(prover.sets["low"].numpy(), prover.sets["high"].numpy(), extraction.fine)
     targets = enclosures.machine.semiautomaton.table
-    # A box of one point lies on its own boundary, so the exact step satisfies the query `Y <= low`.
+    # If the target box is one point, the exact step ends on its boundary. This satisfies the query `Y <= low`, although
+    # the claim is true.
     if not (enclosures.low < enclosures.high)[targets].all():
         raise ValueError(
             f"{source}: expected boxes with an interior, because VNN-LIB has no strict inequality, got single states "
-            "of a net in exact arithmetic; check its proof with the separate checker"
+            "of a net in exact arithmetic; `lengthwise certify` checks its proof with the separate checker"
         )
     if enclosures.num_queries > MAX_QUERIES:
         raise ValueError(
-            f"{source}: expected a proof of at most {MAX_QUERIES:,} queries, got {enclosures.num_queries:,}; check "
-            "its proof with the separate checker"
+            f"{source}: expected a proof of at most {MAX_QUERIES:,} queries, got {enclosures.num_queries:,}; "
+            "`lengthwise certify` checks its proof with the separate checker"
         )
     return certificate, enclosures
 
