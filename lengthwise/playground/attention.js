@@ -1,4 +1,4 @@
-// Attention by position: a row for each layer and head, and a cell for each position, as opaque as its weight.
+// Attention by position: a row for each layer and head, and a cell for each position, whose opacity is its weight.
 
 const MAX_POSITIONS_SHOWN = 64;
 

@@ -25,7 +25,7 @@ from lengthwise.runs.stored import StoredModel, load_stored
 from lengthwise.tasks.base import RegularTask, SymbolTask
 
 MAX_PROTOTYPES = 400
-"""The largest number of prototypes (`Extraction`) by which a page colors states; beyond it, classes set the colors."""
+"""The largest number of prototypes (`Extraction`) in a page. With more, the page shows no classes of net states."""
 
 LEARNED_FROM = "learned.json"
 """The file about the examples, in the folder of a machine that was learned from examples."""
@@ -148,7 +148,7 @@ def _machine(certificate: Certificate | None, extraction: Extraction | None) -> 
 
 
 def _prototypes(extraction: Extraction) -> dict[str, Any] | None:
-    """Return the computed prototypes of the machine's classes; None if there are 0 or more than `MAX_PROTOTYPES`."""
+    """Return the computed prototypes of the machine's classes; None without any, or with over `MAX_PROTOTYPES`."""
     classes = extraction.classes[extraction.num_given :]
     kept = np.flatnonzero(classes >= 0)
     if not 0 < len(kept) <= MAX_PROTOTYPES:

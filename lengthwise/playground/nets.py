@@ -192,7 +192,7 @@ def _position_tables(positions: PositionEncoding, length: int) -> dict[str, Tens
         biases = positions.by_distance(distances)
         return {"biases": biases.expand(positions.sizes.num_layers, -1, -1)}
     if isinstance(positions, FIRE):
-        # Up to the limit, a bias depends on the distance alone, so the first key has all of them.
+        # Up to the limit, a bias depends on the distance alone, so the biases of the first key are all biases.
         zeros = torch.zeros_like(distances)
         return {"biases": torch.stack([layer.pairs(distances, zeros) for layer in _fire_biases(positions)])}
     states = torch.zeros(1, length, positions.sizes.d_model)

@@ -38,7 +38,7 @@ function rowOf(matrix, index) {
   return matrix.data.subarray(index * width, (index + 1) * width);
 }
 
-// Return the index in `data` of a tensor's number at some first indices, with 0 for the remaining ones.
+// Return the position in `data` of the number of a tensor at these indices; missing last indices are 0.
 function offsetOf({ shape }, ...indices) {
   return shape.reduce((offset, length, axis) => offset * length + (indices[axis] || 0), 0);
 }
