@@ -75,9 +75,10 @@ def hillis_steele_scan(length: int) -> list[Merge]:
 def blelloch_scan(length: int) -> list[Merge]:
     """Return a routing for all prefixes with few merges: at most 2 log_2 T steps and 2 T merges.
 
-    The scan goes up a tree over aligned pairs, and then down. On the way up, each of the positions 2^l - 1, 2 * 2^l -
-    1, ... merges with the position that is 2^(l-1) before it. On the way down, l decreases. Each position halfway
-    between two neighbors in the list above merges with the position that is 2^(l-1) before it.
+    T is `length`. The scan goes up a tree over aligned pairs, and then down. On the way up, the level l rises from 1.
+    At level l, each of the positions 2^l - 1, 2 * 2^l - 1, ... merges with the position that is 2^(l-1) before it. On
+    the way down, l falls. Each position halfway between two neighbors in this list of level l merges with the position
+    that is 2^(l-1) before it.
 
     Example:
         >>> [(merge.step, merge.parts) for merge in blelloch_scan(4)]

@@ -150,7 +150,7 @@ def _claim(keys: Mapping[str, Any], where: str) -> Claim:
 
 
 def _checked(kind: type[_Keys], keys: Mapping[str, Any], where: str) -> _Keys:
-    """Build `kind` from keys. The first problem raises a ValueError of one sentence that begins with `where`."""
+    """Build an object of class `kind` from keys. A problem raises a ValueError whose message begins with `where`."""
     try:
         return TypeAdapter(kind).validate_python({key: _frozen(value) for key, value in keys.items()}, strict=True)
     except ValidationError as error:

@@ -35,7 +35,7 @@ TESTS = {
     "long random strings (TestLR)": (LONG, False),
     "long pairs (TestLA)": (LONG, True),
 }
-"""The parts of the experiment, one for each test set: the lengths of strings, and True for pairs of similar strings."""
+"""The parts of the experiment, one for each test set: the lengths, and True if strings are pairs of similar strings."""
 
 PROTOCOL = (
     "*Short* strings have 20-29 symbols, and *long* strings have 31-50. In *pairs*, a string in the language and one "
@@ -70,7 +70,7 @@ def nets_experiment(entrants: Sequence[Entrant], scale: Scale) -> Experiment:
     Raises:
         ValueError: the scale is `paper`, or the folder does not contain the automata.
     """
-    check_is_not_paper(scale, "1,800 languages and 100,000 strings take weeks")
+    check_is_not_paper(scale, "training nets on 1,800 languages, each with 100,000 strings, takes weeks")
     is_smoke = scale == "smoke"
     languages = _languages(None if is_smoke else os.environ.get(FOLDER))
     plan = EvaluationPlan(

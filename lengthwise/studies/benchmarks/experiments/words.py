@@ -10,7 +10,7 @@ from lengthwise.studies.languages import Language
 from lengthwise.studies.leaderboard.experiments.leaderboard import SEEDS, Entrant, protocol_specs, rates_of
 
 GROUPS = ("A5", "A4xZ5", "Z60")
-"""The groups of the paper, each with 60 elements. A5 is not solvable, A4xZ5 is solvable, and Z60 is commutative."""
+"""The groups of Merrill et al., of 60 elements each. A5 is not solvable, A4xZ5 is solvable, and Z60 is commutative."""
 
 LENGTHS = {"smoke": (2, 20), "small": (2, 5, 10, 15, 20), "paper": tuple(range(2, 21))}
 """The lengths k at each scale, in symbols. Scale `paper` has the lengths of the source."""

@@ -26,7 +26,7 @@ SIZES = (2, 3, 4)
 """The chunk sizes of the pilots, of which one is chosen (`chosen_size`)."""
 
 PILOT_STEPS = 1_000
-"""The training steps of a pilot, whose learning-rate schedule is complete. A full net is trained for 6,000 steps."""
+"""The training steps of a pilot, in which the learning rate runs through its whole schedule. Full nets have 6,000."""
 
 DEPTHS_AT = (40, 500, 10_000)
 

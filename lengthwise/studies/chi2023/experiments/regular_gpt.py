@@ -33,7 +33,7 @@ PRODUCTS = "products"
 
 
 def _products(specs: ScaledSpecs) -> list[Cell]:
-    """Return a cell for each language with a model that merges by matrix products, and with the goal of `specs`."""
+    """Return a cell for each language: a model that merges by matrix products, with the goal and seeds of `specs`."""
     of_products = specs._replace(model="block-linear-rnn")
     return [
         Cell(language.row, PRODUCTS, of_products(language.task, {"task": language.fields}, preset="machine"))
@@ -274,7 +274,7 @@ def ablation(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("regular-gpt/contraction")
 def contraction(scale: Scale = "small") -> Experiment:
-    """Measure the cost of contracting states, which proofs need: train with and without both parts of contraction."""
+    """Measure the cost of the contraction of states that proofs need: train with both of its parts, one, or neither."""
     specs = ScaledSpecs(scale, seeds=(0, 1))
     not_compared: Settings = {"train": {"late_consistency": 0.0}}
     columns: dict[str, Settings] = {

@@ -45,7 +45,7 @@ _CONTROLS_HEADLINE = (
 
 @EXPERIMENTS.register("linear-rnn/controls")
 def controls(scale: Scale = "small") -> Experiment:
-    """Change the learning rate and the steps of Table 2 one at a time, for the code's layer on Sum and EvenPair."""
+    """Change the learning rate and the steps of Table 2 one at a time, for the published code's layer on two tasks."""
     specs = ScaledSpecs(scale, seeds=(0, 1), model="block-linear-rnn")
     cells = []
     for row in _ROWS:

@@ -130,7 +130,7 @@ def attacked(scale: Scale = "small") -> Experiment:
             "contains the reason why the certificate of such a net has no higher level.",
         ),
         cells=cells,
-        # The other strings of the plan were measured for the page `transformers/positions`.
+        # Only lengths up to 500 are measured: the page `transformers/positions` contains the results on other strings.
         plan=experiment.plan.model_copy(update={"long": (), "structured": ()}),
         study=study,
         requires=Requirements(weights=True),

@@ -19,7 +19,7 @@ MAX_ELEMENTS = 30_000
 def about_monoids(count: int) -> str:
     """Return a sentence on the sizes of the transition monoids of the first `count` random languages.
 
-    A net that merges the parts of a string has to learn the elements of this monoid.
+    A net that merges the parts of a string has to learn the elements of the language's transition monoid.
 
     Example:
         >>> about_monoids(10)

@@ -24,7 +24,7 @@ ALPHABETS: Mapping[str, str] = {"generators": "over generators", "elements": "ov
 """The name of each alphabet of a word problem in the headings of the page."""
 
 MAX_ALPHABET = 120
-"""The largest order of a group whose elements are the symbols. The finite machine then has 1.7 million parameters."""
+"""The largest order of a group whose elements are the symbols. The net of `MACHINE` then has 1.7 million weights."""
 
 MACHINE, MACHINE_STEPS = "finite machine", 300
 """The column of the net that is trained by Baum-Welch steps, and the number of these steps."""
@@ -33,7 +33,7 @@ BASELINES = ("sLSTM", "Transformer", "DeltaProduct, 2", "PD-SSM", "SD-SSM")
 """The models of the leaderboard that are trained on the groups in `COMPARED`, with the same learning rates."""
 
 COMPARED = ("S3", "Q8", "S4", "D30", "A4xZ5", "A5", "S5", "GL(3, 2)", "A6")
-"""The groups on which all models are trained. The finite machine has three seeds on these groups."""
+"""The groups on which all models are trained. Column `MACHINE` has three seeds on these groups."""
 
 
 def affine_group(prime: int, factor: int) -> Settings:

@@ -15,9 +15,10 @@ class Siems2025(Preset):
     Source: Siems, Carstensen, Zela, Hutter, Pontil and Grazzi, "DeltaProduct: improving state-tracking in linear RNNs
         via Householder products" (2025), the published code for word problems.
     Differs from the source: every step has new strings. Weights are float32. The source has bfloat16, in which the
-        strengths b of the Householder matrices I - b k k^T hardly come near 2. Training does not end at an accuracy of
-        99 %. The learning rate 1e-3 is from the source's instructions; its code has 1e-4. Initial weights are ours. The
-        source draws them with a standard deviation of 0.02, also in maps back to the residual stream.
+        strengths b of the Householder matrices I - b k k^T, for unit vectors k, hardly come near 2. Training does not
+        end at an accuracy of 99 %. The learning rate 1e-3 is from the source's instructions; its code has 1e-4. Initial
+        weights are ours. The source draws them with a standard deviation of 0.02, also in maps back to the residual
+        stream.
     """
 
     train: ClassVar = {

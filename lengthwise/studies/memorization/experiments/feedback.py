@@ -16,7 +16,10 @@ PERIODS: Mapping[str, range] = {"small": range(2, 9), "smoke": range(2, 5)}
 
 
 class Smallest(NamedTuple):
-    """The smallest dimensions of nets that repeat a word: without feedback, with feedback, and with contracting W_h."""
+    """The smallest dimensions of nets that repeat a word.
+
+    The fields are for nets without feedback, with feedback, and with feedback and a contracting recurrent matrix W_h.
+    """
 
     word: str
     no_feedback: int

@@ -143,7 +143,7 @@ def _train(chosen: Sequence[Memorization], d: int, size: Size, *, learns_inputs:
 
 
 def rounded_nets(nets: Stack, words: Sequence[Memorization], precision: Precision, count: int) -> list[Rounded]:
-    """Round W_h of each net, generate `count` symbols, and return the first wrong step of each net and the formula."""
+    """Round W_h of each net, generate `count` symbols, and return each first wrong step, as measured and by formula."""
     low = nets._replace(hidden=torch.from_numpy(rounded(nets.hidden.numpy(), precision)))
     generated, eigenvalues = generate(low, count), torch.linalg.eigvals(low.hidden).tolist()
     results = []
@@ -228,6 +228,9 @@ def frequencies_of(eigenvalues: Sequence[complex], period: int) -> tuple[Frequen
 class Lasting(NamedTuple):
     """The first wrong steps of a constructed generator whose W_h is rounded to a precision in `LOW`.
 
+    W_h rotates an invariant plane, or flips an invariant line, for each frequency. A plane of the rounded W_h drifts:
+    it rotates by another angle.
+
     - `threshold`: the largest minus the smallest bias of the read-out.
     - `formula`: (pi / p) / |dtheta|. Here p is the word's period, and dtheta is the angle by which the fastest plane
       drifts in a step.
@@ -249,7 +252,7 @@ class Lasting(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Return True if the formula applies: one plane or line, and threshold 0."""
+        """Return True if the formula applies: the generator has only one frequency, and its threshold is 0."""
         return len(self.word.frequencies) == 1 and self.threshold < 1e-6
 
 

@@ -14,7 +14,7 @@ MAX_LETTERS = 100
 
 
 class _Problem(NamedTuple):
-    """A row: the task, its fields, the number of classes of messages, and published entries of looped transformers."""
+    """A row: the task, its fields, the number of different messages, and published entries of looped transformers."""
 
     row: str
     task: str

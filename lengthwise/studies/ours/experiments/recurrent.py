@@ -40,7 +40,7 @@ def proved(scale: Scale = "small") -> Experiment:
 
 @EXPERIMENTS.register("recurrent/bounded")
 def bounded(scale: Scale = "small") -> Experiment:
-    """Train linear RNNs whose matrices are reflections on parity, and prove them right up to a length; five seeds."""
+    """Train linear RNNs on parity, with reflections as matrices, and prove them right up to a length; five seeds."""
     specs = ScaledSpecs(scale, seeds=(0, 1, 2, 3, 4), model="block-linear-rnn")
     plan = EvaluationPlan(dense_strings=128, long=((1_000, 256), (10_000, 256)))
     return Experiment(

@@ -67,7 +67,7 @@ _VARIANTS = {"plain loop": "code", "control": "control", "timestep": "timestep"}
 """The columns of Table 1 and their variants of `looped-transformer`."""
 
 _WIDE: dict[Scale, int] = {"paper": 312, "small": 84, "smoke": 20}
-"""The widths at which the control's layer has as many parameters as the timestep layer with its gains and gates.
+"""The widths at which the control's layer has about as many parameters as the timestep layer with gains and gates.
 
 For widths d = 64 and 256 of the timestep layer, a control layer of width D has 12 D^2 + 13 D parameters. This number
 differs from the 17 d^2 + 271 d parameters of the timestep layer by at most 1.5 %. The number of heads divides D.
@@ -197,7 +197,7 @@ _NEEDS_2 = (
 
 @EXPERIMENTS.register("looped/table-1")
 def table_1(scale: Scale = "small") -> Experiment:
-    """Table 1: train looped transformers on dynamic programming, with timestep encoding, its control, or neither."""
+    """Table 1: train looped transformers on dynamic programming: with timestep encoding, constant gates, or neither."""
     problems = _PAPER if scale == "paper" else _SMALL
     rows = [list(_row(scale, problem)) for problem in problems]
     return Experiment(

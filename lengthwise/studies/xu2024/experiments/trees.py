@@ -17,7 +17,7 @@ from lengthwise.tasks.in_context.decision_tree import DecisionTree, mean_so_far,
 
 
 class _Size(NamedTuple):
-    """The size of trees, and numbers: loops or layers, steps between two rises of a curriculum, and test prompts."""
+    """The size of trees, the numbers of loops (or layers) and test prompts, and the steps between curriculum rises."""
 
     trees: Settings
     depth: int
