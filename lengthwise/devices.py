@@ -33,8 +33,8 @@ VARIABLE = "LENGTHWISE_DEVICE"
 """The environment variable that names the default device."""
 
 SYNCHRONOUS_DEVICES = ("cpu", "mps", "meta")
-"""Devices on which the program itself checks numbers, and waits for the result. Any other device checks the numbers
-itself, later (`on_device_assert`)."""
+"""The kinds of devices whose inputs the program checks at once. Inputs on any other device are checked by that device,
+later, without a wait of the program (`on_device_assert`)."""
 
 
 def find_device(name: str) -> torch.device:
@@ -102,7 +102,7 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def on_device_assert(condition: Tensor, sentence: str) -> None:
-    """Make the device stop the program with the message `sentence` if any element of the condition is false.
+    """Make a device stop the program, with the message `sentence`, if any element of the condition on it is false.
 
     The program does not wait for the result. Use this only on devices that are not in `SYNCHRONOUS_DEVICES`.
     """
@@ -231,7 +231,7 @@ def check_arithmetic() -> None:
 
 @contextmanager
 def on_cpu(model: nn.Module) -> Iterator[None]:
-    """Move a model to the CPU inside the context, for work that only a CPU can do."""
+    """Move a model to the CPU inside the context, for work that only a CPU can do, and back afterwards."""
     device = device_of(model)
     model.cpu()
     try:

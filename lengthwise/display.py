@@ -143,7 +143,7 @@ def in_powers(string: Sequence[str]) -> str:
 
 
 def _repetitions(string: Sequence[str], start: int, period: int) -> int:
-    """Return how often the `period` symbols at index `start` occur there in a row."""
+    """Return how many copies of the word of `period` symbols at index `start` follow each other from this index on."""
     count, word = 1, string[start : start + period]
     while len(word) == period and string[start + period * count : start + period * (count + 1)] == word:
         count += 1

@@ -23,7 +23,7 @@ SMOKE_PLAN = EvaluationPlan(dense=(9, 20), dense_strings=16, long=((64, 16), (12
 
 
 def with_certificates(plan: EvaluationPlan, scale: Scale) -> EvaluationPlan:
-    """Return the plan, or at scale `smoke` the smoke plan, with a certificate of each net."""
+    """Return a plan that also makes a certificate of each net: `plan`, or `SMOKE_PLAN` at scale `smoke`."""
     return (SMOKE_PLAN if scale == "smoke" else plan).model_copy(update={"certificate": True})
 
 
@@ -31,7 +31,7 @@ Made = TypeVar("Made")
 
 
 def _checked_by(check: Callable[[Made], None]) -> Callable[[type[Made]], type[Made]]:
-    """Return a decorator of a NamedTuple that checks each instance. `_replace` makes copies without this check."""
+    """Return a decorator that makes a NamedTuple check each new instance. Copies by `_replace` are not checked."""
 
     def decorate(kind: type[Made]) -> type[Made]:
         make: Callable[..., Made] = kind.__new__
@@ -217,7 +217,7 @@ class Experiment(NamedTuple):
         characters that are neither letters nor digits.
 
         Raises:
-            ValueError: there is no row or column of this name, or no cell is in both.
+            ValueError: a name is not the name of a row or column, or no cell is in a named row and a named column.
         """
         cells = list(self.cells)
         for axis, text in (("row", rows), ("column", columns)):

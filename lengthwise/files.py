@@ -69,7 +69,7 @@ def exists(path: Path) -> bool:
 
 
 def package_template(package: str, name: str) -> Template:
-    """Return the template, with marks such as ``$name``, in a file of a package."""
+    """Return the template that a file of a package contains: a text with marks such as ``$name``."""
     return Template(files(package).joinpath(name).read_text(encoding="utf-8"))
 
 
@@ -83,7 +83,7 @@ def check_new(paths: Iterable[Path]) -> None:
 def unless_damaged(read: Callable[[], Content], default: Default) -> Content | Default:
     """Return what `read` returns, or the default if the file that it reads is missing or damaged.
 
-    An `UnreadableFile` is raised, because the file may be intact on a disk that fails only now.
+    An `UnreadableFile` is passed on, because the file may be intact, for example if a disk fails for a moment.
     """
     try:
         return read()
@@ -103,7 +103,7 @@ def _missing_or_unreadable(path: Path, error: OSError) -> FileNotFoundError | Un
 
 
 def check_suffix(argument: str, path: Path, suffixes: Collection[str], *, any_case: bool = False) -> None:
-    """Raise a ValueError that names the argument unless the path ends in one of the suffixes."""
+    """Raise a ValueError, which names the argument, unless the path ends in one of the suffixes."""
     if (path.suffix.lower() if any_case else path.suffix) not in suffixes:
         raise ValueError(
             f"{argument}: expected a name that ends in {', '.join(suffixes)}, got {path.name!r}; choose one of these "
@@ -157,7 +157,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def remove_drafts(path: Path) -> None:
-    """Remove the drafts of this file that killed processes left. Only the file's sole writer may call this."""
+    """Remove drafts (`write_by_rename`) of this file that killed processes left. Only its sole writer may call this."""
     for draft in path.parent.glob(f".{path.name}.*"):
         with suppress(OSError):
             draft.unlink()

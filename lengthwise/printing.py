@@ -15,8 +15,8 @@ from rich.text import Text
 from lengthwise.display import printable
 
 UNBROKEN = "\N{NO-BREAK SPACE}%"
-"""A percent sign that no line break separates from its number. Printed text contains no other such space, because
-`printable` escapes these spaces."""
+"""A percent sign after a no-break space, which keeps the sign and its number on one line. Printed text contains no
+other no-break space, because `printable` escapes it."""
 
 
 def print_line(console: Console, text: str) -> None:
@@ -37,7 +37,8 @@ def write_lines(lines: Iterable[str], *, is_error: bool = False) -> None:
 def line_width(console: Console) -> int | None:
     """Return the width of a terminal, in characters, or None for files and other programs.
 
-    COLUMNS alone does not count: a program that uses readline sets this variable for the processes that it starts.
+    The environment variable COLUMNS does not turn a file into a terminal. A program that uses readline sets it for all
+    processes that the program starts.
     """
     # A replaced stream need not have `isatty`, and COLUMNS=0 means that the width is unknown.
     is_terminal = getattr(console.file, "isatty", lambda: False)()

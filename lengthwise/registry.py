@@ -104,7 +104,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 EXTENSIONS = "LENGTHWISE_EXTENSIONS"
-"""The environment variable that lists users' Python files. Every process adds their members to the package's own."""
+"""The environment variable that lists users' Python files. Every process also registers the members in these files."""
 
 _loaded: set[Path] = set()
 
@@ -174,7 +174,7 @@ def is_of_package(member: object) -> bool:
 
 
 class Registry(Mapping[str, Member], Generic[Member]):
-    """A read-only mapping from names to members, which imports the members' packages on first use.
+    """A read-only mapping from names to members: classes or functions. The first use imports their packages.
 
     Example:
         >>> from lengthwise.tasks import TASKS
@@ -206,8 +206,9 @@ class Registry(Mapping[str, Member], Generic[Member]):
 
         Raises:
             ValueError: the name is already registered, or contains a character other than letters, digits, `-`, `_`,
-                `/` and `.`. If members name folders, names must begin with a letter, a digit or `_`, without `/`. The
-                decorator raises this error if the member is not a class of the right kind, or lacks methods.
+                `/` and `.`. If folders get the members' names, a name must begin with a letter, a digit or `_`, and
+                must not contain `/`. The decorator raises this error if the member is not a class of the right kind, or
+                lacks methods.
         """
         if not isinstance(name, str):  # the decorator without parentheses
             raise ValueError(f"{self.kind}: expected a name, got {name!r}; add a name, as in register('mine')")
@@ -300,7 +301,7 @@ class NameIn(NamedTuple):
 
 
 def _same_definition(old: object, new: object) -> bool:
-    """Return whether two members have one module and name, as when a notebook cell runs twice."""
+    """Return whether two members have equal names in equal modules, as when a notebook cell runs twice."""
     names = [(getattr(member, "__module__", None), getattr(member, "__qualname__", None)) for member in (old, new)]
     return names[0] == names[1]
 

@@ -28,7 +28,7 @@ def validated(kind: type[Described], settings: Mapping[str, Any], path: str = ""
 
 
 def check_kind(argument: str, value: object, kind: Any, expected: str) -> None:
-    """Raise a ValueError that names the argument unless its value has the type `kind`.
+    """Raise a ValueError, which names the argument, unless the argument's value has the type `kind`.
 
     Example:
         >>> check_kind("separator", 1, str, "a text")
@@ -46,13 +46,13 @@ def narrow(value: object, kind: type[Kind]) -> Kind:
 
 
 def check_function(argument: str, value: object) -> None:
-    """Raise a ValueError that names an argument unless its value can be called."""
+    """Raise a ValueError, which names the argument, unless the argument's value can be called."""
     if not callable(value):
         raise ValueError(f"{argument}: expected a function, got {truncate(repr(value))}; give one")
 
 
 def check_choice(argument: str, value: object, choices: Iterable[str]) -> None:
-    """Raise a ValueError that names the argument unless its value is one of the choices.
+    """Raise a ValueError, which names the argument, unless the argument's value is one of the choices.
 
     Example:
         >>> check_choice("form", "loup", ("loop", "scan"))
@@ -100,7 +100,7 @@ def check_sizes(**sizes: object) -> None:
 
 
 def check_divisor(argument: str, value: object, width: int, name: str = "d_model") -> None:
-    """Raise a ValueError that names the argument unless its value divides a width that is called `name`."""
+    """Raise a ValueError, which names the argument, unless its value divides `width`, the setting called `name`."""
     check_sizes(**{name: width})
     if not isinstance(value, Integral) or value < 1 or width % value:
         divisors = [number for number in range(1, width + 1) if width % number == 0]
@@ -154,7 +154,7 @@ else:
 
 
 class _OneLineErrors(ModelMetaclass):
-    """A metaclass whose classes raise the readable errors of `validated` when they are called in Python."""
+    """A metaclass: calls of its classes raise the readable errors of `validated` instead of pydantic's errors."""
 
     def __call__(cls: type[BaseModel], *arguments: Any, **settings: Any) -> Any:  # type: ignore[misc]  # noqa: N805
         if arguments:
@@ -240,7 +240,7 @@ def _readable_error(kind: type[BaseModel], error: ValidationError, path: str) ->
 
 
 def _hidden_unknown(kind: type[BaseModel], problem: Any) -> Iterator[dict[str, Any]]:
-    """Yield a problem for each unknown setting of a section if the section's own check failed before pydantic's."""
+    """Yield a problem for each unknown setting of a section, if an earlier check of the section hid this problem."""
     if problem["type"] == "value_error" and isinstance(problem["input"], Mapping):
         known = _fields_at(kind, [str(part) for part in problem["loc"]])
         for name in problem["input"]:
@@ -280,7 +280,7 @@ def _line(kind: type[BaseModel], problem: Any, path: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return a name from a request for use in a sentence, in quotes unless it is a plain word."""
+    """Return a name as messages contain it: in quotes if it is empty, unprintable, or has blanks at an end."""
     return name if name.isprintable() and name.strip() == name != "" else truncate(repr(name))
 
 
