@@ -24,7 +24,7 @@ from lengthwise.models.base import RecurrentModel, SequenceModel, eval_mode
 from lengthwise.models.capabilities import AnswersUpTo
 
 EXAMPLE_SIZE = 3
-"""The number of strings on which models are traced, and the number of symbols of each. Graphs take other numbers."""
+"""The number of strings on which models are traced, and of symbols in each. Graphs take any number of both."""
 
 
 class Graph(NamedTuple):

@@ -175,9 +175,12 @@ def _transformer(model: Transformer) -> Exported:
 def _position_tables(positions: PositionEncoding, length: int) -> dict[str, Tensor]:
     """Return the numbers of an encoding for strings of up to `length` symbols.
 
-    The numbers are vectors added to states, by position; biases of scores, by layer, head and distance; the cosines and
-    sines that rotate queries and keys, by position; or the two vectors and the keys of Transformer-XL's scores, by
-    distance.
+    These numbers are one of the following, depending on the encoding:
+
+    - vectors by position, which are added to states;
+    - biases of scores, by layer, head and distance;
+    - cosines and sines by position, which rotate queries and keys;
+    - the two vectors of Transformer-XL's scores, and its keys by distance.
     """
     if type(positions) not in ENCODINGS:
         names = ", ".join(encoding.name for encoding in ENCODINGS)
