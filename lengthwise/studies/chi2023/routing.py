@@ -23,7 +23,7 @@ class Merge(NamedTuple):
 
 
 def sliding_routing(length: int, chunk_size: int = 2) -> list[Merge]:
-    """Return the routing for answers to all prefixes: ceil(log_C T) steps of T merges.
+    """Return the routing for answers to all prefixes: ceil(log_C T) steps of T merges each.
 
     T is `length`, and C is `chunk_size`. In step l, each position m merges the positions m - (C-1) C^(l-1), ..., m -
     C^(l-1), m. At the end, the value of each position is the product of the prefix that ends there.

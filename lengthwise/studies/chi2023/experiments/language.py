@@ -57,7 +57,7 @@ ENCODINGS = {"KERPLE": "kerple-log", "T5": "t5", "ALiBi": "alibi"}
 
 
 def _like(name: str) -> str:
-    """Return the name C/K of a net of the paper, and its entry: our column has another chunk size or thickness."""
+    """Return the name C/K of the paper's net with its entry, because our column has another chunk size or thickness."""
     return f"{name}: {PUBLISHED[name]}"
 
 
