@@ -33,8 +33,8 @@ VARIABLE = "LENGTHWISE_DEVICE"
 """The environment variable that names the default device."""
 
 SYNCHRONOUS_DEVICES = ("cpu", "mps", "meta")
-"""The kinds of devices whose inputs the program checks at once. Inputs on any other device are checked by that device,
-later, without a wait of the program (`on_device_assert`)."""
+"""The kinds of devices on which the program checks inputs at once. On any other kind, the device checks them later,
+and the program does not wait (`on_device_assert`)."""
 
 
 def find_device(name: str) -> torch.device:

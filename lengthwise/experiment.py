@@ -96,7 +96,7 @@ class Cell(NamedTuple):
     - `published`: the paper's entry, as printed.
     - `window`: the scored lengths, if they are not the whole dense range (`EvaluationPlan`).
     - `task`: the scored task, one of the runs' `other_tasks`, if it is not the task on which the runs train.
-    - `part`: the name of the matrix that contains the cell, if an experiment has several matrices.
+    - `part`: the name of the table that contains the cell, if an experiment has several tables.
     - `printed`: the entries of several papers, each with its own protocol.
     """
 
@@ -155,7 +155,7 @@ class Experiment(NamedTuple):
     - `notes`: differences between this setting and the paper's, and other conditions of the numbers.
     - `is_matrix`: show rows by columns, as a heat map, instead of a line for each cell.
     - `main`: the columns of the page's first table, if they are not the usual ones.
-    - `study`: a function of the folder of runs that computes a further result, which the page of the study shows
+    - `study`: a function that takes the folder of runs and computes a further result, which the study's page shows
       (`lengthwise.report.pages.study`).
     """
 

@@ -104,7 +104,7 @@ def lazy_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 EXTENSIONS = "LENGTHWISE_EXTENSIONS"
-"""The environment variable that lists users' Python files. Every process also registers the members in these files."""
+"""The environment variable that lists users' Python files. Every process loads these files, which register members."""
 
 _loaded: set[Path] = set()
 
