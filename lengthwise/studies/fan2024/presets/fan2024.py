@@ -13,9 +13,9 @@ class Fan2024(Preset):
     arithmetic, the code has 2e-4. For arithmetic, it also has a weight decay of 1e-4 and three layers.
 
     Source: Fan et al., "Advancing regular language reasoning in linear recurrent neural networks" (NAACL 2024), code.
-    Differs from the source: the source's baselines come from other code, with settings that it does not give. Here all
-        models have this one recipe. The baselines also have residual connections and gates, which a `block-linear-rnn`
-        of one layer does not have.
+    Differs from the source: the source's baselines come from other code, with settings that the source does not give.
+        Here all models have this one recipe. The baselines also have residual connections and gates, which a
+        `block-linear-rnn` of one layer does not have.
     """
 
     train: ClassVar = {**PUBLISHED, **EVERY_PREFIX, "steps": 40_000, "optimizer": TORCH_ADAM}

@@ -291,7 +291,7 @@ def protocol_specs(
     The runs use AdamW with the model's learning rate and the protocol's settings `train`. These settings contain
     `supervision` and the number of steps for the scale. Unless `train` sets other lengths, all legal lengths are
     equally frequent. A model without a learning rate is trained by maximum likelihood. It uses the leaderboard's number
-    of steps and string lengths, and the settings `likelihood` override these.
+    of steps and string lengths, unless the settings `likelihood` contain others.
     """
     model: Settings = {"task": language.fields, "model": entrant.settings}
     specs = ScaledSpecs(scale, seeds, entrant.model, has_paper=True)

@@ -71,7 +71,7 @@ def trained_words(size: Size) -> list[Memorization]:
 
 
 class Rounded(NamedTuple):
-    """A trained net whose W_h is rounded: its first wrong step by a formula and as measured (None if all are right).
+    """A trained net with rounded W_h: its first wrong step by a formula and as measured (None if no step is wrong).
 
     `formula` is (pi / p) / |dtheta|. Here p is the word's period, and dtheta is the largest distance of an eigenvalue's
     angle from a multiple of 2 pi / p, after rounding. Even before rounding, the angles of a trained net are not exact.

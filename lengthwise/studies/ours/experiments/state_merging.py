@@ -31,7 +31,8 @@ TRACE_LENGTHS = (10, 60)
 SHARE_REJECTED = 0.15
 NUM_FRESH = 2_000
 MAX_TRANSITIONS = 100
-"""The largest number of transitions (states times symbols) of a random machine, so that each has about 30 labels."""
+"""The largest number of transitions (states times symbols) of a random machine. Each transition then has about
+30 labels."""
 
 BASELINES = ("RPNI", "EDSM")
 BASELINE_SECONDS = 5.0

@@ -140,8 +140,8 @@ def _parameters(cells: Sequence[Cell]) -> str:
 def _compared(loops: Sequence[int], layers: int) -> list[tuple[str, str]]:
     """Return the pairs of columns to compare.
 
-    The two columns of a pair differ in timestep encoding, in width, in the number of loops, or in loops instead of
-    separate layers.
+    The two columns of a pair differ in timestep encoding, in width, in the number of loops, or in whether layers are
+    looped or separate.
     """
     time = [(f"timestep, R={r}", f"{other}, R={r}") for other in ("control", "plain loop") for r in loops]
     more = [(f"{arm}, R={many}", f"{arm}, R={few}") for arm in _VARIANTS for few, many in pairwise(loops)]

@@ -1,6 +1,6 @@
 """Definitions 3.4 to 3.6 of Xu and Sato (2024) on trained nets: three moduli of continuity, before and after training.
 
-This study has no recorded runs, because its nets are small, and it needs their weights.
+This study has no recorded runs, because the nets are small, and the study needs their weights.
 """
 
 from collections.abc import Mapping

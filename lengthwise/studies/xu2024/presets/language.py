@@ -17,10 +17,10 @@ class Xu2024Language(Preset):
     `"code-language"` without it. The size is meant for a GPU.
 
     Source: Xu and Sato (2024), Appendix C.4, and their code.
-    Differs from the source: a step is one batch of 24 windows; their code adds up 20 such batches. Linear maps and the
-        last norm have biases. Weight decay applies to all parameters, including gains and biases. The learning rate
-        follows a cosine to 0 that begins at the first step. In nanoGPT, the learning rate falls to a tenth, and begins
-        to fall after the warm-up.
+    Differs from the source: a step is one batch of 24 windows; the source's code adds up 20 such batches. Linear maps
+        and the last norm have biases. Weight decay applies to all parameters, including gains and biases. The learning
+        rate follows a cosine to 0 that begins at the first step. In nanoGPT, the learning rate falls to a tenth, and
+        begins to fall after the warm-up.
     """
 
     train = nanogpt_training(
