@@ -192,7 +192,7 @@ class Experiment(NamedTuple):
 
         Plans include a certificate only if the run's task has a reference machine.
         """
-        # A run may belong to several cells; lengths outside of their windows would only cost time.
+        # A run may belong to several cells; lengths outside of the cells' windows would only cost time.
         windows: dict[str, list[tuple[int, int]]] = {}
         for cell in self.cells:
             for spec in cell.specs:

@@ -9,7 +9,7 @@ STATUS = Path("/proc/self/status")
 def peak_megabytes() -> float:
     """Return the peak memory of this process so far, in megabytes.
 
-    On Linux the function reads the kernel's status file, because getrusage may report the parent's peak there.
+    On Linux, the function reads the kernel's status file, because getrusage may report the parent process's peak.
     """
     if not STATUS.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2  # bytes, as on macOS

@@ -1,4 +1,4 @@
-"""Explicit random number generators, each named by a seed and its purpose."""
+"""Explicit random number generators, each named by a seed and a purpose."""
 
 import operator
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The process that makes pictures: it reads their formats and contents as JSON, and writes the pictures in base64.
+"""The process that makes pictures. It reads formats and contents as JSON, and writes the pictures in base64.
 
 `lengthwise.pictures` starts this process, because V8, which draws, reserves gigabytes of address space. If too
 little address space is available, V8 ends the process in which it runs.

@@ -47,6 +47,6 @@ def agreement(
         raise RuntimeError(
             f"graph: expected the model's logits, got logits that differ by up to {largest:.2g}; nothing was written"
         )
-    # The bound is rounded up, because the sentence claims that the logits are within it.
+    # The bound is rounded up, because the sentence claims that the logits are within this bound.
     bound = float(Context(prec=1, rounding=ROUND_UP).create_decimal_from_float(largest))
     return f"logits within {bound:.1g} of torch's, on {NUM_STRINGS:,} strings of {length} symbols"
