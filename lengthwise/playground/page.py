@@ -33,8 +33,9 @@ def write_playground(paths: Sequence[Path], page: Path, *, title: str = "Playgro
     check_suffix("page", page, [".html"])
     if not paths:
         raise ValueError("runs: expected at least one run, got none; `lengthwise train` makes one")
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise ValueError("runs: expected each run once, got one run twice; leave one of the two out")
+    resolved = [path.resolve() for path in paths]
+    if repeated := [path for path in paths if resolved.count(path.resolve()) > 1]:
+        raise ValueError(f"runs: expected each run once, got {repeated[-1]} again; leave it out")
     content = playground_page(
         _with_distinct_names([run_contents(path) for path in paths], paths), title, command
     ).encode()
