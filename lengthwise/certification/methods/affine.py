@@ -38,16 +38,17 @@ class Affine:
     """All values ``center + slope @ d + e`` with ``|d_p| <= 1`` for every input p and ``|e| <= remainder``.
 
     Slopes are float32, which halves the computing time; centers and remainders are float64. Each operation returns a
-    set that contains two results for each member: the result in real numbers, and the float32 result in any order of
-    summation. The remainder covers the rounding of the net and the rounding of the slopes. The remainder is infinite
-    for numbers whose squares may overflow in float32.
+    set that contains two results for each of the values: the result in real numbers, and the float32 result in any
+    order of summation. The remainder covers the rounding of the net and the rounding of the slopes. The remainder is
+    infinite for numbers whose squares may overflow in float32.
 
-    A smooth function adds Lagrange's remainder: half the largest second derivative, times the squared radius. If the
-    function is convex or concave on its interval, a shifted center halves this remainder. A product adds the product of
-    the radii to its remainder. A later matrix multiplies the remainder by the absolute values of its entries, so
-    remainders never cancel. `with_remainder_as_inputs` turns each number of the remainder into an input. Terms of the
-    same input can cancel in later matrices. If two forms have different numbers of inputs, the shorter slope is padded
-    with zeros: a form does not depend on an input that it lacks.
+    The radius of a number is its largest distance from the center. A smooth function adds Lagrange's remainder: half
+    the largest second derivative, times the squared radius. If the function is convex or concave within the radius, a
+    shifted center halves this remainder. A product adds the product of the radii to its remainder. A later matrix
+    multiplies the remainder by the absolute values of its entries, so remainders never cancel.
+    `with_remainder_as_inputs` turns each number of the remainder into an input. Terms of the same input can cancel in
+    later matrices. If two forms have different numbers of inputs, the shorter slope is padded with zeros: a form does
+    not depend on an input that it lacks.
 
     Example:
         >>> x = Affine(torch.zeros(1).double(), torch.ones(1, 1), torch.zeros(1).double())  # all numbers in [-1, 1]
@@ -61,7 +62,7 @@ class Affine:
 
     @cached_property
     def reach(self) -> Float64[Tensor, "*N D"]:
-        """The largest absolute value of ``slope @ d``. Operations that know this number set it without a sum."""
+        """An upper bound on the size of ``slope @ d``. An operation that knows a bound stores it, which saves a sum."""
         reach: Tensor = self.slope.abs().sum(-1).double()
         # The float32 sum of P numbers may be too small by P roundings, or lose denormal numbers. So twice as many
         # roundings and SMALLEST are added.
@@ -89,7 +90,7 @@ class Affine:
         return moved
 
     def with_remainder_as_inputs(self, inputs: Inputs) -> "Affine":
-        """Return the same set with its remainder moved into the slope: each number of the axis D gets a new input."""
+        """Return a form that contains this set and has no remainder: each number of axis D gets a new input instead."""
         width, known = self.center.shape[-1], self.slope.shape[-1]
         slope = self.slope.new_zeros(*self.slope.shape[:-1], inputs.count + width)
         slope[..., :known] = self.slope
@@ -97,7 +98,7 @@ class Affine:
         # Each number of the remainder gets a new input d. Then |d| <= 1 gives the same range as |e| <= remainder.
         slope[..., inputs.count :].diagonal(dim1=-2, dim2=-1).copy_(remainder)
         inputs.count += width
-        # The reach is known, so no sum over all inputs is needed.
+        # The new reach follows from the old reach, so no sum over all inputs is needed.
         whole = Affine(self.center, slope, torch.zeros_like(self.remainder))
         vars(whole)["reach"] = self.reach + remainder
         return whole
@@ -119,8 +120,9 @@ class Affine:
         factor, other_factor = (form.center.float().unsqueeze(-1) for form in (self, other))
         slope = torch.addcmul(factor * other_slope, other_factor, own_slope)
         size, other_size = self.center.abs(), other.center.abs()
-        # (c + v)(c' + v') = c c' + c v' + c' v + v v'. The new slope contains the linear terms of c v' and c' v. The
-        # new remainder contains their remainders, and the product of the radii, which bounds |v v'|.
+        # With centers c, c' and deviations v, v': (c + v)(c' + v') = c c' + c v' + c' v + v v'. The new slope contains
+        # the linear terms of c v' and c' v. The new remainder contains their remainders, and the product of the radii,
+        # which bounds |v v'|.
         remainder = size * other.remainder + other_size * self.remainder + self.radius * other.radius
         slope_size = 3 * (size * other.reach + other_size * self.reach)  # three roundings a term: factor, product, sum
         return Affine(center, slope, remainder).rounded((size + self.radius) * (other_size + other.radius) + slope_size)
@@ -162,7 +164,7 @@ class Affine:
         return Affine(self.center.flatten(-2), self.slope.flatten(-3, -2), self.remainder.flatten(-2))
 
     def sum(self, dim: int) -> "Affine":
-        """Return the sum over an axis of the center, counted from the end (-1 is D); the axis stays, with length 1."""
+        """Return the sum over axis `dim` of the center, which stays with length 1; axis -1 is D, and `dim` < 0."""
         center, remainder = (a.sum(dim, keepdim=True) for a in (self.center, self.remainder))
         total = Affine(center, self.slope.sum(dim - 1, keepdim=True), remainder)
         # As in `linear`, `reach` is in the size twice, because the slopes are summed in float32 as well.
@@ -172,8 +174,9 @@ class Affine:
     def squared_norm(self) -> "Affine":
         """Return the sum of squares over the last axis, which stays with length 1.
 
-        In ``|c + v|^2 = |c|^2 + 2 c.v + |v|^2`` the last term is between 0 and the sum of the squared radii. So half of
-        that sum is added to the center, and the other half to the remainder.
+        Let c be the center and v the deviation from it. In ``|c + v|^2 = |c|^2 + 2 c.v + |v|^2``, the last term is
+        between 0 and the sum of the squared radii. So half of that sum is added to the center, and the other half to
+        the remainder.
         """
         half = self.radius.square().sum(-1, keepdim=True) / 2
         center = self.center.square().sum(-1, keepdim=True) + half
@@ -208,8 +211,8 @@ class Affine:
         # The new slope is f'(c) times the slope. The old remainder is not part of the slope, so |f'(c)| multiplies it.
         image = Affine(f(self.center) + side, slope_here.float().unsqueeze(-1) * self.slope, remainder)
         vars(image)["reach"] = slope_here.abs() * self.reach * (1 + 4 * ROUNDING)
-        # Torch's f may err by `ULPS` units, which are 2 `ULPS` roundings. The slope rounds twice: the derivative is
-        # rounded to float32, and then the product.
+        # Torch's f may err by `ULPS` times `UNIT`, which are 2 `ULPS` roundings. The slope rounds twice: the derivative
+        # is rounded to float32, and then the product.
         return image.rounded(image.center.abs() + image.radius, 2 * ULPS + 2)
 
     def tanh(self) -> "Affine":
@@ -223,7 +226,7 @@ class Affine:
         return self.smooth(torch.tanh, lambda x: 1 - x.tanh() ** 2, max_curvature, _towards_zero)
 
     def gelu(self) -> "Affine":
-        """Return x Phi(x), with the normal distribution Phi and its density phi.
+        """Return x Phi(x), with the standard normal distribution function Phi and its density phi.
 
         The second derivative is (2 - x^2) phi(x). Beyond |x| = 1.41, its absolute value is smaller than 0.11.
         """
@@ -299,7 +302,7 @@ class Affine:
         return self.smooth(f, torch.sigmoid, max_curvature, lambda low, high: 1.0)
 
     def power(self, exponent: float) -> "Affine":
-        """Return x^p for a negative exponent p; the bound is infinite unless all x are positive."""
+        """Return x^p for a negative exponent p; the remainder is infinite unless all x are positive."""
 
         def max_curvature(low: Tensor, _: Tensor) -> Tensor:
             # |f''| = |p (p - 1)| x^(p - 2) falls with x, so it is largest at the low end.
@@ -331,7 +334,7 @@ def _nearest_to_zero(low: Tensor, high: Tensor) -> Tensor:
 
 
 def _towards_zero(low: Tensor, high: Tensor) -> Tensor:
-    """Return the sign of f'' for a function such as tanh: -1 if all x >= 0, 1 if all x <= 0, and otherwise 0."""
+    """Return the sign of f'' on [low, high] for f like tanh: -1 if all x >= 0, 1 if all x <= 0, and otherwise 0."""
     return (high <= 0).double() - (low >= 0).double()
 
 

@@ -45,14 +45,14 @@ class Prover(ABC):
     """The number of times that `candidates` halves the radius of the classes."""
 
     sets: Mapping[str, Tensor] = MappingProxyType({})
-    """The sets of states that the proof uses; `prove` assigns them.
+    """The sets of states, or of attention masses, that the proof uses; `prove` assigns them.
 
     A proof file contains these sets, the weights and the machine.
     """
 
     @classmethod
     def applies_to(cls, model: Any) -> bool:
-        """Return whether the method covers a model. If the method has a reader, the reader supports this model."""
+        """Return whether the method covers a model. If the method has a reader, this reader must support the model."""
         return True
 
     @classmethod

@@ -17,10 +17,10 @@ from lengthwise.validation import narrow
 
 
 def check_parts(model: nn.Module, layer: MergeLayer) -> None:
-    """Reject a tree model with a part that this module cannot bound, or with a bias in a projection.
+    """Reject a tree model with a part that has no bounds, or with a bias in a projection of its attention.
 
     Raises:
-        ValueError: the model has such a part or bias, or `check_usual` rejects it.
+        ValueError: a part has no bounds, a projection has a bias, or `check_usual` rejects the model.
     """
     # The formulas below hold only for these parts. A part of another kind may compute anything.
     kinds = {MergeLayer, FeedForward, nn.ModuleList, nn.Sequential, nn.LayerNorm, nn.Linear, nn.Embedding, Codebook}
@@ -30,7 +30,7 @@ def check_parts(model: nn.Module, layer: MergeLayer) -> None:
 
 
 def merges_of(machine: TreeMachine) -> tuple[Int64[Tensor, "M C"], Int64[Tensor, " M"]]:
-    """Return the windows in the machine's table and the classes of their merges; no string has other windows."""
+    """Return all M windows in the machine's table (the C classes that one merge reads), and the class of each merge."""
     windows = np.argwhere(machine.table >= 0)
     return torch.from_numpy(windows), torch.from_numpy(machine.table[tuple(windows.T)])
 

@@ -55,9 +55,9 @@ class Steps(ABC):
 def margin(logits: nn.Linear, features: Intervals, outputs: Int64[Tensor, " K"]) -> float:
     """Return a lower bound on the logit margin, however float32 rounds; infinite if there is only one answer.
 
-    The margin is the smallest lead of an expected logit over every other logit, for all features in the intervals. The
-    expected logit has the index in `outputs`. If float32 may overflow, the result is minus infinity or NaN, even for
-    one answer. Neither is above 0, so callers test `margin > 0`.
+    The margin is the smallest lead of an expected logit over every other logit, for all features in the intervals.
+    `outputs` contains the index of each expected logit. If float32 may overflow, the result is minus infinity or NaN,
+    even for one answer. Neither is above 0, so callers test `margin > 0`.
 
     Example:
         >>> linear = nn.Linear(1, 2, bias=False).requires_grad_(False)
@@ -103,10 +103,10 @@ def steps_of(model: RecurrentModel) -> Steps:
 
 
 def check_core(core: nn.RNNBase, **expected: object) -> None:
-    """Reject a torch layer with unexpected settings, or a layer that multiplies by tensors other than its parameters.
+    """Reject a torch RNN with unexpected settings, or one that multiplies by tensors other than its parameters.
 
-    By default, a layer must have one layer, one direction, the batch as its first axis, and no projection. `expected`
-    replaces some of these settings, or requires more settings.
+    By default, the module must have one recurrent layer, one direction, the batch as its first axis, and no projection.
+    `expected` replaces some of these settings, or requires more settings.
     """
     # Torch selects the kernel by `mode` alone, whatever the attribute `nonlinearity` is. So the two must agree.
     kind = core.nonlinearity if isinstance(core, nn.RNN) else ""
@@ -216,7 +216,8 @@ class WrappedSteps(Steps):
         super().__init__(model)
         if not isinstance(model.embedding, nn.Embedding):
             raise ValueError(
-                f"model: expected an nn.Embedding, got {type_in_words(model.embedding)}; use an nn.Embedding"
+                f"model: expected an nn.Embedding for the symbols, got {type_in_words(model.embedding)}; use an "
+                "nn.Embedding"
             )
         core = model.core
         assert isinstance(core, nn.RNNBase), "`parts` contains layers such as nn.RNN, and no nn.RNNCell"

@@ -73,7 +73,7 @@ def _check_part(part: nn.Module) -> None:
 
 
 def unlike_settings(problem: str) -> ValueError:
-    """Return the error that refuses a model with a part that its settings do not imply."""
+    """Return the error that refuses a model with a part that the model's settings do not imply."""
     return ValueError(f"model: {problem}; build the model again from its settings")
 
 
@@ -114,6 +114,6 @@ def _check_tensors(modules: list[nn.Module]) -> None:
         if unnamed | module._non_persistent_buffers_set:
             name = min(unnamed | module._non_persistent_buffers_set)
             raise ValueError(
-                f"model: expected all tensors in its state dict, got tensor {name} of {type_in_words(module)} outside "
-                "it; make this tensor a parameter or a persistent buffer"
+                f"model: expected all tensors in the model's state dict, got tensor {name} of {type_in_words(module)} "
+                "outside it; make this tensor a parameter or a persistent buffer"
             )

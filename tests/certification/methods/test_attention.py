@@ -241,7 +241,7 @@ def test_scores_that_may_overflow_are_rejected() -> None:
     model.layers[0].query_key_value.weight *= 1e20
     model.layers[0].query_key_value.bias *= 1e20
     assert not bool(model.last(torch.tensor([[0, 1]])).isfinite().all())
-    with pytest.raises(ValueError, match="expected finite scores and values, got some that may overflow in float32"):
+    with pytest.raises(ValueError, match="expected finite attention scores and values, got some that may overflow"):
         AttentionProver().prove(model, OCCURS_EXTRACTION)
 
 

@@ -125,7 +125,11 @@ def test_it_is_for_states_that_are_one_hot_vectors_alone() -> None:
     patched.layers[0].mixtures = lambda features: features
     driven.layers[0].b = torch.nn.Linear(11, 8, bias=False)
     biased.layers[0].mixture_map.bias = torch.nn.Parameter(torch.zeros(3))
-    sentences = ("only the methods of its class, got a replaced mixtures", "not driven", "mixtures without a bias")
+    sentences = (
+        "only the methods of its class, got a replaced mixtures",
+        "not driven",
+        "mixture weights without a bias",
+    )
     for model, sentence in zip((patched, driven, biased), sentences, strict=True):
         with pytest.raises(ValueError, match=sentence):
             proof_of(model, net())

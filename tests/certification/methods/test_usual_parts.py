@@ -73,8 +73,11 @@ def parametrized(model: SequenceModel) -> None:
 CHANGES: list[tuple[Callable[[SequenceModel], None], str]] = [
     (compiled_call, "expected uncompiled modules, got a compiled one; certify the model before"),
     (subclass, "expected weights of torch's own tensor types, got a Doubled; certify a plain copy"),
-    (plain_tensor, "all tensors in its state dict, got tensor weight of a Linear outside it; make this tensor a"),
-    (unnamed_buffer, "all tensors in its state dict, got tensor weight of a Linear"),
+    (
+        plain_tensor,
+        "all tensors in the model's state dict, got tensor weight of a Linear outside it; make this tensor a",
+    ),
+    (unnamed_buffer, "all tensors in the model's state dict, got tensor weight of a Linear"),
     (other_mode, "expected a cell with mode=GRU, got LSTM"),
     (
         one_number_as_bias,

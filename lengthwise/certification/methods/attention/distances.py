@@ -4,7 +4,7 @@ A score depends on the kinds of two positions and on their distance. In the firs
 symbol. In later layers, it is the symbol and the state of the task's machine.
 
 In shapes, K and N are numbers of kinds, and T is the number of distances. H is the number of heads, and E is a head's
-width. M and O are the numbers of small boxes (pieces) that enclose the queries or the keys of one kind.
+width. Small boxes (pieces) enclose the queries or keys of one kind: M pieces for queries, and M or O pieces for keys.
 """
 
 from collections.abc import Callable
@@ -70,10 +70,11 @@ def max_length_of(positions: PositionEncoding, max_length: int) -> int:
 def scores_by_distance(
     positions: PositionEncoding, index: int, query: Intervals, key: Intervals, max_length: int
 ) -> Intervals:
-    """Return the scores [K, K, H, T] of layer `index` for queries and keys [K, M, H, E] at distances 0 ... T - 1.
+    """Return bounds [K, K, H, T] on the scores of layer `index`, given queries and keys [K, M, H, E].
 
-    The first axis of scores is the kind of the query, and the second axis is the kind of the key. Without an encoding
-    of positions, the last axis has length 1.
+    The shapes contain K kinds, M pieces (boxes) of each kind, H heads of width E, and the distances 0 ... T - 1. The
+    first axis of scores is the kind of the query, and the second axis is the kind of the key. Without an encoding of
+    positions, the last axis has length 1.
     """
     return SCORES[type(positions)](positions, index, query, key, torch.arange(max_length))
 
@@ -81,8 +82,9 @@ def scores_by_distance(
 def products_of(query: Intervals, key: Intervals, units: int) -> Intervals:
     """Return bounds [K, N, H] on the products of queries [K, M, H, E] and keys [N, O, H, E].
 
-    A bound holds for all M pieces of the query and all O pieces of the key. The bounds allow `units` units of rounding,
-    relative to the sum of the absolute values of a product's terms.
+    The shapes contain K kinds of queries in M pieces (boxes) each, N kinds of keys in O pieces each, and H heads of
+    width E. A bound holds for all M pieces of the query and all O pieces of the key. The bounds allow `units` units of
+    rounding, relative to the sum of the absolute values of a product's terms.
     """
     (num_kinds, num_pieces), (num_keys, num_key_pieces) = query.low.shape[:2], key.low.shape[:2]
     other = tuple(_by_piece(end) for end in (key.center, key.radius, key.size))
@@ -101,13 +103,13 @@ def products_of(query: Intervals, key: Intervals, units: int) -> Intervals:
 
 
 def scores_of(query: Intervals, key: Intervals) -> Intervals:
-    """Return the scores q . k / sqrt(E), [K, N, H]."""
+    """Return bounds [K, N, H] on the scores q . k / sqrt(E) of queries q and keys k, with heads of width E."""
     head_dim = query.low.shape[-1]
     # A kernel may scale queries and keys before the product, or scores after it, and may add the terms in any order.
     scores = _times(products_of(query, key, head_dim + 8), head_dim**-0.5)
-    # These bounds are sound. But the separate checker must also accept the bounds on attention masses, so it must not
-    # find wider ones. It takes the rounding of every piece relative to the largest score of all pieces, and not of
-    # this piece alone. Three more units make up for this difference.
+    # These bounds are sound. But the separate checker must also accept the bounds on attention masses, so its own
+    # bounds must not be wider. The checker takes the rounding of every piece relative to the largest score of all
+    # pieces, and not of this piece alone. Three more units make up for this difference.
     return scores.rounded(scores.size, 3)
 
 
@@ -122,8 +124,8 @@ def _rotated(
 ) -> Intervals:
     """Return Re(q conj(k) e^(i n w)), summed over a head's pairs of numbers, which are read as complex numbers q and k.
 
-    The letter n is the distance, and w is the frequency of a pair. So each pair (a, b) of a query and (c, d) of a key
-    adds (a c + b d) cos(n w) + (a d - b c) sin(n w).
+    Here i is the imaginary unit, n is the distance, and w is the frequency of a pair. So each pair (a, b) of a query
+    and (c, d) of a key adds (a c + b d) cos(n w) + (a d - b c) sin(n w).
     """
     head_dim = query.low.shape[-1]
     angles = position_angles(len(distance), head_dim)
@@ -150,7 +152,10 @@ def _rotated(
 def _relative(
     positions: TransformerXLPositions, index: int, query: Intervals, key: Intervals, distance: Int64[Tensor, " T"]
 ) -> Intervals:
-    """Return ((q + u) . k + (q + v) . W R_n) / sqrt(E), with learned u, v, W and the sinusoids R_n of distance n."""
+    """Return ((q + u) . k + (q + v) . W R_n) / sqrt(E), with query q, key k and head width E.
+
+    The vectors u and v and the matrix W are learned, and R_n contains the sinusoids of distance n.
+    """
     linear = narrow(positions.maps[index], nn.Linear)
     sinusoids = Intervals.around(distance_sinusoids(len(distance), positions.sizes.d_model))
     sinusoids = sinusoids.rounded(sinusoids.size)  # the net rounds them to float32
@@ -177,7 +182,7 @@ def _biased(
 
 
 def _definition(positions: DistanceBias, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
-    """Return biases [H, T] that the net looks up, or computes in float64."""
+    """Return the biases [H, T] of H heads and T distances, which the net looks up, or computes in float64."""
     return Intervals.around(positions.by_distance(distance).double())
 
 
@@ -196,7 +201,7 @@ def _kerple_power(positions: KerplePower, index: int, distance: Int64[Tensor, " 
 
 
 def _limited(numbers: Float[Tensor, " H"], maximum: float | None = None) -> Intervals:
-    """Return bounds [H, 1] on KERPLE's parameters, which the net limits to a range.
+    """Return bounds [H, 1] on a KERPLE parameter of H heads, which the net limits to a range.
 
     For a parameter x, the net computes x + (limited x - x). This sum is exact if x is within the range.
     """
@@ -208,7 +213,7 @@ def _limited(numbers: Float[Tensor, " H"], maximum: float | None = None) -> Inte
 
 
 def _fire(positions: FIRE, index: int, distance: Int64[Tensor, " T"]) -> Intervals:
-    """Return the biases f(psi(n) / (psi(L) + 1e-6)) of distances n, with a net f and psi(x) = ln(1 + |c x|).
+    """Return bounds on the biases f(psi(n) / (psi(L) + 1e-6)) of distances n, with a net f and psi(x) = ln(1 + |c x|).
 
     The letter c is a learned number, and L is FIRE's limit. The bounds hold for queries at positions up to L.
     """
@@ -246,7 +251,7 @@ def _times(values: Intervals, factor: float) -> Intervals:
 
 
 def _by_piece(numbers: Float64[Tensor, "K M H E"]) -> Float64[Tensor, "H N E"]:
-    """Return the numbers of each head, with one row for each piece of each kind."""
+    """Return the numbers of each of H heads as a matrix [N, E], with a row for each of M pieces of each of K kinds."""
     return numbers.flatten(0, 1).transpose(0, 1)
 
 

@@ -16,9 +16,10 @@ class AttentionEvidence(Evidence):
     The mass of a kind of positions is the sum of a head's attention weights over these positions. In the first layer,
     the kind of a position is its symbol. In later layers, it is the symbol and the state of the task's machine.
 
-    `num_blocks` is the number of ranges of lengths, each with its own boxes. `num_pieces` is the number of pieces of
-    all boxes of the last layer, after halving. `logit_margin` is the smallest lead of the right answer over all pieces;
-    None if the task has only one answer. The method follows the task's own machine, so no machine is extracted.
+    `num_blocks` is the number of ranges of lengths, each with its own boxes. The boxes of the last layer are halved
+    into pieces, and `num_pieces` counts the pieces of all boxes. `logit_margin` is the smallest lead of the right
+    answer's logit over the other logits in any piece; None if the task has only one answer. The method follows the
+    task's own machine, so no machine is extracted.
     """
 
     requires = Requirement(None, {"transformer": {}})
@@ -43,4 +44,4 @@ class AttentionEvidence(Evidence):
     def check_numbers(self, certificate: Certificate) -> None:
         check_lead(self.logit_margin, certificate)
         if self.num_blocks > self.max_length:
-            raise refusal("expected at most one range for each length, got more ranges", "evidence")
+            raise refusal("expected at most one range for each length, got more ranges than lengths", "evidence")

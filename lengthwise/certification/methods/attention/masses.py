@@ -22,7 +22,7 @@ MIN_WEIGHT = 1e-290
 """The floor of upper bounds on exponentials. An upper bound must not underflow to 0."""
 
 MAX_ROUNDS = 60
-"""The largest number of Newton steps for a threshold. Newton steps converge fast, so few are needed."""
+"""The largest number of Newton steps for a threshold in `mass_bounds`. They converge fast, so few are needed."""
 
 
 class Blocks(NamedTuple):
@@ -107,10 +107,10 @@ def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
     """Return bounds on the masses of all kinds, for each block of lengths and each pair.
 
     The mass of a set of kinds is at most c on a string if the sum of e^s (1[kind counts] - c) over the string's
-    positions is at most 0. Here 1[kind counts] is 1 if the set contains a position's kind, and otherwise 0. The largest
-    sum over all strings is the length of a longest path through the machine. The threshold c grows by Newton steps to
-    the largest mass. The longest path for the last c, with slack in each term, has a length of at most 0. This proves
-    that no string has a mass above c. If no such c is found, the bound is 1.
+    positions is at most 0. Here s is a position's score, and 1[kind counts] is 1 if the set contains the position's
+    kind, and otherwise 0. The largest sum over all strings is the length of a longest path through the machine. The
+    threshold c grows by Newton steps to the largest mass. The longest path for the last c, with slack in each term, has
+    a length of at most 0. This proves that no string has a mass above c. If no such c is found, the bound is 1.
 
     Source: Dinkelbach, "On nonlinear fractional programming" (1967), for the steps.
     Differs from the source: sums are bounded in float64, and the last threshold is a bound, not a root.
@@ -129,7 +129,7 @@ def mass_bounds(paths: Paths, blocks: Blocks) -> Masses:
         threshold = np.where(exceeded, np.minimum((threshold + step) * (1 + 1e-9), 1.0), threshold)
         largest, weight = max_path_sums(paths, blocks, threshold)
     threshold = np.where(largest > 0, 1.0, threshold)
-    # 1 - c is rounded once, by far less than the slack of the terms.
+    # The difference 1 - c is rounded once, by less than the 1e-15 that is subtracted.
     low = np.maximum(1 - threshold[..., 1] - 1e-15, 0.0)
     return Masses(low, threshold[..., 0], exists)
 
@@ -139,10 +139,10 @@ def max_path_sums(
 ) -> tuple[Float64[np.ndarray, "B P H K 2"], Float64[np.ndarray, "B P H K 2"]]:
     """Return the largest sums of e^s (1[kind counts] - c) over all paths, and the sum of e^s along each best path.
 
-    The letter c is the threshold, and 1[kind counts] is 1 or 0 as `Paths.counts` is True or False. The largest sums are
-    upper bounds on the exact real sums: each term is enlarged by `TERM_SLACK` of its size. If no path exists, the sum
-    is minus infinity. Paths are followed from their last symbol to their first, because scores depend on the distance
-    from the last position.
+    The letter s is a position's score, c is the threshold, and 1[kind counts] is 1 or 0 as `Paths.counts` is True or
+    False. The largest sums are upper bounds on the exact real sums: each term is enlarged by `TERM_SLACK` of its size.
+    If no path exists, the sum is minus infinity. Paths are followed from their last symbol to their first, because
+    scores depend on the distance from the last position.
     """
     machine, symbols, states, kinds, last = paths.pairs
     table = machine.semiautomaton.table
@@ -184,7 +184,7 @@ def _extended(
     table: Int64[np.ndarray, "Q V"],
     kinds: Int64[np.ndarray, "Q V"],
 ) -> tuple[Float64[np.ndarray, "B P H K 2 Q"], Float64[np.ndarray, "B P H K 2 Q"]]:
-    """Extend paths by one symbol in front; return the largest sum from each first state, and its path's sum of e^s."""
+    """Extend paths by one symbol in front; return each first state's largest sum, and the sum of e^s on that path."""
     new_sums, new_weights = np.full_like(sums, -np.inf), np.zeros_like(weights)
     for to, kind in zip(table.T, kinds.T, strict=True):
         other = sums[..., to] + terms[..., kind]

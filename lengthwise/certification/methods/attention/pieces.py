@@ -19,13 +19,13 @@ MAX_PIECES = 20_000
 """The largest number of pieces into which the boxes of one block of lengths are halved."""
 
 NUM_ROUNDS = 8
-"""The number of times that boxes of the first layer's masses are halved.
+"""The number of times that boxes of the first layer's attention masses are halved.
 
 Then bounds on the layer's results become the inputs of the next layer.
 """
 
 MAX_NUMBERS = 1 << 28
-"""The largest number of slopes of all pieces of one block of lengths, in the feed-forward part.
+"""The largest number of slopes (of `Affine` forms) in the feed-forward part, over all pieces of one block of lengths.
 
 Wide nets get fewer pieces, so that a search without success does not take minutes.
 """
@@ -85,7 +85,7 @@ class Head(NamedTuple):
 
     @property
     def num_slopes(self) -> int:
-        """The number of slopes of a piece in the feed-forward part: one for each of 4 D hidden units and each input."""
+        """The number of slopes of a piece: one for each pair of a feed-forward hidden unit and an input of its form."""
         num_kinds, num_heads, head_dim = self.heads.values.center.shape
         num_sides = head_dim if self.heads.states.low.shape[1] > 1 else 0
         width = num_heads * head_dim
@@ -99,7 +99,7 @@ def head_of(layer: TransformerLayer, heads: Heads, length: int) -> Head:
 
 @torch.no_grad()
 def halved(head: Head, readout: nn.Sequential, pieces: Pieces) -> Halved:
-    """Halve pieces until the right answer leads in each piece, or until there are too many pieces.
+    """Halve pieces until the right answer has the largest logit in each piece, or until there are too many pieces.
 
     A string's masses lie in one of the two halves, so a margin for both halves is a margin for the whole piece.
     """
@@ -125,10 +125,10 @@ def halved(head: Head, readout: nn.Sequential, pieces: Pieces) -> Halved:
 def narrowed(pieces: Pieces, ratios: tuple[Tensor, Tensor]) -> Pieces:
     """Cut away masses that no string can have, and drop pieces that become empty.
 
-    The masses of a head add up to 1. The masses of two heads depend on each other. Let n_v be the sum of the first
-    head's e^s over the positions of kind v. Then another head's sum over these positions is n_v r_v, with r_v within
-    the bounds of `ratio_bounds`. If the first head has mass m_v, the other head has mass m_v r_v / (m_v r_v + sum of
-    m_u r_u over all other u). This mass rises with m_v r_v, and falls with all other m_u r_u.
+    The masses of a head add up to 1. The masses of two heads depend on each other. Let n_v be the sum of e^s over the
+    positions of kind v, with the first head's scores s. Then another head's sum over these positions is n_v r_v, with
+    r_v within the bounds of `ratio_bounds`. If the first head has mass m_v, the other head has mass m_v r_v / (m_v r_v
+    + sum of m_u r_u over all other u). This mass rises with m_v r_v, and falls with all other m_u r_u.
     """
     low, high = pieces.low, pieces.high
     if low.shape[1] > 1:
@@ -181,10 +181,11 @@ def state_in(head: Head, pieces: Pieces) -> Affine:
 
 @torch.no_grad()
 def states_after(head: Head, masses: Pieces) -> Intervals:
-    """Return enclosures [N, M, D] of a layer's results, given a box of masses for each of N pairs of symbol and state.
+    """Return M enclosures [N, M, D] of a layer's results for each of N pairs of symbol and state.
 
-    The boxes are halved first, because bounds over a small box lose less of the dependence between the numbers of a
-    result. If the layer's inputs are already in pieces, its results have the same number of pieces.
+    `masses` contains a box of attention masses for each pair. The boxes are halved first, because bounds over a small
+    box lose less of the dependence between the numbers of a result. If the layer's inputs are already in pieces, its
+    results have the same number of pieces.
     """
     num_inputs = head.heads.states.low.shape[1]
     rounds = NUM_ROUNDS if num_inputs == 1 else 0
@@ -204,10 +205,11 @@ def states_after(head: Head, masses: Pieces) -> Intervals:
 
 
 def attended(head: Head, pieces: Pieces) -> Affine:
-    """Return bounds on the heads' outputs sum_v m_v value_v, with the mass m_v of each kind v of positions.
+    """Return bounds on the heads' outputs sum_v m_v value_v, with a mass m_v and a value for each kind v of positions.
 
     The masses of a head add up to 1. So the mass of one kind u, which has the widest bounds, is 1 minus all other
-    masses, and the output is value_u + sum_v m_v (value_v - value_u). Each mass in this sum is an input of the form.
+    masses, and the output is value_u + sum_v m_v (value_v - value_u). Each mass in this sum is an input of the affine
+    form.
     """
     values = head.heads.values
     middle, radius = (pieces.low + pieces.high) / 2, (pieces.high - pieces.low) / 2
@@ -240,7 +242,7 @@ def attended(head: Head, pieces: Pieces) -> Affine:
 
 
 def _halves(head: Head, pieces: Pieces) -> tuple[Pieces, Pieces]:
-    """Return the lower and the upper halves of pieces, cut across the mass that moves the head's output most."""
+    """Return the lower and the upper halves of pieces, each halved along the mass that moves its head's output most."""
     values = head.heads.values.center
     spread = (values.amax(0) - values.amin(0)).norm(dim=-1)  # H
     widths = (pieces.high - pieces.low) * spread[:, None]

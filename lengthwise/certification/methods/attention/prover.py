@@ -61,8 +61,8 @@ class AttentionProver(Prover):
     strings of a regular language (`masses`). Now consider all strings that end with the same symbol in the same state.
     One box contains their masses, and one box contains the first layer's results for them. In a later layer, the pair
     of symbol and state replaces the symbol. The pairs of positions determine the layer's values and scores, up to the
-    size of the boxes for the layer before. The boxes of the last layer's masses are halved, into at most `MAX_PIECES`
-    pieces, until the right answer leads in each piece.
+    widths of the boxes around the results of the layer before. The boxes of the last layer's masses are halved, into at
+    most `MAX_PIECES` pieces, until the right answer has the largest logit in each piece.
 
     Source: ours.
     """
@@ -120,7 +120,7 @@ class Search:
         self.results: list[Halved] = []
 
     def is_proved(self, first: int, last: int) -> bool:
-        """Try the block of lengths `first` to `last`, and keep its bounds if it has a proof."""
+        """Return whether the block of lengths `first` to `last` has a proof, and keep its bounds if it has one."""
         block = Blocks(np.array([first]), np.array([last]))
         heads, paths = self.first
         by_layer = [mass_bounds(paths, block)]
@@ -145,7 +145,7 @@ class Search:
         return heads, paths_of(heads, pairs)
 
     def _regions_up_to(self, index: int, newest: Masses) -> Pieces:
-        """Return bounds on a layer's masses over this block of lengths and all earlier blocks.
+        """Return bounds on a layer's masses over the newest block of lengths and all earlier blocks.
 
         Prefixes of a string may have any of these lengths. A key depends on the prefix that ends at its position.
         """
@@ -195,8 +195,8 @@ def _check_size(pairs: Pairs, shape: torch.Size) -> None:
     numbers = len(pairs.states) * num_heads * num_kinds * 2
     if (largest := numbers * max(num_kinds * num_distances, pairs.machine.num_states)) > MAX_WEIGHTS:
         raise ValueError(
-            f"model: expected a proof with at most {MAX_WEIGHTS:,} bounds on attention weights, got up to {largest:,}; "
-            "choose a task with fewer states or symbols"
+            f"model: expected a proof with at most {MAX_WEIGHTS:,} bounds on attention weights, got one with up to "
+            f"{largest:,}; choose a task with fewer states or symbols"
         )
 
 

@@ -19,7 +19,7 @@ from lengthwise.ops.intervals import SMALLEST, UNIT, Intervals
 from lengthwise.validation import narrow, type_in_words
 
 MIN_KEYS_PER_CHUNK = 64
-"""The smallest number of keys between two rescalings of a kernel's sums. Torch's kernel takes 512 keys at a time."""
+"""The smallest number of keys between two rescalings of an attention kernel's sums. Torch's kernel takes 512 keys."""
 
 ATTENTION_ULPS = 32
 """The largest relative error, in multiples of `UNIT`, of an exponential inside attention.
@@ -54,10 +54,10 @@ class Values(NamedTuple):
 class Heads(NamedTuple):
     """Bounds on the scores, values and inputs of a layer, which depend on kinds of positions and on distances alone.
 
-    The kind of a position is its symbol in the first layer, and its symbol and state of the machine in later layers.
-    The axes of scores are the kind of the query, the kind of the key, the head, and the distance. Without an encoding
-    of positions, the last axis has length 1. `states` contains boxes around the layer's inputs. Each kind of position
-    has one or more boxes.
+    The kind of a position is its symbol in the first layer, and its symbol and the machine's state in later layers. The
+    axes of scores are the kind of the query, the kind of the key, the head, and the distance. Without an encoding of
+    positions, the last axis has length 1. `states` contains boxes around the layer's inputs. Each kind of position has
+    one or more boxes.
     """
 
     scores: Intervals
@@ -72,9 +72,9 @@ class Heads(NamedTuple):
         sums so far by an exponential. Let r be the number of such rescalings. Each chunk of keys causes at most one
         rescaling.
 
-        - The exponent of e_i is a sum of differences of scores, whose sizes add up to at most 2 S, with S the largest
-          size of a score. Each difference rounds once, so the exponents of numerator and denominator are off by
-          2 S half units each.
+        - The exponent of e_i is a sum of differences of scores. The sizes of these differences add up to at most 2 S,
+          with S the largest size of a score. Each difference rounds once, so the exponents of numerator and denominator
+          are off by 2 S half units each.
         - Each term of numerator and denominator has up to r + 1 exponentials, off by 32 units each, and as many
           products.
         - A sum of t terms is off by at most t half units, in numerator and denominator. Eight units are left for the
@@ -138,7 +138,7 @@ def states_of_symbols(model: Transformer, num_symbols: int) -> Intervals:
 def heads_of(model: Transformer, index: int, states: Intervals, max_length: int) -> Heads:
     """Return bounds on a layer's scores and values, given boxes [K, M, D] of its inputs.
 
-    The bounds hold for strings of up to `max_length` symbols.
+    Each of K kinds of positions has M boxes of width D. The bounds hold for strings of up to `max_length` symbols.
 
     Raises:
         ValueError: a score or a value may overflow in float32.
@@ -151,14 +151,14 @@ def heads_of(model: Transformer, index: int, states: Intervals, max_length: int)
     scores = distances.scores_by_distance(model.read_in.positions, index, query, key, max_length)
     if not bool(scores.size.isfinite().all() & value.size.isfinite().all()):
         raise ValueError(
-            "model: expected finite scores and values, got some that may overflow in float32; train a model with "
-            "smaller weights"
+            "model: expected finite attention scores and values, got some that may overflow in float32; train a "
+            "model with smaller weights"
         )
     return Heads(scores, values_of(value), states)
 
 
 def values_of(pieces: Intervals) -> Values:
-    """Return, for each kind and head, one enclosure of all M pieces [K, M, H, E] along their principal directions."""
+    """Return, for each of K kinds and H heads, one enclosure of all M pieces along their principal directions."""
     pieces = Intervals(pieces.low.transpose(1, 2), pieces.high.transpose(1, 2))  # K H M E
     middle = pieces.center.mean(2, keepdim=True)
     points = pieces.center - middle
@@ -172,7 +172,7 @@ def values_of(pieces: Intervals) -> Values:
 
 
 def _by_head(part: Intervals, num_heads: int) -> Intervals:
-    """Return intervals [K, M, D] as [K, M, H, E]."""
+    """Return intervals [K, M, D] as [K, M, H, E], with D split into H heads of width E."""
     return Intervals(*(end.unflatten(-1, (num_heads, -1)) for end in (part.low, part.high)))
 
 

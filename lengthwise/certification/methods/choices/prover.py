@@ -34,11 +34,11 @@ MAX_NUMBERS = 1 << 24
 class ChoiceProver(Prover):
     """A proof that a PD-SSM with one-hot states answers like the machine that was extracted from it.
 
-    If the layer has no input and no diagonal, each state is a one-hot vector to the last bit, because steps copy
-    numbers and add zeros to a 1. Each step selects one column of a transition matrix, and the largest number in this
-    column determines the next state. If rounding may decide which number is the largest, each choice is enumerated. The
-    logits depend on the state and the latest symbol. They are bounded for each combination of state, latest symbol and
-    machine's state that a string may reach.
+    If the layer adds no input to its state and has no diagonal matrix, each state is a one-hot vector, bit for bit. The
+    reason is that steps only copy numbers and add zeros. Each step selects one column of a transition matrix, and the
+    largest number in this column determines the next state. If rounding may decide which number is the largest, each
+    choice is enumerated. The logits depend on the state and the latest symbol. They are bounded for each combination of
+    state, latest symbol and machine's state that a string may reach.
     """
 
     reader = "recurrent"
@@ -169,5 +169,5 @@ def _checked_layer(model: RecurrentModel) -> PDSSMLayer:
             "expected a layer that is not driven and has no diagonal, as configured, got another layer"
         )
     if layer.mixture_map.bias is not None:
-        raise unlike_settings("expected mixtures without a bias, as configured, got a mixture with a bias")
+        raise unlike_settings("expected mixture weights without a bias, as configured, got mixture weights with a bias")
     return layer

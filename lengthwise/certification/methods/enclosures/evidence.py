@@ -8,9 +8,9 @@ from lengthwise.certification.methods.around import AroundPrototypes
 
 @EVIDENCE.register("enclosures")
 class EnclosureEvidence(AroundPrototypes):
-    """Enclosures around the prototypes, which merges map into one another, and the smallest logit margin inside.
+    """Enclosures around the prototypes, and the smallest logit margin inside the enclosures.
 
-    `radius` is the largest radius of an enclosure along one of its axes.
+    Merges map the enclosures into one another. `radius` is the largest radius of an enclosure along one of its axes.
     """
 
     requires = Requirement(

@@ -36,13 +36,13 @@ MAX_BOUNDED = 8_000
 For a model of width 64, these bounds take about 20 seconds.
 """
 MAX_BYTES = 1_000_000_000
-"""The largest memory of the slopes of a round's bounds, or of the tangents of all merges, in bytes."""
+"""The largest memory of the slopes of a round's affine forms, or of the tangents of all merges, in bytes."""
 MIN_ROUNDS = 2
 """The smallest number of rounds of a search. A search is not started if its budget allows fewer rounds."""
 MAX_FIRST_ORDER_ROUNDS = 16
 """The largest number of first-order rounds, which only find a start for the search."""
 CONVERGED_GROWTH = 1.01
-"""First-order enclosures count as converged when a round enlarges the largest extent by at most this factor."""
+"""First-order enclosures count as converged when a round enlarges the largest norm of radii by at most this factor."""
 RELATIVE_SLACK, ABSOLUTE_SLACK = 1.05, 1e-5
 """A new enclosure contains the bounds on all merges of its class.
 
@@ -100,12 +100,13 @@ def invariant_enclosures(model: TreeModel, extraction: Extraction, max_merges: i
     Raises:
         ValueError: the model is neither a `RegularGPT` of variant merge nor a `CodebookGPT` without codes, or has parts
             without bounds. The extraction belongs to another model, or a merge leads to the class of a leaf. Two rounds
-            over the table have more than `max_merges` merges, or the bounds take more than `MAX_BYTES` bytes.
+            over the table have more than `max_merges` merges, or the bounds or tangents take more than `MAX_BYTES`
+            bytes.
 
     Source: de Figueiredo & Stolfi, "Affine arithmetic: concepts and applications" (2004), for the bounds; Girard,
         "Reachability of uncertain linear systems using zonotopes" (2005), for sets of this form.
     Differs from the source: after every round, an enclosure is the interval hull of the bounds of its class, along its
-        own axes. It covers all rounding of float32.
+        own axes. The bounds cover all rounding of float32.
     """
     layer, readout = _parts_of(model)
     windows, leaves = _windows(extraction), model.tree.leaves
@@ -281,7 +282,7 @@ def _pairs(targets: Int64[Tensor, " M"], merged: Sequence[Affine]) -> Iterable[t
 def _extents(
     enclosures: _Enclosures, classes: Int64[Tensor, " N"], bounds: Affine
 ) -> tuple[Float64[Tensor, "N D"], Float64[Tensor, "N D"]]:
-    """Return each bound's offset from its enclosure's center, and its extent, both along the enclosure's axes."""
+    """Return the offset of each bound from its enclosure's center, and its radius, along the enclosure's axes."""
     turned = enclosures.axes[classes].mT
     offset = (turned @ (bounds.center - enclosures.center[classes])[..., None])[..., 0]
     slope = Affine(offset, turned.float() @ bounds.slope, torch.zeros_like(offset))

@@ -85,7 +85,7 @@ class ExactMerges:
         queries = Intervals.around(points).linear(layer.to_query.weight, layer.to_query.bias)
         is_finite = bool((queries.size < LARGEST).all())  # a key of 0 times an infinite query would be NaN
         if bool(keys.any()) or bool(key_bias.any()) or not (leads and is_finite):
-            raise Unproved("a head may attend to more than one position, so float32 may round its merges")
+            raise Unproved("a head may attend to more than one position, so float32 may round the merges")
         self.values = ExactMap(values, value_bias)(points.T).split(values.shape[0] // layer.num_heads)
         self.positions = (-1 - ahead.indices[:, 0]).tolist()  # scores are newest first
         (feed_forward,) = (narrow(part, FeedForward) for part in layer.feed_forwards)

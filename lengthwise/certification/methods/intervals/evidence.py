@@ -8,9 +8,10 @@ from lengthwise.certification.methods.around import AroundPrototypes
 
 @EVIDENCE.register("intervals")
 class IntervalEvidence(AroundPrototypes):
-    """Intervals around the prototypes, which each step of the model maps into one another, and the logit margin.
+    """Intervals around the prototypes, and the smallest logit margin in the intervals.
 
-    `radius` is half the length of the longest interval. `logit_margin` is the smallest logit margin in the intervals.
+    Each step of the model maps the intervals into one another. `radius` is half the length of the longest interval.
+    `logit_margin` is the smallest logit margin in the intervals.
     """
 
     requires = Requirement("transducer", {name: {} for name in ("gru", "lstm", "rnn", "wrapped")})

@@ -40,10 +40,10 @@ GROWTH_RADIUS = 1e-4
 def invariant_intervals(steps: Steps, table: Int64[Tensor, "K V"], points: Float64[Tensor, "K Z"]) -> Intervals | None:
     """Return intervals around the prototypes such that every step maps them into the intervals of the next class.
 
-    The search starts with the prototypes as points. Each round bounds all steps in the table. If all bounds lie within
-    the intervals of their classes, the search ends. Otherwise each class gets slightly wider intervals that contain all
-    bounds on steps to this class. If the search succeeds, each state that the float32 model computes is in the
-    intervals of its class, for every string, by induction on the length. If the search fails, the result is None.
+    The search starts with the prototypes as points. Each round bounds all steps in the machine's table. If all bounds
+    lie within the intervals of their classes, the search ends. Otherwise each class gets slightly wider intervals that
+    contain all bounds on steps to this class. If the search succeeds, each state that the float32 model computes is in
+    the intervals of its class, for every string, by induction on the length. If the search fails, the result is None.
 
     Source: Cousot & Cousot, "Abstract interpretation" (POPL 1977), an inductive invariant in the domain of intervals.
     Differs from the source: rounds that widen intervals by 5 % guess the invariant, which is then verified.
@@ -150,8 +150,8 @@ class IntervalProver(Prover):
                 f"grow {factor:.3g}-fold per step{needed}" if math.isfinite(factor) else "have no bounds after a step"
             )
             raise Unproved(
-                f"intervals around the prototypes, which the model maps into one another, {fault}; short intervals "
-                f"{grow}"
+                f"invariant intervals around the prototypes (the model's steps map them into one another) {fault}; "
+                f"short intervals {grow}"
             )
         self.sets = {"low": enclosures.low, "high": enclosures.high}
         return IntervalEvidence(

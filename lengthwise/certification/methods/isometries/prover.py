@@ -1,4 +1,4 @@
-"""The search for the largest length up to which a recurrence stays close to prototypes.
+"""The search for the largest length up to which a recurrence's states stay close to prototypes.
 
 In real numbers, no step of the recurrence enlarges the distance between two states. Rounding can enlarge it a little.
 """
@@ -136,7 +136,7 @@ def longest(drift: Drift, radius: float) -> int:
 
 @PROVERS.register("isometries")
 class IsometryProver(Prover):
-    """A search for balls in which one answer has the largest logit, and for the number of steps within these balls."""
+    """A search for balls in which one answer has the largest logit, and for the number of steps inside them."""
 
     reader = "recurrent"
 
@@ -165,7 +165,7 @@ class IsometryProver(Prover):
         drift = drift_of(model, torch.tensor(machine.semiautomaton.table), points)
         if not (length := longest(drift, (1 - FREE_FRACTION) * radius)):
             raise Unproved(
-                f"its states drift {drift.after(1):.2g} per step from their prototypes, more than "
+                f"the model's states drift {drift.after(1):.2g} from their prototypes in the first step, more than "
                 f"{1 - FREE_FRACTION:.2g} times the distance {radius:.2g} up to which the answers are certain"
             )
         self.sets = {"points": points, "radius": torch.tensor(radius, dtype=torch.float64)}
@@ -232,11 +232,12 @@ def check_isometric(model: BlockLinearRNN) -> None:
             f"{'with' if len(layer.transition_map) else 'without'} hidden units"
         )
     if names := [type(norm).__name__ for norm in model.norms if type(norm) is not nn.Identity]:
-        raise unlike_settings(f"expected no norm before its layer, as configured, got a {names[0]}")
+        raise unlike_settings(f"expected no norm before the model's layer, as configured, got a {names[0]}")
     directions = model.embedding.weight.unflatten(-1, (layer.blocks[0], -1))[..., :-1]
     # The relative rounding of a norm holds only if its squares are normal numbers and their sum does not overflow.
     sizes = torch.cat([directions.norm(dim=-1).flatten(), layer.first_state.norm()[None]])
     if not bool(((sizes > 1e-6) & (sizes < LARGEST)).all()):
         raise ValueError(
-            "model: expected directions and a first state of norm 1e-6 to 1e15, got other norms; scale these vectors"
+            "model: expected reflection directions and a first state of norm 1e-6 to 1e15, got other norms; scale "
+            "these vectors"
         )

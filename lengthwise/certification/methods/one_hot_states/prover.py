@@ -39,7 +39,7 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
 
     Suppose that the columns of each symbol's matrix and the blocks of the first state are one-hot vectors, bit for bit.
     Suppose also that the layer adds no input vector. Then the blocks of each state are one-hot vectors: a product with
-    such a matrix adds zeros to one number, without error. The same holds for products of two such matrices.
+    such a matrix adds zeros to one number, without error. Products of such matrices also have one-hot columns.
 
     A column is a softmax of logits. It is one-hot if its largest logit leads by enough, however float32 rounds. At
     temperature 0, any lead is enough. Otherwise, the lead must exceed `NEVER_SEEN` times the temperature. If the
@@ -151,7 +151,7 @@ def _slack(logits: Affine, temperature: float, never_seen: float) -> float:
 
 
 def _lead(values: Affine) -> Float64[Tensor, "*M"]:
-    """Return the smallest lead of the largest number along the last axis; infinite if the axis has length 1."""
+    """Return the smallest lead of the largest number over the others of the last axis; infinite if it has no others."""
     # Both radii contain float32 rounding. If a radius is infinite or NaN, the lead is -inf or NaN, and never above 0.
     largest = values.center.argmax(-1, keepdim=True)
     low = (values.center - values.radius).gather(-1, largest)
@@ -215,7 +215,7 @@ def _through(parts: nn.Sequential, values: Affine) -> Affine:
             continue
         elif not isinstance(part, Topmost) or values.center.shape[-1] != part.width:
             raise unlike_settings(
-                "expected only norms, linear maps and ReLUs before its columns and in its read-out, got a "
+                "expected only norms, linear maps and ReLUs before the layer's columns and in the read-out, got a "
                 f"{type(part).__name__}"
             )
     return values

@@ -44,8 +44,8 @@ class RuleProver(Prover):
         # The extraction may belong to another net, so the rule is read from this net again.
         if grid_machine(cell, machine.symbols).to_json() != machine.to_json():
             raise Unproved("the machine is not the rule of the net's cell")
-        # Only inputs of a cell that can occur need a leading logit. `down` and `right` contain every class that borders
-        # and cells give. So, by induction over the grid, no other class occurs.
+        # A cell needs a leading logit only for inputs that can occur. `down` and `right` contain every class that
+        # borders and cells give. So, by induction over the grid, no other class occurs.
         down, right = kept_classes(cell, machine)
         slacks = (
             _lead(cell.relations),
