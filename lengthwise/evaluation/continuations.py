@@ -36,8 +36,8 @@ def continued_logits(model: SequenceModel, inputs: Strings, tails: Tails) -> Log
     """
     if not 1 <= tails.shape[1] < inputs.shape[1]:
         raise ValueError(
-            f"tails: expected at least 1 symbol, and fewer than the strings have, got tails of {tails.shape[1]} "
-            f"symbols for strings of {inputs.shape[1]}; change one of the two lengths"
+            "tails: expected tails of at least 1 symbol that are shorter than the strings, got tails of "
+            f"{tails.shape[1]} symbols for strings of {inputs.shape[1]}; change one of the two lengths"
         )
     if isinstance(model, ReadsContinuations):
         return model.continued_logits(inputs, tails)
@@ -66,7 +66,7 @@ def num_symbols_read(model: SequenceModel, inputs_shape: tuple[int, int], tails_
 
 
 def _by_states(model: RecurrentModel, inputs: Strings, tails: Tails) -> Logits:
-    """Step from the state after each prefix, with all prefixes and tails in one batch."""
+    """Return the logits: step through the tails from the state after each prefix, with all pairs in one batch."""
     num_prefixes = inputs.shape[1] - tails.shape[1]
     before = torch.cat(list(model.states(inputs[:, :num_prefixes])), 1).flatten(0, 1)
     state = before.repeat_interleave(len(tails), 0)
@@ -79,7 +79,7 @@ def _by_states(model: RecurrentModel, inputs: Strings, tails: Tails) -> Logits:
 
 
 def _by_strings(model: SequenceModel, inputs: Strings, tails: Tails) -> Logits:
-    """Read all strings in batches of similar lengths, padded at the end, which changes no earlier answer."""
+    """Return the logits: read strings of similar lengths in one batch; padding at the end changes no earlier answer."""
     num_tails, tail_length = tails.shape
     by_prefix = []
     for prefixes in _bins(inputs.shape[1] - tail_length):
@@ -103,5 +103,5 @@ def _joined(prefixes: Int64[Tensor, "B P"], tails: Int64[Tensor, "W S"]) -> Int6
 
 
 def _bins(num_prefixes: int) -> list[range]:
-    """Return the lengths 1 ... P in groups of `BIN_SIZE`."""
+    """Return the lengths from 1 to `num_prefixes` in groups of `BIN_SIZE`."""
     return [range(first, min(first + BIN_SIZE, num_prefixes + 1)) for first in range(1, num_prefixes + 1, BIN_SIZE)]

@@ -18,9 +18,9 @@ Protocol = Literal["independent", "one-pass", "structured", "labeled"]
 """The way in which the strings of a length are drawn. All protocols measure final answers.
 
 `independent`: new strings for each length. `one-pass`: prefixes of one set of long strings, which all lengths share.
-This protocol needs a `prefix_exchangeable` task, whose prefixes are distributed like samples of the prefix length.
-`structured`: families of regular strings (constant, alternating, periodic, few runs, sparse). `labeled`: given strings
-with labels (`labeled_curve`).
+This protocol needs a `prefix_exchangeable` task, in which a prefix is distributed like a string that is drawn at the
+prefix's length. `structured`: families of regular strings (constant, alternating, periodic, few runs, sparse).
+`labeled`: given strings with labels (`labeled_curve`).
 """
 
 
@@ -61,7 +61,7 @@ class LengthPoint(FrozenRecord):
 def best_known(points: Iterable[LengthPoint]) -> dict[int, float]:
     """Return the accuracy at each length, in order; if a length has two points, use the point with more strings.
 
-    The dense range and the long lengths of a plan may share a length.
+    The dense range and the long lengths of an `EvaluationPlan` may share a length.
     """
     by_length = {point.length: point.accuracy for point in sorted(points, key=lambda point: point.num_strings)}
     return dict(sorted(by_length.items()))
@@ -90,7 +90,7 @@ class LengthCurve(FrozenRecord):
         return min((p.accuracy for p in self.points), default=math.nan)
 
     def nearest_point(self, length: int) -> LengthPoint | None:
-        """Return the point at a length or, if it is missing, at the next smaller length; None if both are missing."""
+        """Return the point at a length or, if it is missing, at this length minus 1; None if both are missing."""
         by_length = {point.length: point for point in self.points}
         return by_length.get(length, by_length.get(length - 1))
 
@@ -166,7 +166,7 @@ class LengthCurve(FrozenRecord):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        """Return a chart for notebooks: of lengths at which every class can occur or, without any, of all lengths."""
+        """Return a chart for notebooks, of lengths at which every class can occur; if none exists, of all lengths."""
         if not self.points:
             return card(f"{self.protocol}: no points", [])
         points = self._drawn()

@@ -26,7 +26,7 @@ MAX_PROMPTS_PER_CHUNK = 256
 
 
 class ErrorPoint(FrozenRecord):
-    """A point of an error curve: the mean squared error after `num_examples` examples, and this error's interval."""
+    """A point of an error curve: the mean squared error after `num_examples` examples, and its bootstrap interval."""
 
     num_examples: int = Field(ge=0)
     error: float

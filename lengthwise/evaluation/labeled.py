@@ -20,7 +20,7 @@ def labeled_curve(model: SequenceModel, task: SymbolTask, examples: Examples) ->
     baseline is the fraction of strings that have the most frequent label of their length.
 
     Raises:
-        ValueError: a symbol is outside the task's alphabet, or a label is not one of its answers.
+        ValueError: a symbol is outside the task's alphabet, or a label is not one of the task's answers.
 
     Example:
         >>> from lengthwise import construct, make_task

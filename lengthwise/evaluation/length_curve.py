@@ -55,7 +55,7 @@ def parse_protocol(name: str) -> Protocol:
 
 
 def has_structured(task: Task) -> TypeGuard[OracleTask]:
-    """Return whether a task answers structured strings; tasks with queries among their symbols do not."""
+    """Return whether a task answers structured strings; a `StringAnswerTask` (strings with queries) does not."""
     return isinstance(task, OracleTask) and not isinstance(task, StringAnswerTask)
 
 
@@ -94,7 +94,7 @@ def length_curve(
     in_order = ascending(lengths)
     num_strings = whole_number("num_strings", num_strings, 1, MAX_STRINGS)
     if in_order[-1] > (longest := min(MAX_LENGTH, MAX_SYMBOLS // num_strings)):
-        got = f"with {num_strings:,} strings, got {in_order[-1]:,}; measure shorter or fewer strings"
+        got = f"symbols with {num_strings:,} strings, got {in_order[-1]:,}; measure shorter or fewer strings"
         raise ValueError(f"lengths: expected at most {longest:,} {got}")
     check_function("set_progress", set_progress)
     seed = whole_seed(seed)
@@ -175,7 +175,7 @@ def sample_in_parts(
 
 
 def draw_labeled(task: SymbolTask, num_strings: int, length: int, generator: torch.Generator) -> LabeledStrings:
-    """Draw strings by `sample_in_parts`, and keep only one answer for each string."""
+    """Draw strings by `sample_in_parts`, and keep only the last supervised answer to each string."""
     inputs = torch.empty(0, 0, dtype=torch.int64)
     positions, targets = [], []
     for rows, batch in sample_in_parts(task, num_strings, length, generator):
@@ -230,7 +230,7 @@ def _one_pass(
 ) -> list[LengthPoint]:
     if not (isinstance(task, RegularTask) and task.prefix_exchangeable):
         raise ValueError(
-            "protocol: expected a task whose prefixes are distributed like its shorter strings for 'one-pass', got "
+            "protocol: expected for 'one-pass' a task in which prefixes are distributed like shorter strings, got "
             f"{task.name}; use 'independent'"
         )
     for length in lengths:
@@ -251,7 +251,7 @@ def _one_pass(
 def _structured(model: SequenceModel, task: SymbolTask, length: int, num_strings: int, seed: int) -> list[LengthPoint]:
     if not has_structured(task):
         raise ValueError(
-            f"protocol: expected a task that can answer arbitrary strings for 'structured', got {task.name}; use "
+            f"protocol: expected for 'structured' a task that can answer arbitrary strings, got {task.name}; use "
             "'independent'"
         )
     points = []
@@ -279,7 +279,7 @@ def graded_point(
     balanced: bool | None = None,
     family: str = "random",
 ) -> LengthPoint:
-    """Return a point for graded answers; by default, the task gives the baseline, and whether all classes occur."""
+    """Return a point for graded answers; by default, `baseline` and `balanced` are computed from the task."""
     return LengthPoint(
         length=length,
         num_strings=len(answers),

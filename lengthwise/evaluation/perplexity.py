@@ -34,7 +34,7 @@ MAX_LOGITS_PER_CHUNK = 1 << 25
 
 MAX_RECURRENT = 256
 """The largest number of chunks that a recurrent model reads at once. This limit bounds the memory of states, because
-`states` may yield the states at a thousand positions at a time."""
+`RecurrentModel.states` may yield the states at a thousand positions at a time."""
 
 MAX_CHUNKS = 1_000_000
 """The largest number of chunks of one length."""
@@ -43,8 +43,8 @@ MAX_CHUNKS = 1_000_000
 class PerplexityPoint(FrozenRecord, allow_inf_nan=False):
     """Losses of chunks of one length, in nats.
 
-    `last` contains -log p of the last token of each chunk. `whole` is the mean of -log p over all tokens of the chunks
-    except their first tokens.
+    The letter p is the probability that the model gives to a token. `last` contains -log p of the last token of each
+    chunk. `whole` is the mean of -log p over all tokens of the chunks except their first tokens.
     """
 
     length: int = Field(ge=2)
@@ -216,7 +216,10 @@ def _point(
 
 
 def token_nlls(model: SequenceModel, chunks: Int64[Tensor, "B T"]) -> tuple[Float[Tensor, " B"], Float[Tensor, " B"]]:
-    """Return -log p of each chunk's last token given the tokens before, and the mean over all tokens but the first."""
+    """Return -log p of each chunk's last token, and the mean of -log p over all tokens of the chunk but the first.
+
+    The letter p is the probability of a token, given the tokens before it in the chunk.
+    """
     inputs, targets = chunks[:, :-1], chunks[:, 1:]
     if not isinstance(model, RecurrentModel):
         nlls = _nlls(model(inputs), targets)

@@ -59,7 +59,8 @@ class EvaluationPlan(Description):
         if not 1 <= self.dense[0] <= self.dense[1]:
             low, high = sorted(max(1, length) for length in self.dense)
             raise ValueError(
-                f"dense: expected two lengths in order, from 1 on, got {self.dense}; write for example ({low}, {high})"
+                f"dense: expected two lengths of at least 1, in order, got {self.dense}; write for example ({low}, "
+                f"{high})"
             )
         return self
 
@@ -121,7 +122,7 @@ class EvaluationPlan(Description):
         """Return whether a result of this plan contains every measurement of the other plan.
 
         This plan may have more lengths than the other plan, and a certificate that the other plan does not need. If
-        lengths of the dense range are skipped, both plans must begin with the same length.
+        `dense_every` skips lengths of the dense range, both dense ranges must begin with the same length.
 
         Example:
             >>> wide, narrow = EvaluationPlan(), EvaluationPlan().limit_lengths(1_000)
@@ -140,10 +141,10 @@ class EvaluationPlan(Description):
     def measure(
         self, model: SequenceModel, task: SymbolTask, set_progress: SetProgress = lambda fraction: None
     ) -> Iterator[tuple[Part, LengthCurve]]:
-        """Yield the plan's measurements, part by part; a part is empty if the task has no strings of its lengths.
+        """Yield the plan's measurements, part by part; a part without lengths that the task allows is empty.
 
-        If the task has no length in the dense range, its longest length below the range is measured. `set_progress` is
-        called with the fraction of each part that is done.
+        If the task has no strings with lengths in the dense range, the task's longest length below the range is
+        measured. `set_progress` is called with the fraction of each part that is done.
         """
         yield "dense", self.measure_dense(model, task, set_progress)
         yield "long", self._at(self.long, model, task, "independent", set_progress)
@@ -201,7 +202,7 @@ class EvaluationPlan(Description):
         protocol: Protocol,
         set_progress: SetProgress,
     ) -> LengthCurve:
-        """Return the points at some lengths; a length without strings is replaced by the next smaller length."""
+        """Return the points at some lengths; a length without strings is replaced by 1 less, or left out."""
         points: list[LengthPoint] = []
         for length, num_strings in lengths:
             nearest = length if task.is_legal_length(length) else length - 1
@@ -213,7 +214,7 @@ class EvaluationPlan(Description):
 
 
 MAX_LENGTHS = 100_000
-"""The largest number of lengths that a text may list; more are probably a mistake."""
+"""The largest number of lengths in the text that `parse_lengths` reads; more are probably a mistake."""
 
 
 def parse_lengths(text: str) -> list[int]:
@@ -225,7 +226,7 @@ def parse_lengths(text: str) -> list[int]:
     """
     ranges = [_parse_range(part.strip()) for part in text.split(",")]
     if (count := sum(map(len, ranges))) > MAX_LENGTHS:
-        raise ValueError(f"lengths: expected at most {MAX_LENGTHS:,}, got {count:,}; write a shorter range")
+        raise ValueError(f"lengths: expected at most {MAX_LENGTHS:,} lengths, got {count:,}; write a shorter range")
     return sorted(set().union(*ranges))
 
 

@@ -7,7 +7,7 @@ from lengthwise.models.base import SequenceModel
 from lengthwise.tasks.base import SymbolTask
 
 PROBE_EVERY = 500
-"""The number of steps from one probe to the next."""
+"""The number of training steps from one probe to the next."""
 
 PROBE_LENGTHS = (48, 100, 200, 300, 400, 500)
 """The lengths of the strings of a probe, in symbols."""
@@ -16,7 +16,7 @@ PROBE_STRINGS = 64
 """The number of strings of each length in a probe."""
 
 TEST_EVERY = 2 * PROBE_EVERY
-"""The number of steps from one test with new strings to the next."""
+"""The number of training steps from one test with new strings to the next."""
 
 TEST_STRINGS = 128
 """The number of strings in a test."""
@@ -27,8 +27,8 @@ def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
 
     If some class cannot occur at a length, strings of one symbol less are used. The length is left out if some class
     cannot occur there either. If no length remains, those of the six lengths at which the task has strings are used. If
-    there is no length of this kind either, the task's longest length below them is used. Strings are drawn from another
-    seed than training strings and the strings of a run's final measurement.
+    the task has strings at none of the six lengths, its longest length below them is used. Strings are drawn from
+    another seed than training strings and the strings of a run's final measurement.
     """
     lengths = [n if task.is_balanced_length(n) else n - 1 for n in PROBE_LENGTHS]
     lengths = [n for n in lengths if task.is_balanced_length(n)] or [
@@ -40,7 +40,10 @@ def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
 
 
 def fresh_accuracy(model: SequenceModel, task: SymbolTask, step: int) -> float | None:
-    """Return the accuracy on 128 strings of `length_of_tests` symbols, new at each step; None without such a length."""
+    """Return the accuracy on 128 strings of `length_of_tests` symbols, which are new at each step.
+
+    If `length_of_tests` returns None, the result is None.
+    """
     length = length_of_tests(task)
     if length is None:
         return None
@@ -50,7 +53,7 @@ def fresh_accuracy(model: SequenceModel, task: SymbolTask, step: int) -> float |
 def length_of_tests(task: SymbolTask) -> int | None:
     """Return 500 if every class can be the answer at this length, or else the longest legal length below 500.
 
-    If the task has no such length, return None.
+    If no length below 500 is legal either, return None.
     """
     longest = PROBE_LENGTHS[-1]
     if task.is_balanced_length(longest):

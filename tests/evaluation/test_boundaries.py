@@ -62,7 +62,7 @@ def test_the_lower_of_two_limits_counts(limit: str, longest: int, monkeypatch: p
     monkeypatch.setattr(length_curve_module, limit, longest)
     model = make_model("rnn", TASK, d_model=2)
     assert len(length_curve(model, TASK, [5], num_strings=2).points) == 1
-    with pytest.raises(ValueError, match="lengths: expected at most 5 with 2 strings, got 6; measure shorter or fewer"):
+    with pytest.raises(ValueError, match="lengths: expected at most 5 symbols with 2 strings, got 6; measure shorter"):
         length_curve(model, TASK, [5, 6], num_strings=2)
 
 
@@ -151,7 +151,7 @@ def test_plans_keep_the_largest_length() -> None:
     assert plan.restrict_dense(9, 12).dense == (9, 9)
     assert plan.restrict_dense(10, 12) == plan
     for dense, way_out in (((0, 5), (1, 5)), ((6, 5), (5, 6)), ((-3, 0), (1, 1))):
-        with pytest.raises(ValueError, match="dense: expected two lengths in order, from 1 on, got ") as caught:
+        with pytest.raises(ValueError, match="dense: expected two lengths of at least 1, in order, got ") as caught:
             EvaluationPlan(dense=dense)
         assert str(caught.value).endswith(f"got {dense}; write for example {way_out}")
 
