@@ -73,7 +73,7 @@ class Extraction(NamedTuple):
 def extraction_of(
     prototypes: Prototypes, machine: Machine, fine: Machine, classes: Int64[np.ndarray, " K"], num_levels: int
 ) -> Extraction:
-    """Return an extraction from prototypes, the machine `fine` of all prototypes, and their `classes` in `machine`."""
+    """Return the extraction with these prototypes and machines; `classes` are the prototypes' classes in `machine`."""
     gap = prototypes.gap(classes)
     return Extraction(
         machine, fine, classes, prototypes.states, prototypes.num_given, prototypes.max_distance, gap, num_levels

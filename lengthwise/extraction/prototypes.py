@@ -13,7 +13,7 @@ from lengthwise.ops.answers import answers_of
 
 
 class NotFinite(ValueError):
-    """An error that is raised if states are not finite, or do not close into classes within the limits."""
+    """An error for states that are infinite or NaN, or that form more classes than the limits allow."""
 
 
 class Prototypes:
@@ -109,8 +109,9 @@ def nearest_prototypes(
     # The extra row stands for "no prototype": its answer -1 is never a state's.
     candidates = torch.cat([prototypes, prototypes.new_zeros(1, prototypes.shape[1])])
     is_other = answers[:, None] != torch.cat([their_answers, their_answers.new_full((1,), -1)])
-    # (|x - p|^2 - |x|^2) / 2 = |p|^2 / 2 - x p: for one state, these numbers have the order of the distances. They need
-    # only one matrix product, while differences would need an array of all pairs and all numbers.
+    # (|x - p|^2 - |x|^2) / 2 = |p|^2 / 2 - x p: for one state x, these numbers are ordered like its distances to
+    # prototypes p. They need only one matrix product, while differences would need an array of all pairs and all
+    # numbers.
     order = torch.addmm(candidates.square().sum(1) / 2, states, candidates.mT, alpha=-1)
     nearest = order.masked_fill_(is_other | (answers < 0)[:, None], torch.inf).min(1)
     # index_select copies rows several times as fast as an index in brackets.

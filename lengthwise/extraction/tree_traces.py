@@ -180,7 +180,10 @@ def power_trees(model: TreeModel, num_symbols: int) -> Trees:
 
 
 def _spread_digits(base: int, count: int) -> Int64[Tensor, "W _"]:
-    """Return the digits, most significant first, of all numbers with `count` digits, or of `MAX_WORDS` spread evenly.
+    """Return the digits of all numbers of `count` digits in base `base`, the most significant digit first.
+
+    If there are more than `MAX_WORDS` numbers, only `MAX_WORDS` of them are used, spread evenly. If there are more than
+    2^53 numbers, `MAX_WORDS` numbers are drawn at random.
 
     Example:
         >>> _spread_digits(2, 2).tolist()

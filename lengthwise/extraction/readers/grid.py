@@ -23,7 +23,7 @@ def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine
     """Return the rule of a cell at temperature 0, without classes that neither a cell nor a border produces.
 
     Raises:
-        ValueError: the cell's messages are still distributions, or a number is too large for float32.
+        ValueError: the cell's messages are still distributions, or a number is so large that float32 may round it.
     """
     if not cell.is_rule:
         raise ValueError("model: its messages are distributions until training ends; train the net to the end")
@@ -48,9 +48,9 @@ def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine
 
 
 def kept_classes(cell: CategoricalCell, machine: GridMachine) -> tuple[Int64[Tensor, " P"], Int64[Tensor, " Q"]]:
-    """Return the index in the cell of each class of the machine, for messages downwards and for messages rightwards.
+    """Return the cell's index of each class of the machine, for messages downwards and for messages rightwards.
 
-    The machine has its own numbers, because it omits classes that neither a cell nor a border produces.
+    The machine numbers its classes itself, because it omits classes that neither a cell nor a border produces.
     """
     table, top, left = cell.classes()
     down, right = torch.full((len(machine.table),), -1), torch.full((machine.table.shape[1],), -1)

@@ -24,7 +24,7 @@ MAX_STATES = 200_000
 """The largest number of enumerated states."""
 
 MAX_COMPUTED = 50_000
-"""The largest number of symbols, in all strings together, for which states are computed as products.
+"""The largest number of symbols, in all strings together, for which states are computed as products of matrices.
 
 For more symbols, only the index of the 1 in each block is computed, which gives the same states to the last bit.
 """
@@ -97,7 +97,7 @@ def compare_exact_traces(model: RecurrentModel, extraction: Extraction, strings:
 
 @torch.no_grad()
 def compare_positions(model: BlockLinearRNN, extraction: Extraction, strings: Int64[Tensor, "B T"]) -> TraceCount:
-    """Compare states as `compare_exact_traces` does, but look them up by index, as the model does for whole strings."""
+    """Compare states as `compare_exact_traces` does, but by the index of the 1 in each block instead of all numbers."""
     layer = narrow(model.layers[0], BlockLinearLayer)
     fine = narrow(extraction.fine, Transducer)
     (norm,) = model.norms
