@@ -150,7 +150,7 @@ class ElmanSteps(Steps):
 
 
 READOUT: list[type[nn.Module]] = [Topmost, nn.LayerNorm, nn.Linear, nn.ReLU, nn.Linear]
-"""The parts of a read-out with one hidden layer, in order."""
+"""The classes of the parts of a read-out with one hidden layer, in order."""
 
 
 def check_readout(readout: nn.Sequential) -> None:

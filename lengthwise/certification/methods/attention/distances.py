@@ -251,7 +251,7 @@ def _times(values: Intervals, factor: float) -> Intervals:
 
 
 def _by_piece(numbers: Float64[Tensor, "K M H E"]) -> Float64[Tensor, "H N E"]:
-    """Return the numbers of each of H heads as a matrix [N, E], with a row for each of M pieces of each of K kinds."""
+    """Return a matrix [N, E] for each head of width E; its N = K M rows are the M pieces of each of K kinds."""
     return numbers.flatten(0, 1).transpose(0, 1)
 
 

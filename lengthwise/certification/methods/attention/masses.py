@@ -33,7 +33,7 @@ class Blocks(NamedTuple):
 
 
 class Masses(NamedTuple):
-    """Bounds on masses.
+    """Bounds on attention masses.
 
     The axes are, in order: block of lengths; pair (last symbol, state); head; kind of position. `exists` is False if no
     string with a length in the block ends in the pair. The bounds of the pair then mean nothing.
@@ -184,7 +184,11 @@ def _extended(
     table: Int64[np.ndarray, "Q V"],
     kinds: Int64[np.ndarray, "Q V"],
 ) -> tuple[Float64[np.ndarray, "B P H K 2 Q"], Float64[np.ndarray, "B P H K 2 Q"]]:
-    """Extend paths by one symbol in front; return each first state's largest sum, and the sum of e^s on that path."""
+    """Extend paths by one symbol in front; return two sums for the best path from each state.
+
+    The first sum has the terms e^s (1[kind counts] - c) of `max_path_sums`, and is the largest from this state. The
+    second sum has the terms e^s of the same path.
+    """
     new_sums, new_weights = np.full_like(sums, -np.inf), np.zeros_like(weights)
     for to, kind in zip(table.T, kinds.T, strict=True):
         other = sums[..., to] + terms[..., kind]

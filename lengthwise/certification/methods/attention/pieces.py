@@ -85,7 +85,7 @@ class Head(NamedTuple):
 
     @property
     def num_slopes(self) -> int:
-        """The number of slopes of a piece: one for each pair of a feed-forward hidden unit and an input of its form."""
+        """The number of slopes of a piece: hidden units of the feed-forward part times inputs of the affine form."""
         num_kinds, num_heads, head_dim = self.heads.values.center.shape
         num_sides = head_dim if self.heads.states.low.shape[1] > 1 else 0
         width = num_heads * head_dim

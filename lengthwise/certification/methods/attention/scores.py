@@ -19,7 +19,7 @@ from lengthwise.ops.intervals import SMALLEST, UNIT, Intervals
 from lengthwise.validation import narrow, type_in_words
 
 MIN_KEYS_PER_CHUNK = 64
-"""The smallest number of keys between two rescalings of an attention kernel's sums. Torch's kernel takes 512 keys."""
+"""The smallest number of keys between two rescalings of an attention kernel's sums; 512 in Torch's kernel."""
 
 ATTENTION_ULPS = 32
 """The largest relative error, in multiples of `UNIT`, of an exponential inside attention.

@@ -282,7 +282,7 @@ def _pairs(targets: Int64[Tensor, " M"], merged: Sequence[Affine]) -> Iterable[t
 def _extents(
     enclosures: _Enclosures, classes: Int64[Tensor, " N"], bounds: Affine
 ) -> tuple[Float64[Tensor, "N D"], Float64[Tensor, "N D"]]:
-    """Return the offset of each bound from its enclosure's center, and its radius, along the enclosure's axes."""
+    """Return each bound's offset from its enclosure's center, and the bound's radius, along the enclosure's axes."""
     turned = enclosures.axes[classes].mT
     offset = (turned @ (bounds.center - enclosures.center[classes])[..., None])[..., 0]
     slope = Affine(offset, turned.float() @ bounds.slope, torch.zeros_like(offset))

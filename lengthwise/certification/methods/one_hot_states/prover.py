@@ -151,7 +151,7 @@ def _slack(logits: Affine, temperature: float, never_seen: float) -> float:
 
 
 def _lead(values: Affine) -> Float64[Tensor, "*M"]:
-    """Return the smallest lead of the largest number over the others of the last axis; infinite if it has no others."""
+    """Return the smallest lead of the largest number over the others along the last axis; infinite without others."""
     # Both radii contain float32 rounding. If a radius is infinite or NaN, the lead is -inf or NaN, and never above 0.
     largest = values.center.argmax(-1, keepdim=True)
     low = (values.center - values.radius).gather(-1, largest)
