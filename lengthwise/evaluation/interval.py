@@ -55,7 +55,8 @@ def error_bound(num_wrong: int, num_strings: int) -> float:
         [0.95, 0.259, 0.03]
 
     Source: Clopper and Pearson, "The use of confidence or fiducial limits illustrated in the case of the binomial"
-        (1934). Differs from the source: the bound is one-sided.
+        (1934).
+    Differs from the source: the bound is one-sided.
     """
     if num_wrong == num_strings:
         return 1.0

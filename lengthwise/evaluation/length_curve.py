@@ -192,7 +192,7 @@ def draw_labeled(task: SymbolTask, num_strings: int, length: int, generator: tor
 def supervised_answers(
     model: SequenceModel, inputs: Int64[Tensor, "B T"], positions: Int64[Tensor, " B"]
 ) -> Int64[Tensor, " B"]:
-    """Return the model's answer at one position of each row, or -1 if the states overflow before this position."""
+    """Return the model's answer at one position of each row, or -1 if the states overflow up to this position."""
     length = inputs.shape[1]
     if bool((positions == length - 1).all()):
         return final_answers(model, inputs)

@@ -202,7 +202,7 @@ class EvaluationPlan(Description):
         protocol: Protocol,
         set_progress: SetProgress,
     ) -> LengthCurve:
-        """Return the points at some lengths; a length without strings is replaced by 1 less, or left out."""
+        """Return the points at some lengths; a length without strings is replaced by length - 1, or left out."""
         points: list[LengthPoint] = []
         for length, num_strings in lengths:
             nearest = length if task.is_legal_length(length) else length - 1

@@ -23,12 +23,12 @@ TEST_STRINGS = 128
 
 
 def probe_accuracy(model: SequenceModel, task: SymbolTask) -> float:
-    """Return the mean accuracy on 64 fixed strings of each of six lengths.
+    """Return the mean accuracy on 64 fixed strings of each of the six `PROBE_LENGTHS`.
 
     If some class cannot occur at a length, strings of one symbol less are used. The length is left out if some class
-    cannot occur there either. If no length remains, those of the six lengths at which the task has strings are used. If
-    the task has strings at none of the six lengths, its longest length below them is used. Strings are drawn from
-    another seed than training strings and the strings of a run's final measurement.
+    cannot occur there either. If no length remains, the accuracy is measured at each of the six lengths for which the
+    task has strings. If the task has strings at none of the six lengths, its longest length below them is used. Strings
+    are drawn from another seed than training strings and the strings of a run's final measurement.
     """
     lengths = [n if task.is_balanced_length(n) else n - 1 for n in PROBE_LENGTHS]
     lengths = [n for n in lengths if task.is_balanced_length(n)] or [
