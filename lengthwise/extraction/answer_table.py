@@ -20,7 +20,8 @@ def machine_of_answers(model: SequenceModel, symbols: tuple[str, ...], max_lengt
     is not known, so the start can be any state from which the machine answers all nonempty strings as the table does.
 
     Raises:
-        NotFinite: a prefix of the largest length differs from all shorter prefixes, so its next states are not known.
+        NotFinite: the answers after some prefix of the largest length differ from the answers after each shorter
+            prefix. So the next states of this prefix are not known.
         ValueError: a logit is not finite.
 
     Example:

@@ -154,10 +154,10 @@ class Reader(ABC, Generic[Kind]):
 
     @abstractmethod
     def extract(self, radius: float) -> Extraction:
-        """Close the model's states into classes of this radius, and return the machine of these classes.
+        """Sort the model's states into classes of this radius until no new class appears; return the classes' machine.
 
         Raises:
-            NotFinite: the states do not close into classes of this radius.
+            NotFinite: the states need more classes of this radius than the limits allow, or are not finite.
             ValueError: the reader does not support a part or a setting of this model.
         """
 
