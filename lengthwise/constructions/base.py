@@ -118,7 +118,7 @@ def target_of(machine: Machine) -> Target:
 
 
 def check_size(num_weights: int, what: str, way_out: str) -> None:
-    """Raise a ValueError if a model with this number of weights is too large, before the model is built."""
+    """Before a model is built, raise a ValueError if its number of weights is too large."""
     if num_weights > MAX_WEIGHTS:
         raise ValueError(
             f"machine: {what} would have {weight_count(num_weights)}, more than {MAX_WEIGHTS:,}; {way_out}"

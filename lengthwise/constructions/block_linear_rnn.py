@@ -1,4 +1,4 @@
-"""Any finite machine as a linear recurrence: column p of a symbol's matrix is the one-hot vector of p's next state."""
+"""Any finite machine as a linear recurrence: the matrix of a symbol maps one-hot states to one-hot next states."""
 
 import torch
 from torch import nn
@@ -17,7 +17,8 @@ SHARP = 1_000.0
 def compile_block_linear_rnn(machine: Machine) -> Construction:
     """Compile any finite machine to one block of one layer: A(u) e_p = e_q if symbol u leads from state p to q.
 
-    The layer adds no vector (v = 0). The state of the net is exactly the one-hot vector of the machine's state, because
+    A(u) is the layer's matrix for symbol u, and e_p is the one-hot vector of state p. The layer multiplies its state by
+    A(u), and adds no vector. The state of the net is exactly the one-hot vector of the machine's state, because
     a column of A(u) is a softmax of logits that are 1,000 apart. Two linear maps, W_1 and W_2, compute A(u) from the
     symbol. W_1 has one hidden unit for each symbol. From the unit of symbol u, W_2 computes the logits of A(u).
 
@@ -49,9 +50,10 @@ def compile_block_linear_rnn(machine: Machine) -> Construction:
 
 @torch.no_grad()
 def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
-    """Return the model with the weights of the construction; other weights are 0, and norms have gain 1 and offset 0.
+    """Return the model with the weights of the construction; other weights are 0, but LayerNorms have gain 1.
 
-    A normalized one-hot vector is positive at the index of its 1 and negative elsewhere, so ReLU keeps only this entry.
+    A normalized one-hot vector is positive at the index of its 1 and negative elsewhere. So ReLU keeps only the
+    positive entry.
     """
     machine, num_symbols = target.machine, len(target.symbols)
     config = BlockLinearRNNConfig(d_model=width, block_dim=width, hidden=num_symbols)
@@ -70,12 +72,13 @@ def _assemble_weights(target: Target, width: int) -> BlockLinearRNN:
     # Unused states map to themselves, because a column of equal logits would not be one-hot.
     unused = torch.arange(len(next_states), width)
     blocks[unused, unused] = SHARP
-    # Like a column, the first state is a softmax of logits.
+    # The first state is a softmax of logits, like the columns of A(u).
     layer.first_state[0, machine.start] = SHARP  # type: ignore[operator]
     _, _, identity, _, answer = narrow(model.readout, nn.Sequential)
     narrow(identity, nn.Linear).weight.copy_(torch.eye(width))
     outputs = torch.tensor(machine.outputs)
     supervised = torch.nonzero(outputs != IGNORE)[:, 0]
-    # LayerNorm of a one-hot vector of two numbers is slightly below 1, so twice the margin is enough.
+    # LayerNorm maps the 1 of a one-hot vector to slightly less than 1 for two numbers, and to more for longer vectors.
+    # So twice the margin is enough.
     narrow(answer, nn.Linear).weight[outputs[supervised], supervised] = 2 * MARGIN
     return model.eval()

@@ -44,19 +44,20 @@ MAX_CHUNK_SIZE = isqrt(MAX_WEIGHTS // 5)
 """The largest chunk size C. Even if a representation has only one number, attention has 5 C^2 + 4 C weights."""
 
 SHUT = -1000.0
-"""A bias r with which a part of the window gets attention weight 0: exp(-1000) is 0, even in float64."""
+"""An attention bias r that gives a part of the window weight 0: exp(-1000) is 0, even in float64."""
 
 
 @CONSTRUCTIONS.register("regular-gpt")
 def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Construction:
     """Compile any finite machine to a RegularGPT whose states represent exactly how a string acts on the machine.
 
-    - The embedding of a symbol is the symbol's vector in a `Representation`. The embedding of the pad is the vector of
-      the empty string.
+    - The embedding of a symbol is the symbol's vector in a `Representation`. The embedding of the padding symbol is the
+      vector of the empty string.
     - A window has C = `chunk_size` parts, and attention has C heads. Head h sees only the h-th oldest part: its bias r
       is 0 there, and `SHUT` elsewhere. Attention thus concatenates the vectors a_1, ..., a_C of the parts.
     - Each hidden unit is a product of one number from each part: ReLU(x_1 + ... + x_C - (C - 1)) = x_1 x_2 ... x_C for
-      zeros and ones. W_2 adds up the products, which gives the vector of the whole window.
+      zeros and ones. The second feed-forward matrix, W_2, adds up the products, which gives the vector of the whole
+      window.
     - All numbers are 0 or 1, so no error can grow in any precision. The read-out is linear.
 
     Three representations are considered, and the one with the fewest weights is chosen:
@@ -154,7 +155,7 @@ def _options(target: Target, monoid: TransitionMonoid | None, chunk_size: int) -
 
 
 def _num_weights(size: int, num_products: int, chunk_size: int, num_symbols: int, num_classes: int) -> int:
-    """Return the number of parameters of a model for vectors of `size` numbers, with width D = C `size`."""
+    """Return the number of parameters of a model for vectors of `size` numbers, with width `chunk_size` * `size`."""
     width = chunk_size * size
     attention = 4 * width * (width + 1) + chunk_size**2
     feed_forward = num_products * (2 * width + 1) + width
@@ -188,7 +189,7 @@ def _assemble_weights(representation: Representation, target: Target, chunk_size
 def _write_shift_heads(layer: BareLayer) -> None:
     """Make head h copy the first D / C entries of the h-th oldest state in a window of C states.
 
-    Attention concatenates the outputs of the heads.
+    D is the width of the model. Attention concatenates the outputs of the heads.
     """
     heads, width = layer.num_heads, layer.to_output.in_features
     # The first rows compute the keys. They stay 0, so the scores are only the biases.

@@ -158,7 +158,7 @@ def test_error_bounds_reject_what_is_not_a_norm(wrong: dict[str, float], message
         (wave, (1, 2, 1), "num_bins: expected a whole number from 2 to 262,144, got 1"),
         (wave, (2, 3, 1), "num_tokens: expected a whole number from 1 to 2, got 3"),
         (wave, (2, 2, 0), "token_dim: expected a whole number from 1 to 1,000, got 0"),
-        (wave, (60, 2, 1), "num_bins: expected at most 262,144 contextual IDs, got 432,000, 2 n"),
+        (wave, (60, 2, 1), "num_bins: expected at most 262,144 contextual IDs, got 432,000 = 2"),
         (
             lambda x: x.cumsum(1),
             (4, 2, 1),

@@ -28,9 +28,9 @@ differ by at most d."""
 class LoopedApproximation(NamedTuple):
     """A network that is constant on the cubes of a grid, except for gaps between them.
 
-    The ID of a token is the number of its cell in the grid (`Grid`). A cube contains the sequences whose tokens have
-    the same T token IDs. If these IDs are different, the network's outputs differ by at most `tolerance` (in each
-    dimension) from the function's outputs at the center of the cube.
+    The ID of a token is the number of its cell in the grid (`Grid`). All sequences in a cube have the same list of T
+    token IDs. If no ID is in this list twice, the network's outputs differ by at most `tolerance` (in each dimension)
+    from the function's outputs at the center of the cube.
     """
 
     network: LoopedNetwork
@@ -43,26 +43,26 @@ def looped_approximation(
 ) -> LoopedApproximation:
     r"""Return a looped transformer that approximates a permutation-equivariant function on T tokens in [0, 1]^d.
 
-    The function has to be continuous. Let n = num_bins = 1 / delta. One block is applied at most
-    n + T + 2 n^((T + 1) d) times. For outputs of d dimensions, the block has one head of size 1, state dimension
-    8 d + 4 and width 12 d + 10. These sizes depend on neither n nor T. The loops are:
+    The function has to be continuous. Let n be `num_bins`, and let delta = 1 / n be the width of an interval. One block
+    is applied at most n + T + 2 n^((T + 1) d) times. For outputs of d dimensions, the block has one head of size 1,
+    state dimension 8 d + 4 and width 12 d + 10. These sizes depend on neither n nor T. The loops are:
 
     - loops 1 ... n - 1: `quantizer`; loop n writes each token's ID into the coordinates that the next loops read;
     - loops n + 1 ... n + T: `extended_contextual_mapping`, which computes each token's contextual ID;
     - then: `stepwise_memory` walks through the values of all IDs, and each token keeps the value of its own ID.
 
-    The value of an ID that no token has is interpolated between the nearest used IDs. At a carry, many digits of an ID
-    change at once. Interpolation spreads the change of the value over n steps. The error is at most
+    If no token has an ID, the value of this ID is interpolated between the nearest used IDs. From one ID to the next, a
+    carry can change many digits at once. Interpolation spreads this change over n steps. The error is at most
 
         (T d)^(1/p) (w_token(delta sqrt(d)) + w_contextual(delta sqrt(T d))) + w(delta sqrt(T d)) + O(delta^(d/p))
 
-    in L^p. Here w, w_token and w_contextual are moduli of continuity: they bound the change of an output if all tokens,
-    only its own token, or only the other tokens change. The last term comes from cubes with equal tokens
-    (`error_bound`). As delta goes to 0, this bound goes to 0 as well. So in every L^p, looped transformers are dense in
-    the continuous permutation-equivariant functions (Corollary 3.8).
+    in L^p. Here w, w_token and w_contextual are moduli of continuity. They bound the change of a token's output if,
+    respectively, all tokens, only this token, or only the other tokens change. The last term comes from cubes with
+    equal tokens (`error_bound`). As delta goes to 0, this bound goes to 0 as well. So in every L^p, looped transformers
+    are dense in the continuous permutation-equivariant functions (Corollary 3.8).
 
     Raises:
-        ValueError: there are fewer than 2 intervals, fewer different tokens than T, or more than 2^18 IDs. The
+        ValueError: there are fewer than 2 intervals, fewer than T different tokens, or more than 2^18 IDs. The
             sharpness is below 1. The function is not permutation-equivariant, not finite, or not of shape [B, T, Y].
 
     Example:
@@ -77,8 +77,9 @@ def looped_approximation(
 
     Source: Xu and Sato (2024), Theorem 3.7, Corollary 3.8, and the consolidation in Appendix A.2.
     Differs from the source: the network is smaller than state dimension 17 d + 9 and width 49 d + 25 (docs/looped.md
-        cites these sizes), because idle sub-networks add nothing, and only one of their connections must be switched
-        on. A cube is represented by its center. IDs before the first used ID and after the last used ID are left out.
+        cites these sizes), because idle sub-networks add nothing, and only the token IDs must be switched on at a
+        certain time. A cube is represented by its center. IDs before the first used ID and after the last used ID are
+        left out.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
     ids, values = used_ids(function, grid)
@@ -103,11 +104,12 @@ def looped_approximation(
 def timed_approximation(
     function: SequenceFunction, num_bins: int, num_tokens: int, token_dim: int = 1, sharpness: int = SHARPNESS
 ) -> LoopedApproximation:
-    """Return a network like `looped_approximation`, but with `timed_memory` as third step, and a factor for each loop.
+    """Return a network like `looped_approximation`, but with `timed_memory` as its third step.
 
-    The outputs at the centers of cubes of different tokens are exact. The error is at most
-    w(delta sqrt(T d)) + O(delta^(d/p)). The bound does not contain w_token and w_contextual. The network has state
-    dimension 3 d + 4 and width 2 d + 11. It has one more loop than the network of `looped_approximation`.
+    In a cube whose tokens are all different, the output at the center is exact. With delta, w and L^p as in
+    `looped_approximation`, the error is at most w(delta sqrt(T d)) + O(delta^(d/p)). The bound does not contain w_token
+    and w_contextual. The network has state dimension 3 d + 4 and width 2 d + 11. It has one more loop than the network
+    of `looped_approximation`.
 
     Raises:
         ValueError: for the same reasons as `looped_approximation`.
@@ -145,9 +147,10 @@ def error_bound(
 ) -> float:
     """Return the bound on the L^p error in Theorem 3.7, or in Theorem 4.2 if `token` and `contextual` are None.
 
-    For a `timed_approximation`, both are None. The last term of the bound, O(delta^(d/p)), is computed. Cubes with two
-    equal tokens have at most T (T - 1) / 2 delta^d of the volume. `largest` is a bound on the p-norm of the error in
-    these cubes. Gaps of the quantizer, which can be arbitrarily narrow, are neglected.
+    For a `timed_approximation`, both are None. Here delta = 1 / n, and n, T and d are the fields of `grid`. The last
+    term of the bound, O(delta^(d/p)), is computed. Cubes with two equal tokens have at most T (T - 1) / 2 delta^d of
+    the volume. `largest` is a bound on the p-norm of the error in these cubes. Gaps of the quantizer, which can be
+    arbitrarily narrow, are neglected.
 
     Raises:
         ValueError: `largest` is not a number of at least 0, or p is below 1.
@@ -173,6 +176,8 @@ def error_bound(
 def loop_budget(grid: Grid) -> int:
     """Return the number of loops r that solves ``1 / n = ((r - T) / 2)^(-1 / ((T+1)d + 1))``.
 
+    Here n, T and d are `num_bins`, `num_tokens` and `token_dim` of the grid.
+
     Source: Xu and Sato (2024), Theorem 3.7.
 
     Example:
@@ -183,19 +188,22 @@ def loop_budget(grid: Grid) -> int:
 
 
 def checked_grid(num_bins: int, num_tokens: int, token_dim: int) -> Grid:
-    """Return a grid with at least T different tokens and at most 2^18 IDs, or raise a ValueError."""
+    """Return a grid with at least `num_tokens` different tokens and at most 2^18 IDs, or raise a ValueError."""
     grid = Grid(num_bins, num_tokens, token_dim).checked()
     count = 2 * grid.base ** (num_tokens + 1)
     if count > MAX_VALUES:
         raise ValueError(
-            f"num_bins: expected at most {MAX_VALUES:,} contextual IDs, got {count:,}, 2 n^((T + 1) d); take fewer "
-            "intervals, tokens or dimensions"
+            f"num_bins: expected at most {MAX_VALUES:,} contextual IDs, got {count:,} = "
+            "2 * num_bins ** ((num_tokens + 1) * token_dim); take fewer intervals, tokens or dimensions"
         )
     return grid
 
 
 def used_ids(function: SequenceFunction, grid: Grid) -> tuple[Int64[np.ndarray, " N"], Shaped[np.ndarray, "N Y"]]:
-    """Return the sorted `extended_contextual_mapping` IDs of sequences of different tokens, and each ID's value."""
+    """Return the sorted IDs that `extended_contextual_mapping` gives to tokens, and the function's value for each ID.
+
+    Only sequences in which all tokens are different are considered.
+    """
     tokens = np.array(list(combinations(range(grid.base - 1, -1, -1), grid.num_tokens)))
     values = _at_centers(function, tokens, grid)
     powers = grid.base ** np.arange(grid.num_tokens)[::-1]

@@ -1,4 +1,4 @@
-"""Step 3 of the approximation: memory of values that change little from one to the next, in the bits of two numbers."""
+"""Step 3 of `looped_approximation`: memory of values that change in small steps, as the bits of two integers."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -55,10 +55,10 @@ def bit_sum(bits: Sequence[int]) -> LoopedNetwork:
 
 
 def stepwise_memory(targets: Targets) -> LoopedNetwork:
-    """Return a network that remembers y_0 ... y_{K-1}: input k gives y_k in K - 1 loops, up to half a step.
+    """Return a network that remembers y_0 ... y_{K-1}: in K - 1 loops, input k gives y_k to within half a step.
 
-    In each dimension i, the step eps_i is the largest of |(y_k - y_{k-1})_i|. Outputs are y_0 + eps a_k, where the
-    integers a_k bring the output as near to y_k as possible. From one k to the next, a_k changes by -1, 0 or 1. Two
+    In each dimension i, the step eps_i is the largest |(y_k - y_{k-1})_i| of all k. Outputs are y_0 + eps a_k, where
+    the integers a_k bring the output as near to y_k as possible. From one k to the next, a_k changes by -1, 0 or 1. Two
     bits encode each change. For values of d dimensions, the network has state dimension 6 d + 2 and width 10 d + 2.
 
     Raises:
@@ -123,8 +123,8 @@ def table_of(targets: Targets) -> Shaped[np.ndarray, "K Y"]:
     dimensions = {len(value) for value in targets}
     if len(dimensions) != 1 or 0 in dimensions:
         raise ValueError(
-            f"targets: expected one or more vectors of equal length, at least 1, got {len(targets)} of lengths "
-            f"{sorted(dimensions)}; give lists of equal length with at least one number"
+            f"targets: expected one or more vectors of one length, which is not 0, got {len(targets)} vectors of "
+            f"lengths {sorted(dimensions)}; give lists of equal length with at least one number"
         )
     _check_count(len(targets))
     values: np.ndarray = np.frompyfunc(Fraction, 1, 1)(np.array([list(value) for value in targets], dtype=object))
@@ -192,7 +192,7 @@ def pass_values(walks: Sequence[Walk], at: Form) -> tuple[dict[str, Form], list[
 
 
 def _nearest(number: Fraction) -> int:
-    """Round to the nearest integer, halves up, so that neighbors stay at most 1 apart.
+    """Round to the nearest integer, halves up: two numbers that are at most 1 apart are still at most 1 apart.
 
     Python's `round` would map 0.5 and 1.5 to 0 and 2.
     """

@@ -1,4 +1,4 @@
-"""Step 2 of the approximation: maps a token to its contextual ID, which encodes this token and the whole sequence."""
+"""Step 2 of `looped_approximation`: maps a token to its contextual ID, which encodes the token and its sequence."""
 
 from math import log2
 from typing import NamedTuple
@@ -42,8 +42,8 @@ class Grid(NamedTuple):
         bits = self.token_dim * (self.num_tokens + 1) * log2(self.num_bins)
         if bits > MAX_ID_BITS:
             raise ValueError(
-                f"num_tokens: expected contextual IDs of at most {MAX_ID_BITS:,} bits, got {bits:,.0f} bits, "
-                "(T + 1) d log2(n); take fewer intervals, tokens or dimensions"
+                f"num_tokens: expected contextual IDs of at most {MAX_ID_BITS:,} bits, got {bits:,.0f} bits = "
+                "(num_tokens + 1) * token_dim * log2(num_bins); take fewer intervals, tokens or dimensions"
             )
         whole_number("num_tokens", self.num_tokens, 1, self.base)  # there are `base` different tokens
         return self
@@ -58,9 +58,10 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
 
         z n^(dT) + sum_i z_(i) n^(d (T - i))
 
-    At first, all tokens wait to be appended. Each loop finds the waiting token with the largest ID by attention, and
-    appends this ID to the number as a digit (Horner's scheme). The loop then sets this token to -1, so that the token
-    no longer waits. Once no token waits, nothing changes. The network has state dimension 4 and width 3.
+    Every token computes its contextual ID, beginning with the digit z. At first, all tokens wait to be appended. By
+    attention, each loop finds the waiting token with the largest ID. The loop appends this ID as a digit to the number
+    of every token (Horner's scheme). Then the found token no longer waits. Once no token waits, nothing changes. The
+    network has state dimension 4 and width 3.
 
     Raises:
         ValueError: a number of intervals, tokens or dimensions is out of bounds, there are fewer than T different
@@ -91,8 +92,9 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
 def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> LoopedNetwork:
     """Return the mapping of `contextual_mapping`, with n unused IDs before every carry of the last digit in base n.
 
-    An ID c of `contextual_mapping` becomes 2c - (c mod n). To this end, all digits are doubled, and the last digit in
-    base n is subtracted from the token that the last loop gathers. The network has state dimension 5 and width 4.
+    Here n is `num_bins`. An ID c of `contextual_mapping` becomes 2c - (c mod n). To this end, all digits are doubled,
+    and the last digit in base n is subtracted from the token that the last loop gathers. The network has state
+    dimension 5 and width 4.
 
     Raises:
         ValueError: a number of intervals, tokens or dimensions is out of bounds, there are fewer than T different
@@ -122,10 +124,10 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
 
 
 def selection_units(grid: Grid, factor: int) -> list[Unit]:
-    """Return units that append the gathered token to `number`, unless this token is -1, and stop it from waiting.
+    """Return units that append the gathered ID to `number`, unless this ID is -1, and stop its token from waiting.
 
     While a token waits, its coordinate `waiting` is `factor` times its ID. Afterwards, `waiting` is -1. Coordinate
-    `number` is -1 until it gets its first digit. Until then, these units do not change `number`.
+    `number` may be -1 at first. Until other units write its first digit, these units do not change it.
     """
     largest = factor * grid.base
     beyond = (grid.base - 1) * largest * grid.base**grid.num_tokens

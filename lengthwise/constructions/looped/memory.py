@@ -1,4 +1,4 @@
-"""Step 3 of the approximation, with a factor for every loop: exact memory of arbitrary values."""
+"""Step 3 of `timed_approximation`: exact memory of arbitrary values, with a factor for every loop."""
 
 from lengthwise.constructions.looped.bits import Targets, table_of
 from lengthwise.constructions.looped.forms import CLOCK, Form, assemble, impulse

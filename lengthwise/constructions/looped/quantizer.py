@@ -1,4 +1,4 @@
-"""Step 1 of the approximation: maps numbers in [0, 1] to the index of their interval, one threshold in each loop."""
+"""Step 1 of `looped_approximation`: maps numbers in [0, 1] to their interval's index, one threshold in each loop."""
 
 from collections.abc import Sequence
 

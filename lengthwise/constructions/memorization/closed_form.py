@@ -26,8 +26,9 @@ def rotation_matrix(angle: float) -> Array:
 def arc_margin(zeros: int, period: int) -> float:
     """Return sin(pi a / p) sin(pi / p), the widest margin of a line that separates two arcs of a regular p-gon.
 
-    The p corners are the states of the generator of 0^a 1^(p-a) (`rotation`), and have norm 1. The answer at a
-    consecutive corners is 0, and at the others it is 1. The margin is the distance from the line to the nearest corner.
+    The p corners are the states of the generator of 0^a 1^(p-a) (`rotation`), and have norm 1. At `zeros` = a
+    consecutive corners, the answer is 0. At the other corners, it is 1. The margin is the distance from the line to the
+    nearest corner.
 
     Example:
         >>> round(arc_margin(5, 8), 4), round(arc_margin(1, 100), 5)
@@ -37,10 +38,10 @@ def arc_margin(zeros: int, period: int) -> float:
 
 
 def rotation(zeros: int, ones: int) -> LinearGenerator:
-    """Return a generator of (0^a 1^b)^+ with d = 2: W_h turns by 2 pi / p, p = a + b, and a line separates two arcs.
+    """Return a generator of (0^a 1^b)^+ in the plane: W_h turns by 2 pi / (a + b), and a line separates two arcs.
 
-    The states are corners of a regular p-gon, and h_1 = (1, 0) is the state of the first zero. The line's unit normal n
-    points at the middle of the zeros' arc, at the angle pi (a - 1) / p. The line's offset is
+    Let p be a + b. The states are corners of a regular p-gon, and h_1 = (1, 0) is the state of the first zero. The
+    line's unit normal n points at the middle of the zeros' arc, at the angle pi (a - 1) / p. The line's offset is
     ``c = cos(pi a / p) cos(pi / p)``: the answer is 0 iff n.h > c. The line is `arc_margin` away from the nearest
     states.
 
@@ -69,7 +70,9 @@ def rotation(zeros: int, ones: int) -> LinearGenerator:
 
 
 def complex_rotation(zeros: int, ones: int) -> LinearGenerator:
-    """Return a generator of (0^a 1^b)^+ with one complex number: W_h = e^(2 pi i / p), and logits are real parts.
+    """Return a generator of (0^a 1^b)^+ whose state is one complex number: W_h = e^(2 pi i / p), with p = a + b.
+
+    Logits are real parts of complex numbers.
 
     Example:
         >>> complex_rotation(3, 4).generate(9)
@@ -103,13 +106,13 @@ def _offset(zeros: int, period: int) -> float:
 
 
 def permutation(word: Word, power: int = 1, action: Action = "inverse") -> LinearGenerator:
-    """Return a generator of any word, with d = p: W_h is a power of the cyclic shift, and W_y has one-hot columns.
+    """Return a generator of any word: W_h is a power of the cyclic shift, and W_y has one-hot columns.
 
-    W_h represents c^j for the cycle c = (1 2 ... d) and j = `power` coprime to d. A permutation s acts on a vector v in
-    one of two ways. With the action of the source, `"note"`, (s.v)_i = v_{s(i)}, and c maps e_1 to e_d, although the
-    source states e_2. With the action `"inverse"`, (s.v)_i = v_{s^-1(i)}, and c maps e_1 to e_2. Only `"inverse"` is a
-    representation of all permutations. For both actions, the columns of W_y are one-hot vectors of the letters, in the
-    order of the orbit of h_1 = e_1. All numbers are 0 and 1, so nothing is rounded.
+    The dimension d is the period p of the word. W_h represents c^j for the cycle c = (1 2 ... d) and j = `power`
+    coprime to d. A permutation s acts on a vector v in one of two ways. With the action of the source, `"note"`,
+    (s.v)_i = v_{s(i)}, and c maps e_1 to e_d, although the source states e_2. With the action `"inverse"`, (s.v)_i = v_{s^-1(i)},
+    and c maps e_1 to e_2. Only `"inverse"` is a representation of all permutations. For both actions, the columns of W_y are one-hot vectors of the letters, in the order of the orbit of h_1 = e_1. All numbers are 0 and 1,
+    so nothing is rounded.
 
     Raises:
         ValueError: the power is not coprime to p, or the action is unknown.
@@ -130,7 +133,7 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
     p = word.period
     if gcd(power, p) != 1:
         raise ValueError(
-            f"power: expected a number coprime to the period {p}, got {power}; other powers have shorter cycles"
+            f"power: expected a number coprime to the period {p}, got {power}; other powers give shorter cycles"
         )
     step = power if action == "inverse" else -power
     orbit = np.arange(p) * step % p
@@ -141,11 +144,11 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
 
 
 def simplex(word: Word) -> LinearGenerator:
-    """Return an integer generator of any word, with d = p - 1: e_1 -> e_2 -> ... -> e_(p-1) -> (-1, ..., -1) -> e_1.
+    """Return an integer generator of any word: e_1 -> e_2 -> ... -> e_(p-1) -> (-1, ..., -1) -> e_1.
 
-    W_h is the companion matrix of 1 + x + ... + x^(p-1). This is the cyclic shift without its eigenvalue 1, which the
-    bias replaces. The states are the corners of a simplex, so a read-out can give them arbitrary logits. Here the
-    logits are p times the one-hot vectors.
+    For a word of p letters, the dimension is p - 1. W_h is the companion matrix of 1 + x + ... + x^(p-1). This is the
+    cyclic shift without its eigenvalue 1, which the bias replaces. The states are the corners of a simplex, so a
+    read-out can give them arbitrary logits. Here the logits are p times the one-hot vectors.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -165,7 +168,8 @@ def simplex(word: Word) -> LinearGenerator:
 def companion_matrix(coefficients: list[int]) -> Array:
     """Return the companion matrix C of a polynomial with integer coefficients, highest power first.
 
-    The first coefficient is 1. C maps e_i to e_(i+1), and its characteristic polynomial is the given polynomial.
+    The first coefficient is 1. For i below the degree, C maps e_i to e_(i+1). Its characteristic polynomial is the
+    given polynomial.
 
     Raises:
         ValueError: the first coefficient is missing or not 1.

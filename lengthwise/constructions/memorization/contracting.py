@@ -2,7 +2,7 @@
 
 They forget errors because all eigenvalues of the recurrence matrix W_h (`LinearGenerator`) are inside the unit circle.
 
-`feedback.digits` generates any word with d = 1, but its W_h expands. This module searches for contracting nets.
+`feedback.digits` generates any word in one dimension, but its W_h expands. This module searches for contracting nets.
 `contracting_line` decides which words one dimension can generate, and `contracting_plane` which words two dimensions
 can generate.
 """
@@ -49,7 +49,7 @@ def shift_register(word: Word) -> LinearGenerator:
             inputs = np.zeros((size, 2))
             inputs[0, 1] = 1.0
             return LinearGenerator(np.eye(size, k=-1), readout.weights, readout.bias, kept[0], word.symbols, inputs)
-    raise AssertionError("p - 1 answers, which tell all positions of a primitive word apart, are vertices of a cube")
+    raise AssertionError("expected a linear read-out from period - 1 answers, found none for a primitive word")
 
 
 NUM_TRIES = 400

@@ -41,8 +41,8 @@ _CORNERS = np.array([[-2.0, 1.0], [2.0, 1.0], [0.0, -1.0]])
 _TRACE: Form = {(1, 0, 0): -2, (0, 1, 0): 2}
 _DETERMINANT: Form = {(1, 0, 0): 1, (0, 1, 0): 1, (0, 0, 1): -1}
 _ONE: Form = {(1, 0, 0): 1, (0, 1, 0): 1, (0, 0, 1): 1}
-"""The number 1 as a linear form in the weights of a triangle's three corners; `_TRACE` is s, and `_DETERMINANT` is
-t."""
+"""The number 1 as a linear form in the weights of a triangle's three corners; `_TRACE` is the trace of W_h, and
+`_DETERMINANT` is the determinant of W_h."""
 
 _ADDED = np.array([1.0, 0.0])
 """The column of W_x for the second symbol, if W_h is a companion matrix."""
@@ -51,10 +51,10 @@ _ADDED = np.array([1.0, 0.0])
 def contracting_plane(word: Word) -> LinearGenerator | None:
     """Return a net whose contracting W_h of two dimensions generates a word of two symbols, or None if none exists.
 
-    Only nets whose states are on their cycle, and whose W_x reaches both dimensions, are considered. If W_x reaches
-    only one dimension, d = 1 suffices. Triangles are halved until each triangle has a `Crossing` with definite signs.
-    On edges of triangles, signs may be 0, but edges need no proof. The reason is that a line that separates the states
-    of a net also separates the states for every W_h that differs little enough.
+    The search considers only nets that start on their cycle, and whose W_x reaches both dimensions. If W_x reaches only
+    one dimension, d = 1 suffices. Triangles are halved until each triangle has a `Crossing` with definite signs. On
+    edges of triangles, signs may be 0, but edges need no proof. The reason is that a line that separates the states of
+    a net also separates the states for every W_h that differs little enough.
 
     Raises:
         ValueError: the word does not have two symbols, or has more than `MAX_PERIOD` letters.
@@ -133,7 +133,7 @@ def _turn(states: np.ndarray, triple: Triple) -> float:
 
 
 class Signs:
-    """The signs of the turns of a word's states, for all W_h whose (s, t) are in a triangle.
+    """The signs of the turns of a word's states, for all W_h whose trace and determinant are in a triangle.
 
     A tuple of halvings identifies a triangle: 0 is the half at the first corner, and 1 the half at the second corner.
     """
@@ -170,7 +170,7 @@ class Signs:
 
 
 def _scaled_states(word: Word) -> list[list[Form]]:
-    """Return (1 - W_h^p) h for the state h before each answer, as forms in s and t.
+    """Return (1 - W_h^p) h for the state h before each answer, as forms in the trace and the determinant of W_h.
 
     Turns keep their signs, because det(1 - W_h^p) is positive.
     """
@@ -204,7 +204,7 @@ def _times(one: Form, other: Form) -> Form:
 
 
 def _in_corners(form: Form) -> Form:
-    """Return a form's Bernstein coefficients on the triangle of all W_h, times the factorial of the degree."""
+    """Return a form's Bernstein coefficients on the triangle of contracting W_h, times the factorial of the degree."""
     degree = max((sum(key) for key in form), default=0)
     total: Form = {}
     for (s, t), value in form.items():

@@ -1,4 +1,4 @@
-"""The states through which a net cycles if it reads its own answers, and the net that generates the word from them."""
+"""The states through which a net cycles if it reads its own answers, and the net with a read-out from them."""
 
 import numpy as np
 

@@ -1,10 +1,11 @@
-"""Proofs that frequencies have no read-out of a word: Farkas certificates, checked by interval or by exact arithmetic.
+"""Proofs that a set of frequencies has no read-out of a word: Farkas certificates, checked with intervals or exactly.
 
-Each position i and competing symbol j have a constraint: the margin of the letter s_i over j, which is linear in the
-weights w, b, is positive. Suppose that numbers l_ij >= 0 exist, not all 0, such that the margins, multiplied by l_ij,
-add up to 0 as functions of w and b. Then no w, b satisfy all constraints, because the sum would be positive. By Farkas'
-lemma, such numbers exist iff no w, b satisfy all constraints. Let S be the set of frequencies, and let z be
-e^(2 pi i / p). The margins add up to 0 iff, for each symbol a, and for each frequency k of S and k = 0 (for the bias),
+Each position i and competing symbol j have a constraint: the margin of the letter s_i over j is positive. The margin is
+linear in the weights w and b of the read-out. Suppose that numbers l_ij >= 0 exist, not all 0, such that the margins,
+multiplied by l_ij, add up to 0 as functions of w and b. Then no w, b satisfy all constraints, because the sum would be
+positive. By Farkas' lemma, such numbers exist iff no w, b satisfy all constraints. Let S be the set of frequencies, p
+the period of the word, and z = e^(2 pi i / p). The margins add up to 0 iff, for each symbol a, and for each frequency k
+of S and k = 0 (for the bias),
 
     sum over i with s_i = a, j of l_ij z^(k i)  =  sum over i of l_ia z^(k i).
 
@@ -50,10 +51,12 @@ MAX_CERTIFICATES = 10_000
 
 
 class FarkasCertificate(NamedTuple):
-    """The positive numbers l_ij, for `pairs` of a position i and a competing symbol j; all other l_ij are 0.
+    """A proof that frequencies have no read-out: `numbers` are positive factors of the constraints of `pairs`.
 
-    For kind `"interval"`, numbers are floats. The last (n - 1)(d + 1) floats represent the exact solution near them.
-    For kind `"exact"`, numbers are tuples of p fractions, the coefficients of 1, z, z^2, ...
+    Each pair is a position and a competing symbol. The constraints of all other pairs have the factor 0. For kind
+    `"interval"`, numbers are floats. For n symbols and dimension d, the last (n - 1)(d + 1) floats represent the exact
+    solution near them. For kind `"exact"`, each number is a tuple of p fractions, the coefficients of the powers of z.
+    Here z = e^(2 pi i / p), for a word of period p.
     """
 
     frequencies: Frequencies
@@ -81,9 +84,10 @@ def refute(word: Word, frequencies: Frequencies, kind: Kind | None = None) -> Fa
 
 
 def refute_below(memorization: Memorization | RationalMemorization) -> list[FarkasCertificate]:
-    """Return a certificate for every maximal set of frequencies below the smallest dimension; each covers all subsets.
+    """Return a certificate for every maximal set of frequencies below the smallest dimension.
 
-    For a rational W_h, the sets are derived from the sets of orders.
+    A certificate for a set also covers all its subsets. For a rational W_h, the sets are those that `sets_of_orders`
+    gives.
 
     Raises:
         ValueError: there are more than 10,000 maximal sets.
@@ -106,20 +110,20 @@ def refute_below(memorization: Memorization | RationalMemorization) -> list[Fark
         certificate = refute(word, frequencies)
         if certificate is None:
             raise RuntimeError(
-                f"frequencies {frequencies}: expected a certificate that they do not suffice, found none; the lower "
-                "bound relies on HiGHS alone"
+                f"frequencies {frequencies}: expected a certificate that they do not suffice, got none; the lower "
+                "bound relies on the linear-program solver HiGHS alone"
             )
         certificates.append(certificate)
     return certificates
 
 
 def _check_count(period: int, below: int) -> None:
-    """Raise a ValueError if there are too many sets of the largest dimension that is below `below`."""
+    """Raise a ValueError if there are too many sets of frequencies of the largest dimension below `below`."""
     count = comb((period - 1) // 2, max(0, below - 1) // 2)
     if count > MAX_CERTIFICATES:
         raise ValueError(
             f"word: expected a proof of at most {MAX_CERTIFICATES:,} certificates, got {count:,}, one for each set of "
-            f"frequencies below dimension {below}; prove a shorter word"
+            f"frequencies below dimension {below}; take a shorter word"
         )
 
 
@@ -181,7 +185,7 @@ def _is_real(number: Sum, period: int) -> bool:
 
 
 def _coincidence(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
-    # Positions that are this far apart share a state.
+    # Positions that are `shift` apart share a state.
     shift = word.period // gcd(*frequencies, word.period)
     letters = word.letters
     for i in range(word.period if shift < word.period else 0):
@@ -271,7 +275,7 @@ def _enclosed(word: Word, frequencies: Frequencies, position: int, competitor: i
 
 
 def _exact(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
-    """Find an exact certificate: numbers in the field of z, for the pairs of a vertex that `dual_weights` finds."""
+    """Find an exact certificate: numbers in the field of z, for the pairs with positive weights in `dual_weights`."""
     weights = dual_weights(word.letters, orbit(frequencies, word.period), spread=False)
     if weights is None:
         return None

@@ -1,10 +1,10 @@
 """Sets of frequencies that a generator may have, in order of dimension, and bounds without linear programs.
 
-W_h with W_h^p = 1 has eigenvalues e^(2 pi i k / p). In one orbit, a second copy of a frequency k adds nothing, k and
-p - k are the same rotation, and the bias replaces frequency 0. Except for its read-out, a generator without feedback is
-therefore a set S of frequencies ``1 <= k <= p / 2``. Its dimension d(S) is 2 |S|, minus 1 if p / 2 is in S. In each
-step, the generator's state turns by 2 pi k / p in the plane of each k. If a word can be read out from a set of
-frequencies, it can also be read out from every larger set that contains this set.
+Let p be the period of a word. W_h with W_h^p = 1 has eigenvalues e^(2 pi i k / p). In one orbit, a second copy of a
+frequency k adds nothing, k and p - k are the same rotation, and the bias replaces frequency 0. Except for its read-out,
+a generator without feedback is therefore a set S of frequencies ``1 <= k <= p / 2``. Its dimension d(S) is 2 |S|, minus
+1 if p / 2 is in S. In each step, the generator's state turns by 2 pi k / p in the plane of each k. If a word can be
+read out from a set of frequencies, it can also be read out from every larger set that contains this set.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ Frequencies = tuple[int, ...]
 
 
 def dimension(frequencies: Frequencies, period: int) -> int:
-    """Return d(S) = 2 |S| - [p / 2 in S].
+    """Return the dimension of a set S of frequencies for period p: d(S) = 2 |S| - [p / 2 in S].
 
     Example:
         >>> dimension((1, 3), 8), dimension((1, 4), 8)
@@ -33,7 +33,7 @@ def dimension(frequencies: Frequencies, period: int) -> int:
 def orbit(frequencies: Frequencies, period: int) -> Float[np.ndarray, "p d"]:
     """Return the states at all steps i: cos(2 pi k i / p) and sin(2 pi k i / p) for each k, or (-1)^i for k = p / 2.
 
-    Angles are reduced in integers, so that equal states are equal numbers.
+    Here k is a frequency, and p is the period. Angles are reduced in integers, so that equal states are equal numbers.
 
     Example:
         >>> orbit((2,), 4).ravel().tolist()
@@ -60,6 +60,8 @@ def blocks(frequencies: Frequencies, period: int) -> list[slice]:
 def sets_of_dimension(period: int, d: int, *, primitive: bool = True) -> Iterator[Frequencies]:
     """Yield all sets S with d(S) = d; if `primitive`, only sets with gcd(S, p) = 1, whose orbit has no shorter period.
 
+    Here p is the period, and d(S) is the `dimension` of a set.
+
     Example:
         >>> list(sets_of_dimension(8, 2)), list(sets_of_dimension(6, 3))
         ([(1,), (3,)], [(1, 3), (2, 3)])
@@ -76,7 +78,7 @@ class Bounds(NamedTuple):
     """Bounds on the smallest dimension of a word's generators, computed without a linear program.
 
     `lower` <= d_min <= `upper`; the word can be read out from the set `sufficient` of dimension `upper`. Stride u reads
-    the letters at positions 0, u, 2u, ... modulo p. At the i-th stride of `units(p)`, frequency k becomes
+    the letters at positions 0, u, 2u, ... modulo the period p. At the i-th stride of `units(p)`, frequency k becomes
     `degrees[i, k]`, and any two symbols alternate at most `alternations[i]` times.
     """
 

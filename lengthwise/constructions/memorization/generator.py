@@ -12,9 +12,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class LinearGenerator(NamedTuple):
     """The RNN h_i = W_h h_{i-1} + W_x x_i, y_i = Re(W_y h_i) + b_y; x_{i+1} is the symbol of the largest logit.
 
-    `hidden` is W_h [d, d], `readout` is W_y [n, d], and `bias` is b_y [n]. `first` is h_1 [d], the state after START,
-    from which the first symbol is read out. `inputs` is W_x [d, n], or None if W_x is 0 and states do not depend on the
-    output. Arrays contain floats, complex numbers, or objects such as fractions and integers.
+    `hidden` is W_h [d, d], `readout` is W_y [n, d], and `bias` is b_y [n]. `first` is h_1 [d], the state after the
+    start symbol, from which the first symbol is read out. `inputs` is W_x [d, n], or None if W_x is 0 and states do not
+    depend on the output. Arrays contain floats, complex numbers, or objects such as fractions and integers.
 
     Example:
         >>> one, two = np.ones(1), np.zeros(2)

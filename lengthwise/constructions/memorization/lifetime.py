@@ -58,13 +58,14 @@ class Lifetime(NamedTuple):
 
 
 def angle_formula(period: int, drift: float) -> float:
-    """Return (pi / p) / |drift|: the step at which a plane that drifts by an angle per step has drifted half an edge.
+    """Return (pi / p) / |drift|: the step at which a plane has drifted by half an edge of the regular p-gon of states.
 
-    The edge is an edge of the regular p-gon of states. From this step on, a state has drifted along its edge beyond the
-    middle of the edge, and beyond a decision line through this middle. Suppose that a word has one plane and threshold
-    0. The first wrong symbol is then at the first later step whose state has a neighbor with a different letter on the
-    side of the drift. For 0^h 1^h, such states are at the last letters of runs if the plane turns too far. If the plane
-    turns too little, such states are at the first letters of runs. The wait for such a state is less than h steps.
+    In each step, the plane drifts by the angle `drift`. The word has p letters. From this step on, a state has drifted
+    along its edge beyond the middle of the edge, and beyond a decision line through this middle. Suppose that the
+    generator has one plane, and that the line goes through 0. Then the first wrong symbol comes at the first later step
+    whose state drifts toward a corner with a different letter. For 0^h 1^h, such states are at the last letters of runs
+    if the plane turns too far. If the plane turns too little, such states are at the first letters of runs. The wait
+    for such a state is less than h steps.
     """
     return math.pi / period / abs(drift) if drift else math.inf
 
@@ -72,8 +73,8 @@ def angle_formula(period: int, drift: float) -> float:
 def drifts(memorization: Memorization, precision: Precision) -> list[tuple[float, float]]:
     """Return, for each frequency, the error of one step with rounded W_h: an angle, and the logarithm of a factor.
 
-    A block [[c, -s], [s, c]] of the rounded W_h rotates by a different angle and scales, with eigenvalue c + i s.
-    The errors are as small as a rounding error, so they are computed with 50 digits.
+    A block [[c, -s], [s, c]] of the rounded W_h rotates by a slightly wrong angle and also scales. Its eigenvalue is
+    c + i s. The errors are as small as a rounding error, so they are computed with 50 digits.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize
@@ -107,11 +108,11 @@ def fastest_formula(memorization: Memorization, precision: Precision) -> float:
 def predicted_lifetime(memorization: Memorization, precision: Precision) -> Lifetime:
     """Return the first step whose symbol is wrong if entries of W_h are rounded, and states and read-out are exact.
 
-    After i steps, the plane of frequency k has turned too far by i dtheta_k and has grown by rho_k^i (`drifts`). The
-    first 131,072 steps are enumerated. For later steps, the logit margin at each position of the word is treated as a
-    smooth function of i. A grid and bisection find the margin's first zero, as long as states neither overflow nor
-    vanish in float64. For one plane and threshold 0, the result is `angle_formula` plus the wait that its docstring
-    describes.
+    For each frequency k, `drifts` returns dtheta_k and log(rho_k). After i steps, the plane of k has turned too far by
+    i dtheta_k, and has grown by the factor rho_k^i. The first 131,072 steps are enumerated. For later steps, the logit
+    margin at each position of the word is treated as a smooth function of i. A grid and bisection find the margin's
+    first zero, as long as states neither overflow nor vanish in float64. For one plane and threshold 0, the result is
+    `angle_formula` plus a wait, which is described there.
 
     Example:
         >>> from lengthwise.constructions.memorization.memorize import memorize

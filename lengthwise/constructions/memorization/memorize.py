@@ -23,8 +23,8 @@ BUDGET = 3_000
 """The number of linear programs in a search: about 10 CPU seconds for a binary word."""
 
 SETS_PER_PROGRAM, ENTRIES_PER_PROGRAM = 100, 10_000
-"""A search with a budget of B programs ends once it has enumerated 100 B sets, or once the constraints of its programs
-have 10,000 B entries in total.
+"""A search with a budget of B programs ends once it has enumerated 100 B sets of frequencies, or once the constraints
+of its programs have 10,000 B entries in total.
 
 For a long word, bounds exclude most sets without a program. For a word of many symbols, the programs are large.
 """
@@ -38,11 +38,11 @@ class Memorization(NamedTuple):
     """A generator of a word, and bounds on the smallest dimension d_min: `lower` <= d_min <= `upper`.
 
     The bounds are equal unless the budget ended the search. `frequencies` are the generator's frequencies. Their
-    dimension is `upper`, or more if `memorize` searched larger dimensions for a wider margin. `margin` is the smallest
-    distance from a state of the generator, which has norm 1, to the region of another symbol. For two symbols, `margin`
-    is the largest margin that these frequencies allow. For more symbols, `margin` is at least `min_margin`, the optimum
-    of the group lasso. `programs` counts the linear programs of the search for d_min. `is_widest` is False if the
-    budget ended the search for wider margins.
+    dimension is `upper`, or more if `memorize` searched larger dimensions for a wider margin. The generator's states
+    have norm 1, and `margin` is their smallest distance to the region of another symbol. For two symbols, `margin` is
+    the largest margin that these frequencies allow. For more symbols, `margin` is at least `min_margin`, the optimum of
+    the group lasso in `widest_margin`. `programs` counts the linear programs of the search for d_min. `is_widest` is
+    False if the budget ended the search for wider margins.
     """
 
     word: Word
@@ -62,7 +62,8 @@ def memorize(
     """Return the smallest generator of ``(text)^+`` with W_x = 0, by a linear program for each set of frequencies.
 
     Sets of frequencies are tried in order of dimension. The generator has the widest margin of the first set that can
-    be read out. With `robust`, it has the widest margin of all sets of dimension d_min, or up to `max_dimension`.
+    be read out. With `robust`, it has the widest margin of all sets of dimension at most `max_dimension`, or of the
+    smallest dimension if this argument is None.
 
     The restriction to W_h^p = 1 loses nothing. With another W_h, states may grow or decay, and the fastest-growing
     parts of logits may tie. Average these states over steps that are p apart, part by part in the order of growth. Then
@@ -133,8 +134,8 @@ def _check_programs(word: Word, upper: int) -> None:
 class _Search:
     """A search through sets of frequencies that no bound excludes, in order of dimension, until the budget is used up.
 
-    After it has solved linear programs for a set, the caller passes their number to `count`. `reached` is the dimension
-    of the last set.
+    The caller solves linear programs for each set, and passes the number of these programs to `count`. `reached` is the
+    dimension of the last set.
     """
 
     def __init__(self, word: Word, known: Bounds, budget: int) -> None:

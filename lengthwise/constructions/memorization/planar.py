@@ -14,8 +14,8 @@ def planar(word: Word) -> LinearGenerator:
     first to its last position. No two symbols cross (occur as x .. y .. x .. y), so two spans are nested or disjoint.
     The symbols therefore form a tree whose root is the symbol at position 0, with logit 0. For any other symbol x, a
     chord of the circle cuts off exactly the span of x. Let g_x be the signed distance of the state beyond this chord.
-    Then y_x = y_parent(x) + g_x. At any position, g is positive for the position's symbol and its ancestors, and
-    negative for all other symbols (except the root, which has no g).
+    The logit of x is y_x = y_parent(x) + g_x. At any position, g is positive for the position's symbol and its
+    ancestors, and negative for all other symbols (except the root, which has no g).
 
     W_h turns by 2 pi v / p with u v = 1 modulo p.
 
@@ -61,7 +61,7 @@ def _spans(letters: np.ndarray) -> dict[int, tuple[int, int]]:
 
 
 def _parent(symbol: int, spans: dict[int, tuple[int, int]], root: int) -> int:
-    """Return the symbol with the smallest span around another symbol's span, or the root."""
+    """Return a symbol's parent: the symbol with the smallest span that contains this symbol's span, or the root."""
     first, last = spans[symbol]
     around = [x for x, (low, high) in spans.items() if low < first and last < high and x != root]
     return min(around, key=lambda x: spans[x][1] - spans[x][0], default=root)

@@ -78,10 +78,11 @@ class RationalMemorization(NamedTuple):
 def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: int = BUDGET) -> RationalMemorization:
     """Return the smallest generator of ``(text)^+`` with W_x = 0 and a rational W_h.
 
-    Sets J of divisors are tried in order of dimension. W_h is block-diagonal with the companion matrices of Phi_j, and
-    h_1 is the sum of the first unit vectors of all blocks. W_y is rounded to integers that give every letter a positive
-    margin, so no step of the generator rounds anything. If the period has too many divisors, the budget ends, or linear
-    programs become too large, the generator is `simplex`, which has all orders except 1.
+    Sets J of divisors are tried in order of dimension. W_h is block-diagonal with the companion matrices of the
+    cyclotomic polynomials Phi_j, and h_1 is the sum of the first unit vectors of all blocks. W_y is rounded to integers
+    that give every letter a positive margin, so no step of the generator rounds anything. If the period has too many
+    divisors, the budget ends, or linear programs become too large, the generator is `simplex`, which has all orders
+    except 1.
 
     Raises:
         ValueError: the text is not a word (`parse_word`). The word needs more than `max_dimension` dimensions, or the
@@ -139,7 +140,9 @@ def _divisors(period: int) -> list[int]:
 
 
 def sets_of_orders(period: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield all sets of divisors j >= 2 with least common multiple p, with their dimensions, in order of dimension.
+    """Yield all sets of divisors j >= 2 whose least common multiple is the period, in order of dimension.
+
+    Each set follows its dimension in a pair.
 
     Example:
         >>> list(sets_of_orders(6))
@@ -166,7 +169,7 @@ def frequencies_of(orders: tuple[int, ...], period: int) -> Frequencies:
 
 
 def companion_blocks(orders: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return the block-diagonal matrix of the companions of Phi_j, and the sum of the blocks' first unit vectors."""
+    """Return the block-diagonal companion matrix of the cyclotomic polynomials, and the sum of first unit vectors."""
     sizes = [_degree(j) for j in orders]
     hidden, first = np.zeros((sum(sizes),) * 2, int), np.zeros(sum(sizes), int)
     start = 0

@@ -23,15 +23,19 @@ def pairs(letters: Letters) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, 
 
 
 def num_entries(num_symbols: int, period: int, dimension: int) -> int:
-    """Return the size of `constraints`: (n - 1) p rows, one for each pair, and (n - 1)(d + 1) unknowns as columns."""
+    """Return the number of entries of `constraints`, for n symbols, period p and dimension d.
+
+    There are (n - 1) p rows, one for each pair, and (n - 1)(d + 1) columns, one for each unknown.
+    """
     return (num_symbols - 1) ** 2 * period * (dimension + 1)
 
 
 def constraints(letters: Letters, orbit: Orbit) -> Float[np.ndarray, "m k"]:
     """Return the coefficients of (w_(s_i) - w_j).h_i + b_(s_i) - b_j in w and b, as a row for each pair (i, j).
 
-    A pair is a position i with letter s_i and a competing symbol j. Only differences between symbols matter, so the
-    last symbol has w = 0 and b = 0. This leaves k = (n - 1)(d + 1) unknowns.
+    A pair is a position i, with letter s_i and state h_i, and a competing symbol j. The weights and the bias of symbol
+    j are w_j and b_j. Let n be the number of symbols, and d the length of a state. Only differences between symbols
+    matter, so the last symbol has w = 0 and b = 0. This leaves k = (n - 1)(d + 1) unknowns.
     """
     positions, competitors = pairs(letters)
     states = np.concatenate([orbit, np.ones((len(orbit), 1))], 1)[positions]
@@ -45,8 +49,8 @@ def constraints(letters: Letters, orbit: Orbit) -> Float[np.ndarray, "m k"]:
 def read_out(letters: Letters, orbit: Orbit) -> Readout | None:
     """Return a read-out of the word from its states, by the joint multiclass linear program, or None if none exists.
 
-    Weights are unbounded and every margin is at least 1, so that tolerances do not decide whether a margin is positive.
-    A read-out is checked before it is returned. The result None relies on HiGHS alone, but
+    Weights are unbounded and every margin is at least 1, so that the solver's tolerances do not decide whether a margin
+    is positive. A read-out is checked before it is returned. The result None relies on the solver HiGHS alone, but
     `lengthwise.constructions.memorization.farkas` can verify it.
 
     Raises:
@@ -133,7 +137,7 @@ class WidestMargin(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """Return sum_k |V_k|, the inverse of the margin of unit states.
+        """Return sum_k |V_k| (`widest_margin`), the inverse of the margin for states of norm 1.
 
         For more than two symbols, the inverse of the cost is only a lower bound on the margin.
         """
@@ -152,7 +156,7 @@ GAP = 1e-6
 
 
 def widest_margin(letters: Letters, orbit: Orbit, blocks: list[slice]) -> WidestMargin | None:
-    """Return the read-out that tolerates the largest change of unit states, by a group lasso over frequencies, or None.
+    """Return the read-out that tolerates the largest change of states of norm 1, by a group lasso over frequencies.
 
     Block k of the state may be scaled by r_k, and its weights by 1 / r_k, with sum_k r_k^2 = 1. Let V_k be the
     differences of weights on block k between all pairs of symbols, at margin 1. The best scales are
@@ -206,7 +210,10 @@ def _with_norms(readout: Readout, blocks: list[slice]) -> WidestMargin:
 
 
 def _cuts(readout: Readout, blocks: list[slice], width: int) -> Float[np.ndarray, "f k"]:
-    """Return the cut <G, V_k> - t_k <= 0 for each block, over the unknowns of `constraints` and t; G is V_k / |V_k|."""
+    """Return the cut <G, V_k> - t_k <= 0 for each block k, where G is the read-out's V_k / |V_k| (`widest_margin`).
+
+    The unknowns are the unknowns of `constraints`, and for each block a number t_k that bounds |V_k|.
+    """
     n = len(readout.bias)
     cuts = np.zeros((len(blocks), (n - 1) * width + len(blocks)))
     for index, block in enumerate(blocks):

@@ -92,7 +92,7 @@ def binary_words(period: int) -> Iterator[Word]:
 
 
 def units(period: int) -> tuple[int, ...]:
-    """Return the strides 1 <= u <= p / 2 that are coprime to p; stride p - u reads the same letters backwards."""
+    """Return the strides 1 <= u <= p / 2 that are coprime to the period p; stride p - u reads the letters backwards."""
     return tuple(u for u in range(1, max(2, period // 2 + 1)) if gcd(u, period) == 1)
 
 
@@ -158,6 +158,8 @@ polynomial for each pair of a 1 and a 0, and the degrees of the polynomials grow
 def check_binary(word: Word, longest: int | None = None) -> None:
     """Raise a ValueError unless a word has two symbols and, if `longest` is given, at most that many letters."""
     if longest is not None and word.period > longest:
-        raise ValueError(f"word: expected at most {longest} letters here, got {word.period}; give a shorter word")
+        raise ValueError(
+            f"word: expected at most {longest} letters for an exact search, got {word.period}; give a shorter word"
+        )
     if len(word.symbols) != 2:
         raise ValueError(f"word: expected two symbols, got {len(word.symbols)}; take a word such as 00101")

@@ -170,7 +170,7 @@ def test_what_is_no_word_of_two_symbols_is_refused() -> None:
     with pytest.raises(ValueError, match="word: expected two symbols or more, got 'a'"):
         digits(parse_word("aa"))
     for function in (contracting_rate, contracting_plane):
-        with pytest.raises(ValueError, match="word: expected at most 32 letters here, got 33; give a shorter word"):
+        with pytest.raises(ValueError, match="word: expected at most 32 letters for an exact search, got 33; give"):
             function(parse_word("0" * 20 + "1" * 13))
     for function in (contracting_rate, contracting_plane, shift_register, lambda word: search_net(word, 2)):
         with pytest.raises(ValueError, match="word: expected two symbols, got 3; take a word such as 00101"):
