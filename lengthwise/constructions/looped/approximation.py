@@ -58,8 +58,8 @@ def looped_approximation(
 
     in L^p. Here w, w_token and w_contextual are moduli of continuity. They bound the change of a token's output if,
     respectively, all tokens, only this token, or only the other tokens change. The last term comes from cubes with
-    equal tokens (`error_bound`). As delta goes to 0, this bound goes to 0 as well. So in every L^p, looped transformers
-    are dense in the continuous permutation-equivariant functions (Corollary 3.8).
+    equal tokens (`error_bound`). The bound goes to 0 with delta. So in every L^p, looped transformers are dense in the
+    continuous permutation-equivariant functions (Corollary 3.8).
 
     Raises:
         ValueError: there are fewer than 2 intervals, fewer than T different tokens, or more than 2^18 IDs. The
@@ -78,8 +78,7 @@ def looped_approximation(
     Source: Xu and Sato (2024), Theorem 3.7, Corollary 3.8, and the consolidation in Appendix A.2.
     Differs from the source: the network is smaller than state dimension 17 d + 9 and width 49 d + 25 (docs/looped.md
         cites these sizes), because idle sub-networks add nothing, and only the token IDs must be switched on at a
-        certain time. A cube is represented by its center. IDs before the first used ID and after the last used ID are
-        left out.
+        certain time. A cube is represented by its center. IDs outside the range of used IDs are left out.
     """
     grid = checked_grid(num_bins, num_tokens, token_dim)
     ids, values = used_ids(function, grid)

@@ -110,9 +110,10 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
 
     The dimension d is the period p of the word. W_h represents c^j for the cycle c = (1 2 ... d) and j = `power`
     coprime to d. A permutation s acts on a vector v in one of two ways. With the action of the source, `"note"`,
-    (s.v)_i = v_{s(i)}, and c maps e_1 to e_d, although the source states e_2. With the action `"inverse"`, (s.v)_i = v_{s^-1(i)},
-    and c maps e_1 to e_2. Only `"inverse"` is a representation of all permutations. For both actions, the columns of W_y are one-hot vectors of the letters, in the order of the orbit of h_1 = e_1. All numbers are 0 and 1,
-    so nothing is rounded.
+    (s.v)_i = v_{s(i)}, and c maps e_1 to e_d, although the source states e_2. With the action `"inverse"`,
+    (s.v)_i = v_{s^-1(i)}, and c maps e_1 to e_2. Only `"inverse"` is a representation of all permutations. For both
+    actions, the columns of W_y are one-hot vectors of the letters, in the order of the orbit of h_1 = e_1. All numbers
+    are 0 and 1, so nothing is rounded.
 
     Raises:
         ValueError: the power is not coprime to p, or the action is unknown.
