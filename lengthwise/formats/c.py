@@ -1,4 +1,4 @@
-"""C: one header with the tables and a function that answers strings."""
+"""C: one header with the machine's tables and a function that returns the answer to a string."""
 
 import json
 import re

@@ -7,7 +7,7 @@ _USED = {
     "node": frozenset({"label", "peripheries", "style", "shape"}),
     "edge": frozenset({"label", "dir", "style", "weight"}),
 }
-"""Attributes of nodes and edges that this package reads or checks, and the title and frame of a graph."""
+"""Attributes of nodes and edges that this package reads or checks, and attributes of the title and frame of a graph."""
 
 DRAWING = frozenset(
     re.findall(

@@ -63,8 +63,8 @@ def pairs_of_label(label: str) -> tuple[tuple[str, str], ...]:
     slashes.
 
     Raises:
-        ValueError: the label ends like a probability; an output changes a stack; an output has no symbol; or part of
-            the label has an unclear meaning.
+        ValueError: the label ends like a probability; an output changes a stack, as in a pushdown automaton; an output
+            has no symbol; or part of the label has an unclear meaning.
 
     Example:
         >>> pairs_of_label("a/x, b/y"), pairs_of_label("a, b/x=1,y=2")
@@ -113,12 +113,12 @@ def _check_end(label: str, what: str) -> None:
 
 
 def _check_symbol(symbol: str, label: str) -> None:
-    """Raise a ValueError if a symbol may also consist of several parts, or mean several symbols or no symbol."""
+    """Raise a ValueError if a symbol could also be read as several parts, as several symbols or as no symbol."""
     for mark in ":|→⇒":
         parts = split_once(symbol, mark)
         if parts is not None and all(part.strip() for part in parts):
             raise ValueError(
-                f"expected symbols, got {quoted(label)}, which may be a symbol or several parts; write \\{mark} in a "
+                f"expected symbols, got {quoted(label)}, which may be one symbol or several parts; write \\{mark} in a "
                 "symbol, and a/x for a symbol and its output"
             )
     if _SEVERAL.fullmatch(symbol):

@@ -35,7 +35,8 @@ def plain_text(label: str) -> str:
     for token in tokens[first:]:
         if token in BREAKS or (len(token) == 2 and token[1] in SUBSTITUTED):
             raise ValueError(
-                f"expected symbols and answers on one line, got {token!r} in the label {quoted(label)}; remove it"
+                "expected symbols and answers without line breaks or escapes that stand for names, got "
+                f"{token!r} in the label {quoted(label)}; remove it"
             )
     if (entity := ENTITY.search(label)) is not None:
         raise ValueError(

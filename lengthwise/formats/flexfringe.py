@@ -18,12 +18,12 @@ _EDGE_ENTRIES = ("id", "source", "target", "name", "appearances")
 
 
 def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
-    """Return the machine that FlexFringe learned from counts of types, which are the labels of its training strings.
+    """Return the machine in a model that FlexFringe learned by counting types.
 
-    A state's answer is the most frequent type among the training strings that ended there. If several types are equally
-    frequent, the answer is the first of them, as in FlexFringe. A state in which no string ended has no answer. A
-    missing edge, or an edge to a state that FlexFringe did not print, leads to a state without an answer. The initial
-    state is the state whose source is -1.
+    Types are the labels of FlexFringe's training strings. A state's answer is the most frequent type among the training
+    strings that ended there. If several types are equally frequent, the answer is the first of them, as in FlexFringe.
+    A state in which no string ended has no answer. A missing edge, or an edge to a state that FlexFringe did not print,
+    leads to a state without an answer. The initial state is the state whose source is -1.
 
     Raises:
         ValueError: an entry is missing, unknown (such as the probabilities of other heuristics) or malformed; or a node
@@ -88,7 +88,7 @@ def _answer(data: Any, num_types: int) -> int:
             continue
         if not (key.isascii() and key.isdigit() and len(key) < 10 and int(key) < num_types) or type(count) is not int:
             raise ValueError(
-                f"final_counts: expected a whole number for each type number below {num_types}, got "
+                f"final_counts: expected type numbers below {num_types}, each with a whole number, got "
                 f"{str({key: count})[:60]}; export the model again with FlexFringe"
             )
         counts[int(key)] = count

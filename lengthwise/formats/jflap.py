@@ -144,8 +144,8 @@ def _check_parts(element: ElementTree.Element, known: Sequence[str], once: Seque
     names = [part.tag for part in element]
     if unknown := [name for name in names if name not in known]:
         raise ValueError(
-            f"expected <{element.tag}> with the parts {', '.join(known)}, got <{unknown[0][:80]}>; leave it out if it "
-            "does not describe the machine"
+            f"expected <{element.tag}> with the elements {', '.join(known)}, got <{unknown[0][:80]}>; leave it out if "
+            "it does not describe the machine"
         )
     counts = Counter(names)
     if repeated := [name for name in (known if once is None else once) if counts[name] > 1]:
@@ -154,10 +154,10 @@ def _check_parts(element: ElementTree.Element, known: Sequence[str], once: Seque
         raise ValueError(f"expected <{element.tag}> without the attribute {min(others)[:60]!r}; write it as an element")
     marks = [part.text for part in element if part.tag in ("initial", "final")]
     if text := "".join(filter(None, [element.text, *(part.tail for part in element), *marks])).strip():
-        raise ValueError(f"expected only parts in <{element.tag}>, got the text {text[:60]!r}; leave it out")
+        raise ValueError(f"expected only elements in <{element.tag}>, got the text {text[:60]!r}; leave it out")
     containers = ("automaton", "state", "transition", *_DECORATIONS)
     if nested := [(part.tag, part[0].tag) for part in element if len(part) and part.tag not in containers]:
-        raise ValueError(f"expected <{nested[0][0]}> without parts, got <{nested[0][1]}>; leave it out")
+        raise ValueError(f"expected <{nested[0][0]}> without elements inside, got <{nested[0][1]}>; leave it out")
 
 
 def _names(states: Iterable[ElementTree.Element]) -> list[str]:
@@ -177,7 +177,7 @@ def _names(states: Iterable[ElementTree.Element]) -> list[str]:
 def _edges(
     transitions: Sequence[ElementTree.Element], draft: Draft, num_states: int, *, is_split: bool
 ) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the source, symbol, target and output of each edge; new states divide edges that read several symbols."""
+    """Yield the source, symbol, target and output of each edge; new states split an edge that reads several symbols."""
     prefixes: dict[tuple[str, str], str] = {}
     symbols: set[str] = set()
     for edge in transitions:
@@ -185,8 +185,8 @@ def _edges(
         source, read, target = (_text(edge, name) for name in ("from", "read", "to"))
         if not read and len(edge.findtext("read", "  ").splitlines()) == 1:  # blanks, or no such part
             raise ValueError(
-                "expected a symbol on each edge, or <read/>, got blanks or no <read> on an edge from state "
-                f"{source!r}; write a symbol"
+                "expected a symbol on each edge, or <read/> for no symbol, got blanks or no <read> on an edge from "
+                f"state {source!r}; write a symbol"
             )
         draft.check_state(source)
         draft.check_state(target)

@@ -22,7 +22,7 @@ _DECORATIONS = (*_NOTES, "name", "description", "comment")
 """The entries of an object that do not change an automaton's language."""
 
 MAX_UNNAMED = 10_000
-"""The bound on the answer numbers of a file without answer names, because all smaller numbers also become answers."""
+"""The bound on answer numbers in a file without answer names, in which every smaller number also becomes an answer."""
 
 _OTHER_NAMES = {
     "states": ("states",),

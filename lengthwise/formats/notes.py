@@ -14,7 +14,7 @@ NUM_TESTS = 20
 """The number of strings with answers in the notes."""
 
 NO_EMPTY_ANSWER = "the answer to the empty string has no meaning"
-"""The note for machines of nets, and for machines that were learned without a label for the empty string."""
+"""The note in files of nets' machines, and of machines that were learned without a label for the empty string."""
 
 
 class Notes(NamedTuple):

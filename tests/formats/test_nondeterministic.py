@@ -124,7 +124,7 @@ def test_blanks_are_no_empty_edge_of_jflap() -> None:
         edge = f"<transition><from>0</from><to>0</to>{read}</transition>"
         with pytest.raises(
             ValueError,
-            match=r"^expected a symbol on each edge, or <read/>, got blanks or no <read> on an edge from state '0'",
+            match=r"<read/> for no symbol, got blanks or no <read> on an edge from state '0'",
         ):
             JFLAP.read(f'<structure><type>fa</type><state id="0"><initial/></state>{edge}</structure>')
 
