@@ -7,7 +7,7 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset
 
 @PRESETS.register("contracting")
 class Contracting(Preset):
-    """Preset `recurrent` for an `rnn`, `gru` or `lstm` of 32 units, with a penalty that makes certificates possible.
+    """Variant of preset `recurrent` for an `rnn`, `gru` or `lstm` of 32 units, with a penalty that allows certificates.
 
     Training takes 4,000 steps at a learning rate of 0.003. Lengths grow from 1 to 40, each after the previous length is
     learned. From step 1,200 on, a penalty limits the growth of intervals in a step of the net (`ContractionRecipe`).

@@ -7,9 +7,10 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 
 @PRESETS.register("examples")
 class ExamplesPreset(Preset):
-    """Preset `machine` for examples: 1,000 steps at all lengths, short lengths first, and one block of 32 states.
+    """Variant of preset `machine` for examples: 1,000 steps at all lengths, short lengths first.
 
-    Each string has one answer (`supervision="last"`). Traces with a label for each symbol use `"prefix"`.
+    The net is one block of 32 states. Each string has one answer (`supervision="last"`). Traces with a label for each
+    symbol use `"prefix"`.
 
     Source: ours.
     """

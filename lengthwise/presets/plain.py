@@ -1,11 +1,11 @@
-"""The preset `fast` without pads and noise."""
+"""The variant of preset `fast` without pads and noise."""
 
 from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 
 
 @PRESETS.register("plain")
 class Plain(Preset):
-    """Preset `fast` without pads and noise, for models with hidden weight matrices, which its optimizer Muon needs.
+    """Variant of preset `fast` without pads and noise, for models with hidden weight matrices, which Muon needs.
 
     Source: ours.
     """

@@ -7,9 +7,10 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, Preset
 
 @PRESETS.register("reflecting")
 class Reflecting(Preset):
-    """Preset `recurrent` for a `block-linear-rnn` of one block of 4 x 4 reflections: 2,000 steps at a rate of 0.03.
+    """Variant of preset `recurrent` for a `block-linear-rnn` of one block of 4 x 4 reflections.
 
-    Reflections preserve distances between states, so a certificate can bound the length up to which the net is right.
+    Training takes 2,000 steps at a learning rate of 0.03. Reflections preserve distances between states, so a
+    certificate can bound the length up to which the net is right.
 
     Source: ours.
     """
