@@ -12,7 +12,7 @@ from lengthwise.registry import Registry, nearest
 from lengthwise.tasks.base import RegularTask, Task
 
 Machine = Task | Transducer | DFA
-"""The machine to compile: the machine of a regular task, or any other finite machine."""
+"""An input of a construction: a task that a finite machine solves, a `DFA` or a `Transducer`."""
 
 MAX_WEIGHTS = 20_000_000
 """The largest number of weights of a model. In float32, this many weights take 80 MB."""

@@ -15,11 +15,11 @@ SHARP = 1_000.0
 
 @CONSTRUCTIONS.register("block-linear-rnn")
 def compile_block_linear_rnn(machine: Machine) -> Construction:
-    """Compile any finite machine to one block of one layer: A(u) e_p = e_q if symbol u leads from state p to q.
+    """Compile any finite machine to a net of one layer with one block: A(u) e_p = e_q if symbol u leads from p to q.
 
     A(u) is the layer's matrix for symbol u, and e_p is the one-hot vector of state p. The layer multiplies its state by
-    A(u), and adds no vector. The state of the net is exactly the one-hot vector of the machine's state, because
-    a column of A(u) is a softmax of logits that are 1,000 apart. Two linear maps, W_1 and W_2, compute A(u) from the
+    A(u), and adds no vector. The state of the net is exactly the one-hot vector of the machine's state, because a
+    column of A(u) is a softmax of logits that are 1,000 apart. Two linear maps, W_1 and W_2, compute A(u) from the
     symbol. W_1 has one hidden unit for each symbol. From the unit of symbol u, W_2 computes the logits of A(u).
 
     Raises:

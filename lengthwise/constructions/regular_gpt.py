@@ -68,7 +68,7 @@ def compile_regular_gpt(machine: Machine, *, chunk_size: int = 2) -> Constructio
       linear read-out of the answers exists.
 
     Raises:
-        ValueError: `chunk_size` is below 2, or the smallest model has more than 20,000,000 weights.
+        ValueError: `chunk_size` is out of bounds, or the smallest model has more than 20,000,000 weights.
 
     Example:
         >>> from lengthwise.automata.regex import dfa_from_regex

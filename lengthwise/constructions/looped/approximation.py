@@ -146,9 +146,10 @@ def error_bound(
 ) -> float:
     """Return the bound on the L^p error in Theorem 3.7, or in Theorem 4.2 if `token` and `contextual` are None.
 
-    For a `timed_approximation`, both are None. Here delta = 1 / n, and n, T and d are the fields of `grid`. The last
-    term of the bound, O(delta^(d/p)), is computed. Cubes with two equal tokens have at most T (T - 1) / 2 delta^d of
-    the volume. `largest` is a bound on the p-norm of the error in these cubes. Gaps of the quantizer, which can be
+    For a `timed_approximation`, both are None. The arguments `sequence`, `token` and `contextual` are the moduli w,
+    w_token and w_contextual of `looped_approximation`. Here delta = 1 / n, and n, T and d are the fields of `grid`. The
+    last term of the bound, O(delta^(d/p)), is computed. Cubes with two equal tokens have at most T (T - 1) / 2 delta^d
+    of the volume. `largest` is a bound on the p-norm of the error in these cubes. Gaps of the quantizer, which can be
     arbitrarily narrow, are neglected.
 
     Raises:

@@ -184,7 +184,7 @@ def make_walks(plan: Rounded) -> list[Walk]:
 
 
 def pass_values(walks: Sequence[Walk], at: Form) -> tuple[dict[str, Form], list[Unit]]:
-    """Return a coordinate for each walk, initially 0, and units that add the walk's value to it when `at` is 0."""
+    """Return a coordinate for each walk, initially 0, and units that add the walk's value to it when form `at` is 0."""
     kept = [f"{walk.name}_kept" for walk in walks]
     values = [(walk.value, {name: 1}) for walk, name in zip(walks, kept, strict=True)]
     bound = max(len(walks[0].moves), 1)

@@ -20,7 +20,10 @@ MAX_ID_BITS = 10_000
 
 
 class Grid(NamedTuple):
-    """Sequences of T tokens. Each of a token's d coordinates is in one of n intervals, so there are n^d token IDs."""
+    """A grid on sequences of T = `num_tokens` tokens.
+
+    Each of a token's d = `token_dim` coordinates is in one of n = `num_bins` intervals, so there are n^d token IDs.
+    """
 
     num_bins: int
     num_tokens: int
@@ -32,7 +35,10 @@ class Grid(NamedTuple):
         return int(self.num_bins**self.token_dim)
 
     def token(self, digits: list[Form]) -> Form:
-        """Return the token ID whose digits in base n are the d interval indices, the lowest digit last: eq. (7)."""
+        """Return the token ID whose digits in base `num_bins` are the interval indices, the lowest digit last.
+
+        Source: Xu and Sato (2024), eq. (7).
+        """
         return sum((self.num_bins ** (self.token_dim - 1 - i) * digit for i, digit in enumerate(digits)), Form({}))
 
     def checked(self) -> "Grid":
@@ -139,7 +145,7 @@ def selection_units(grid: Grid, factor: int) -> list[Unit]:
 
 
 def reduction_unit(grid: Grid, last_digit: Form, since: Form) -> Unit:
-    """Return a unit that subtracts `last_digit` (0 to n - 1) from `waiting` in the loop in which `since` is 0.
+    """Return a unit that subtracts `last_digit` (0 to `num_bins` - 1) from `waiting` in the loop in which `since` is 0.
 
     Earlier loops subtract nothing. Later loops subtract more, so no token waits again.
     """

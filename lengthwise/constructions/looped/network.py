@@ -5,8 +5,8 @@ A block is X' = X + Attn(X), then X' + FF(X'), without normalization, on T token
     Attn(X) = sum_h softmax((X Q_h^T) (X K_h^T)^T / temperature) (X V_h^T) O_h^T
     FF(X) = ReLU(X W_1^T + b_1) W_2^T + b_2
 
-A looped transformer applies an affine map to every token, one block R times, and another affine map. With `scales`
-eta, loop t has eta_t * FF(X') instead of FF(X').
+The sum is over the attention heads h. A looped transformer applies an affine map to every token, one block R times, and
+another affine map. With `scales` eta, loop t has eta_t * FF(X') instead of FF(X').
 
 `evaluate_exactly` computes in Python's integers and fractions, with a softmax of temperature 0, which gives equal
 weight to the largest scores and no weight to other scores. `evaluate` computes in float64, with an ordinary softmax. It
@@ -59,7 +59,10 @@ class LoopedBlock(NamedTuple):
 
 
 class LoopedNetwork(NamedTuple):
-    """``read_out(block^num_loops(read_in(x)))``; `scales` contains eta_t for every loop t, or is None if all are 1."""
+    """The network that computes ``read_out(block^num_loops(read_in(x)))``.
+
+    `scales` contains the factor eta_t of every loop t, or is None if all factors are 1.
+    """
 
     read_in: Affine
     block: LoopedBlock

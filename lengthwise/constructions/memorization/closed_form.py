@@ -40,13 +40,13 @@ def arc_margin(zeros: int, period: int) -> float:
 def rotation(zeros: int, ones: int) -> LinearGenerator:
     """Return a generator of (0^a 1^b)^+ in the plane: W_h turns by 2 pi / (a + b), and a line separates two arcs.
 
-    Let p be a + b. The states are corners of a regular p-gon, and h_1 = (1, 0) is the state of the first zero. The
-    line's unit normal n points at the middle of the zeros' arc, at the angle pi (a - 1) / p. The line's offset is
-    ``c = cos(pi a / p) cos(pi / p)``: the answer is 0 iff n.h > c. The line is `arc_margin` away from the nearest
-    states.
+    W_h and the states h_i are as in `LinearGenerator`. Let p be a + b. The states are corners of a regular p-gon, and
+    h_1 = (1, 0) is the state of the first zero. The line's unit normal n points at the middle of the zeros' arc, at the
+    angle pi (a - 1) / p. The line's offset is ``c = cos(pi a / p) cos(pi / p)``: the answer is 0 iff n.h > c. The line
+    is `arc_margin` away from the nearest states.
 
     Raises:
-        ValueError: a or b is not a whole number of at least 1, or p = 2, for which d = 1 suffices.
+        ValueError: a or b is not a whole number of at least 1, or p = 2, for which one dimension suffices.
 
     Example:
         >>> generator = rotation(5, 3)
@@ -72,7 +72,7 @@ def rotation(zeros: int, ones: int) -> LinearGenerator:
 def complex_rotation(zeros: int, ones: int) -> LinearGenerator:
     """Return a generator of (0^a 1^b)^+ whose state is one complex number: W_h = e^(2 pi i / p), with p = a + b.
 
-    Logits are real parts of complex numbers.
+    W_h is as in `LinearGenerator`. Logits are real parts of complex numbers.
 
     Example:
         >>> complex_rotation(3, 4).generate(9)
@@ -96,24 +96,26 @@ def complex_rotation(zeros: int, ones: int) -> LinearGenerator:
 def _period_of_arcs(zeros: int, ones: int) -> int:
     check_sizes(zeros=zeros, ones=ones)  # a word of one symbol needs no states
     if zeros == ones == 1:
-        raise ValueError("zeros, ones: expected a period of at least 3, got 2; for (01)^+, W_h = -1 suffices (d = 1)")
+        raise ValueError(
+            "zeros, ones: expected a period of at least 3, got 2; for (01)^+, use one dimension with W_h = -1"
+        )
     return zeros + ones
 
 
 def _offset(zeros: int, period: int) -> float:
-    """Return cos(pi a / p) cos(pi / p), exactly 0 for arcs of equal size."""
+    """Return cos(pi a / p) cos(pi / p) for a zeros in a period of p; the result is exactly 0 for arcs of equal size."""
     return 0.0 if 2 * zeros == period else cos(pi * zeros / period) * cos(pi / period)
 
 
 def permutation(word: Word, power: int = 1, action: Action = "inverse") -> LinearGenerator:
     """Return a generator of any word: W_h is a power of the cyclic shift, and W_y has one-hot columns.
 
-    The dimension d is the period p of the word. W_h represents c^j for the cycle c = (1 2 ... d) and j = `power`
-    coprime to d. A permutation s acts on a vector v in one of two ways. With the action of the source, `"note"`,
-    (s.v)_i = v_{s(i)}, and c maps e_1 to e_d, although the source states e_2. With the action `"inverse"`,
-    (s.v)_i = v_{s^-1(i)}, and c maps e_1 to e_2. Only `"inverse"` is a representation of all permutations. For both
-    actions, the columns of W_y are one-hot vectors of the letters, in the order of the orbit of h_1 = e_1. All numbers
-    are 0 and 1, so nothing is rounded.
+    W_h, W_y and h_i are as in `LinearGenerator`. The dimension d is the period p of the word. W_h represents c^j for
+    the cycle c = (1 2 ... d) and j = `power` coprime to d. A permutation s acts on a vector v in one of two ways. With
+    the action of the source, `"note"`, (s.v)_i = v_{s(i)}, and c maps e_1 to e_d, although the source states e_2. With
+    the action `"inverse"`, (s.v)_i = v_{s^-1(i)}, and c maps e_1 to e_2. Only `"inverse"` is a representation of all
+    permutations. For both actions, the columns of W_y are one-hot vectors of the letters, in the order of the orbit of
+    h_1 = e_1. All numbers are 0 and 1, so nothing is rounded.
 
     Raises:
         ValueError: the power is not coprime to p, or the action is unknown.
@@ -147,9 +149,9 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
 def simplex(word: Word) -> LinearGenerator:
     """Return an integer generator of any word: e_1 -> e_2 -> ... -> e_(p-1) -> (-1, ..., -1) -> e_1.
 
-    For a word of p letters, the dimension is p - 1. W_h is the companion matrix of 1 + x + ... + x^(p-1). This is the
-    cyclic shift without its eigenvalue 1, which the bias replaces. The states are the corners of a simplex, so a
-    read-out can give them arbitrary logits. Here the logits are p times the one-hot vectors.
+    For a word of p letters, the dimension is p - 1. The recurrence matrix W_h is the companion matrix of 1 + x + ... +
+    x^(p-1). This is the cyclic shift without its eigenvalue 1, which the bias replaces. The states are the corners of a
+    simplex, so a read-out can give them arbitrary logits. Here the logits are p times the one-hot vectors.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -169,7 +171,7 @@ def simplex(word: Word) -> LinearGenerator:
 def companion_matrix(coefficients: list[int]) -> Array:
     """Return the companion matrix C of a polynomial with integer coefficients, highest power first.
 
-    The first coefficient is 1. For i below the degree, C maps e_i to e_(i+1). Its characteristic polynomial is the
+    The first coefficient is 1. For i below the degree, C maps e_i to e_(i+1). The characteristic polynomial of C is the
     given polynomial.
 
     Raises:

@@ -49,7 +49,7 @@ def shift_register(word: Word) -> LinearGenerator:
             inputs = np.zeros((size, 2))
             inputs[0, 1] = 1.0
             return LinearGenerator(np.eye(size, k=-1), readout.weights, readout.bias, kept[0], word.symbols, inputs)
-    raise AssertionError("expected a linear read-out from period - 1 answers, found none for a primitive word")
+    raise AssertionError("expected a linear read-out from the last period - 1 answers, got none; report this word")
 
 
 NUM_TRIES = 400

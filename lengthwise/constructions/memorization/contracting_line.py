@@ -19,16 +19,16 @@ Polynomial = tuple[Fraction, ...]
 
 
 def contracting_rate(word: Word) -> Fraction | None:
-    """Return a rate W_h = a in (-1, 1) with which a net of d = 1 generates a word of two symbols, or None.
+    """Return a rate W_h = a in (-1, 1) with which a net of one dimension generates a word of two symbols, or None.
 
     The net reads its own answers. Let c be the difference of the columns of W_x. Let y be 1 at positions of one symbol
     and 0 at positions of the other symbol. Up to a shift, the state before the answer at position i of the cycle is c
-    times S_i = sum_k a^k y_(i - 1 - k). The two logits differ by an affine function of the state. The word is therefore
-    generated iff the S_i with answer 1 are all above, or all below, the S_i with answer 0.
+    times S_i = sum_k a^k y_(i - 1 - k), for k = 0, 1, ... The two logits differ by an affine function of the state. The
+    word is therefore generated iff the S_i with answer 1 are all above, or all below, the S_i with answer 0.
 
-    Multiplied by 1 - a^p > 0, the S_i are polynomials in a of degree at most p - 1. A difference of two S_i keeps its
-    sign between its roots, which Sturm's theorem counts in exact arithmetic. Ends of intervals need no test: if all
-    differences have one sign at an end, they also have this sign nearby.
+    Let p be the period of the word. Multiplied by 1 - a^p > 0, the S_i are polynomials in a of degree at most p - 1. A
+    difference of two S_i keeps its sign between its roots, which Sturm's theorem counts in exact arithmetic. Ends of
+    intervals need no test: if all differences have one sign at an end, they also have this sign nearby.
 
     Raises:
         ValueError: the word does not have two symbols, or has more than `MAX_PERIOD` letters.
@@ -94,13 +94,16 @@ def contraction(word: Word) -> LinearGenerator | None:
 
 
 def _sums(word: Word) -> list[Polynomial]:
-    """Return the polynomials S_i (1 - a^p), whose coefficients are the letters before position i, the latest first."""
+    """Return the polynomials S_i (1 - a^p) of `contracting_rate`.
+
+    The coefficients are the letters before position i, the latest first.
+    """
     p, letters = word.period, word.letters
     return [_trimmed([Fraction(int(letters[(i - 1 - k) % p])) for k in range(p)]) for i in range(p)]
 
 
 def _differences(word: Word) -> list[Polynomial]:
-    """Return S_i - S_j, times 1 - a^p, for each position i with answer 1 and each position j with answer 0."""
+    """Return (S_i - S_j) (1 - a^p) for each i with answer 1 and each j with answer 0 (`contracting_rate`)."""
     sums = _sums(word)
     ones, zeros = ([s for s, letter in zip(sums, word.letters, strict=True) if letter == j] for j in (1, 0))
     return [_less(one, zero) for one in ones for zero in zeros]

@@ -1,12 +1,12 @@
 """Contracting nets of two dimensions that read their own answers: a net for a word, or a proof that none exists.
 
-Up to a change of basis, the trace s and the determinant t of W_h determine such a net's states. Both eigenvalues of W_h
-are inside the unit circle iff (s, t) is inside the triangle |s| < 1 + t, t < 1. A net generates the word iff a line
-separates its states with answer 1 from its states with answer 0. By Kirchberger's theorem, no line separates these
-states iff no line separates some four of them. For four states, there are two cases. Either a segment between states of
-one answer crosses a segment between states of the other answer. Or a state is in a triangle of states with the other
-answer. Signs of polynomials in s and t decide whether one of these cases holds. A polynomial has one sign on a whole
-triangle of (s, t) if all its Bernstein coefficients, which are integers, have this sign.
+Up to a change of basis, the trace s and the determinant t of the recurrence matrix W_h determine such a net's states.
+Both eigenvalues of W_h are inside the unit circle iff (s, t) is inside the triangle |s| < 1 + t, t < 1. A net generates
+the word iff a line separates its states with answer 1 from its states with answer 0. By Kirchberger's theorem, no line
+separates these states iff no line separates some four of them. For four states, there are two cases. Either a segment
+between states of one answer crosses a segment between states of the other answer. Or a state is in a triangle of states
+with the other answer. Signs of polynomials in s and t decide whether one of these cases holds. A polynomial has one
+sign on a whole triangle of (s, t) if all its Bernstein coefficients, which are integers, have this sign.
 """
 
 from collections import deque
@@ -26,8 +26,8 @@ MAX_TRIANGLES, MAX_HALVINGS = 20_000, 60
 up."""
 
 Form = Mapping[tuple[int, ...], int]
-"""A polynomial: a map from exponents to integer coefficients. The exponents belong to s and t or, in Bernstein form, to
-the weights of a triangle's three corners."""
+"""A polynomial: a map from exponents to integer coefficients. The exponents belong to the trace s and the determinant t
+of W_h or, in Bernstein form, to the weights of a triangle's three corners."""
 
 Triple = tuple[int, int, int]
 """The positions of three states. The turn of a triple is twice the signed area of the triangle of its states. The turn
@@ -52,9 +52,10 @@ def contracting_plane(word: Word) -> LinearGenerator | None:
     """Return a net whose contracting W_h of two dimensions generates a word of two symbols, or None if none exists.
 
     The search considers only nets that start on their cycle, and whose W_x reaches both dimensions. If W_x reaches only
-    one dimension, d = 1 suffices. Triangles are halved until each triangle has a `Crossing` with definite signs. On
-    edges of triangles, signs may be 0, but edges need no proof. The reason is that a line that separates the states of
-    a net also separates the states for every W_h that differs little enough.
+    one dimension, a net of one dimension suffices. Triangles of traces and determinants of W_h are halved until each
+    triangle has a `Crossing` with definite signs. On edges of triangles, signs may be 0, but edges need no proof. The
+    reason is that a line that separates the states of a net also separates the states for every W_h that differs little
+    enough.
 
     Raises:
         ValueError: the word does not have two symbols, or has more than `MAX_PERIOD` letters.
@@ -224,10 +225,10 @@ def _halving(size: int) -> Sequence[Sequence[int]]:
 
 
 def _halved(form: Form, half: int) -> Form:
-    """Return Bernstein coefficients on half of a triangle, whose corners are corner 1 or 2, corner 3, and the middle.
+    """Return Bernstein coefficients on the half of a triangle at its corner 1 or 2.
 
-    The middle is the middle of the edge between corners 1 and 2. All coefficients are multiplied by 2^degree, which
-    changes no sign and keeps them integers.
+    The other corners of this half are corner 3 and the middle of the edge between corners 1 and 2. All coefficients are
+    multiplied by 2^degree, which changes no sign and keeps them integers.
     """
     degree = sum(next(iter(form)))
     halved: dict[tuple[int, ...], int] = {}

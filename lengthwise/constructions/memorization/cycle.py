@@ -1,4 +1,4 @@
-"""The states through which a net cycles if it reads its own answers, and the net with a read-out from them."""
+"""The states through which a net cycles if it reads its own answers, and the net with a read-out from these states."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ class Undecided(RuntimeError):
 def cycle_states(hidden: np.ndarray, added: np.ndarray, word: Word) -> np.ndarray:
     """Return the state before each letter of an endlessly repeated word.
 
-    One period maps the first state h to W_h^p h + `total`, which is again h.
+    For a word of p letters, one period maps the first state h to W_h^p h + `total`, which is again h.
     """
     period = word.period
     power, total = np.eye(len(hidden)), np.zeros(len(hidden))

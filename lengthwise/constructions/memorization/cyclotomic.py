@@ -6,11 +6,11 @@ from functools import cache
 from typing import Any
 
 Sum = Sequence[Fraction]
-"""A sum of fractions times powers of z: the coefficients of 1, z, ..., z^(p-1). Different sums may be the same number,
-because some sums are 0 (`is_zero`)."""
+"""A sum of fractions times powers of z = e^(2 pi i / p): the coefficients of 1, z, ..., z^(p-1). Different sums may be
+the same number, because some sums are 0 (`is_zero`)."""
 
 Term = tuple[int, int]
-"""The number c z^e, as an integer c and an exponent e."""
+"""The number c z^e with z = e^(2 pi i / p), as an integer c and an exponent e."""
 
 
 @cache
@@ -76,7 +76,8 @@ def sign(number: Sum, period: int) -> int:
 def null_vector(equations: Sequence[Sequence[Term]], period: int) -> list[Sum] | None:
     """Return the real l_j with sum 1 that solve all equations sum_j c_j z^(e_j) l_j = 0.
 
-    The result is None unless all solutions are multiples of one solution, and the sum of this solution is not 0.
+    Here z = e^(2 pi i / p), and the terms (c_j, e_j) of an equation are given. The result is None unless all solutions
+    are multiples of one solution, and the sum of this solution is not 0.
 
     Each complex equation is two equations over the real field of c = 2 cos(2 pi / p). One equation has cosines as
     coefficients, and the other has sines divided by sin(2 pi / p). These coefficients are Chebyshev polynomials of c.

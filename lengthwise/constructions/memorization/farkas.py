@@ -40,8 +40,8 @@ from lengthwise.constructions.memorization.words import Word
 Kind = Literal["coincidence", "interval", "exact"]
 
 SUPPORT = 1e-9
-"""The smallest dual weight that is kept, as a fraction of the largest weight. The check of a certificate does not rely
-on this choice."""
+"""The smallest weight of `dual_weights` that is kept, as a fraction of the largest weight. The check of a certificate
+does not rely on this choice."""
 
 PRECISION = 200
 """The precision of the ends of intervals, in bits."""
@@ -197,7 +197,7 @@ def _coincidence(word: Word, frequencies: Frequencies) -> FarkasCertificate | No
 
 
 def _interval(word: Word, frequencies: Frequencies) -> FarkasCertificate | None:
-    """Find an interval certificate with as many pairs as possible; its last (n - 1)(d + 1) pairs are independent."""
+    """Find an interval certificate with as many pairs as possible; constraints of the last pairs are independent."""
     from scipy.linalg import qr
 
     states = orbit(frequencies, word.period)

@@ -8,10 +8,10 @@ from lengthwise.validation import check_sizes
 
 
 def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
-    """Return a generator of a repeated word of different symbols, with d = 1; the state is the previous symbol's index.
+    """Return a generator of dimension 1 of a repeated word of different symbols.
 
-    W_h is 0. Let t be the index of the symbol before symbol j. The logit y_j = 2 t h - t^2 is the largest logit if t is
-    nearest to the state h.
+    The state is the previous symbol's index, and the recurrence matrix W_h is 0. Let t be the index of the symbol
+    before symbol j. The logit y_j = 2 t h - t^2 is the largest logit if t is nearest to the state h.
 
     Example:
         >>> cycle(("a", "b", "c", "d")).generate(6)
@@ -27,7 +27,7 @@ def cycle(symbols: tuple[str, ...]) -> LinearGenerator:
 
 
 def counter(zeros: int) -> LinearGenerator:
-    """Return a generator of (0^a 1)^+ with d = 1, for a = `zeros`.
+    """Return a generator of dimension 1 of (0^a 1)^+, for a = `zeros`.
 
     The state is the number of zeros since the last 1. The next symbol is 1 if this number is above a - 1/2.
 
@@ -47,12 +47,12 @@ def counter(zeros: int) -> LinearGenerator:
 
 
 def digits(word: Word) -> LinearGenerator:
-    """Return a generator of any word of two or more symbols, with d = 1, in integers: letters are digits of one number.
+    """Return an integer generator of dimension 1 of any word of two or more symbols: letters are digits of one number.
 
-    With n symbols and M = n^p - 1, the state h is the number whose digits in base n are the next p letters. The first
-    digit, j, is floor(n h / M), and ``y_j = j n h - M j (j + 1) / 2`` is the largest logit. The next state,
-    ``h' = n h - M j``, has the digits rotated by one. So no word needs more than d = 1. No word of several symbols
-    needs less, because a net with d = 0 repeats one symbol.
+    With n symbols, p letters and M = n^p - 1, the state h is the number whose digits in base n are the next p letters.
+    The first digit, j, is floor(n h / M), and ``y_j = j n h - M j (j + 1) / 2`` is the largest logit. The next state,
+    ``h' = n h - M j``, has the digits rotated by one. So no word needs more than one dimension. No word of several
+    symbols needs less, because a net without states repeats one symbol.
 
     W_h = n expands, so an error of h grows n-fold in every step. The arithmetic of Python's integers is exact. The
     arithmetic of float64 is exact for p <= 51 in base 2.

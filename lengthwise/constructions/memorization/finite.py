@@ -23,12 +23,12 @@ MAX_LENGTH = 1_000
 def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
     """Return a generator of the text, followed by END indefinitely: W_h is diagonal with different numbers in (0, 1).
 
-    Logits are sums of d exponentials and a constant. Such a sum changes its sign at most d times, and the positions of
-    the changes are arbitrary. A text of two symbols with c changes of symbol therefore needs d = c, and END needs no
-    further dimension. The dimension is the first at which a linear program finds a read-out from states with entries
-    x^(k i), k = 1 ... d, where x^len(text) = 1/2. If each symbol has a single run, d = 1 suffices, because the upper
-    envelope of lines gives the symbols in turn. A check shows that the generator stays at END. Since the generator's
-    state shrinks, a bound on the state's effect on the logits suffices from some step on.
+    In dimension d, logits are sums of d exponentials and a constant. Such a sum changes its sign at most d times, and
+    the positions of the changes are arbitrary. A text of two symbols with c changes of symbol therefore needs d = c,
+    and END needs no further dimension. The dimension is the first at which a linear program finds a read-out from
+    states with entries x^(k i), k = 1 ... d, at step i, where x^len(text) = 1/2. If each symbol has a single run, d = 1
+    suffices, because the upper envelope of lines gives the symbols in turn. A check shows that the generator stays at
+    END. Since the generator's state shrinks, a bound on the state's effect on the logits suffices from some step on.
 
     Raises:
         ValueError: the text is empty, contains the end symbol, or has more than 1,000 symbols; or it changes so often

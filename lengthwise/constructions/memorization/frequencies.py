@@ -1,10 +1,11 @@
 """Sets of frequencies that a generator may have, in order of dimension, and bounds without linear programs.
 
-Let p be the period of a word. W_h with W_h^p = 1 has eigenvalues e^(2 pi i k / p). In one orbit, a second copy of a
-frequency k adds nothing, k and p - k are the same rotation, and the bias replaces frequency 0. Except for its read-out,
-a generator without feedback is therefore a set S of frequencies ``1 <= k <= p / 2``. Its dimension d(S) is 2 |S|, minus
-1 if p / 2 is in S. In each step, the generator's state turns by 2 pi k / p in the plane of each k. If a word can be
-read out from a set of frequencies, it can also be read out from every larger set that contains this set.
+Let p be the period of a word. A recurrence matrix W_h with W_h^p = 1 has eigenvalues e^(2 pi i k / p). In one orbit, a
+second copy of a frequency k adds nothing, k and p - k are the same rotation, and the bias replaces frequency 0. Except
+for its read-out, a generator without feedback is therefore a set S of frequencies ``1 <= k <= p / 2``. Its dimension
+d(S) is 2 |S|, minus 1 if p / 2 is in S. In each step, the generator's state turns by 2 pi k / p in the plane of each k.
+If a word can be read out from a set of frequencies, it can also be read out from every larger set that contains this
+set.
 """
 
 from collections.abc import Iterator
@@ -75,7 +76,7 @@ def sets_of_dimension(period: int, d: int, *, primitive: bool = True) -> Iterato
 
 
 class Bounds(NamedTuple):
-    """Bounds on the smallest dimension of a word's generators, computed without a linear program.
+    """Bounds on the smallest dimension d_min of a word's generators, computed without a linear program.
 
     `lower` <= d_min <= `upper`; the word can be read out from the set `sufficient` of dimension `upper`. Stride u reads
     the letters at positions 0, u, 2u, ... modulo the period p. At the i-th stride of `units(p)`, frequency k becomes
@@ -101,9 +102,9 @@ def bounds(word: Word) -> Bounds:
 
     *Upper*: choose a stride u. The symbol with the most runs at this stride gets the logit 0. The logit of another
     symbol, with r runs, is a trigonometric polynomial of degree r that is positive only on these runs. So twice the
-    second largest number of runs suffices. For binary words, this is the number of changes at the best stride. A
-    dimension of p - 1 always suffices. *Lower*: the bound is 1 for period 2, and 2 if at some stride no two symbols
-    cross (occur as x .. y .. x .. y). Otherwise it is 3, or 4 for odd periods, which have no odd dimension.
+    second largest number of runs suffices. For binary words, this is the number of changes at the best stride. For
+    period p, a dimension of p - 1 always suffices. *Lower*: the bound is 1 for period 2, and 2 if at some stride no two
+    symbols cross (occur as x .. y .. x .. y). Otherwise it is 3, or 4 for odd periods, which have no odd dimension.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -127,6 +128,6 @@ def bounds(word: Word) -> Bounds:
 
 
 def _folded(multiples: Int64[np.ndarray, "..."], period: int) -> Int64[np.ndarray, "..."]:
-    """Return, for each given k, the frequency from 0 to p / 2 with the same rotation: k modulo p, or -k modulo p."""
+    """Return, for each k and period p, the frequency from 0 to p / 2 with the same rotation: k or -k modulo p."""
     folded: np.ndarray = np.minimum(multiples % period, -multiples % period)
     return folded

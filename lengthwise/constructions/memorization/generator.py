@@ -12,9 +12,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 class LinearGenerator(NamedTuple):
     """The RNN h_i = W_h h_{i-1} + W_x x_i, y_i = Re(W_y h_i) + b_y; x_{i+1} is the symbol of the largest logit.
 
-    `hidden` is W_h [d, d], `readout` is W_y [n, d], and `bias` is b_y [n]. `first` is h_1 [d], the state after the
-    start symbol, from which the first symbol is read out. `inputs` is W_x [d, n], or None if W_x is 0 and states do not
-    depend on the output. Arrays contain floats, complex numbers, or objects such as fractions and integers.
+    For dimension d and n symbols, `hidden` is W_h [d, d], `readout` is W_y [n, d], and `bias` is b_y [n]. `first` is
+    h_1 [d], the state after the start symbol, from which the first symbol is read out. `inputs` is W_x [d, n], or None
+    if W_x is 0 and states do not depend on the output. Arrays contain floats, complex numbers, or objects such as
+    fractions and integers.
 
     Example:
         >>> one, two = np.ones(1), np.zeros(2)
@@ -72,10 +73,11 @@ class LinearGenerator(NamedTuple):
         return "".join(output)
 
     def margin(self, count: int) -> float:
-        """Return the smallest distance from one of the first `count` states to another symbol's region; inf for d = 0.
+        """Return the smallest distance from one of the first `count` states to another symbol's region.
 
-        Let w_s be row s of W_y. The distance from a state with symbol s to the region of symbol j is
-        (y_s - y_j) / |w_s - w_j|. The unit of the distance is the largest norm of the states.
+        Let w_s be row s of W_y. The distance from a state with symbol s and logits y to the region of symbol j is
+        (y_s - y_j) / |w_s - w_j|. The unit of the distance is the largest norm of the states. For dimension 0, the
+        result is inf.
         """
         if not self.dimension:
             return float("inf")

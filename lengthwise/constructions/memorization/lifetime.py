@@ -161,7 +161,7 @@ class _LogitMargin:
 
 
 def _first_after(margin: _LogitMargin, position: int, period: int, horizon: float) -> int | None:
-    """Return the first step at this position, after the enumerated steps, at which the margin is not positive."""
+    """Return the first step at position j, after the enumerated steps, at which the margin is not positive."""
     if horizon <= ENUMERATED_STEPS:
         return None
     grid = np.geomspace(ENUMERATED_STEPS, horizon, GRID_POINTS)

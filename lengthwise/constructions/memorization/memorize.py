@@ -59,16 +59,16 @@ class Memorization(NamedTuple):
 def memorize(
     text: str, *, robust: bool = False, max_dimension: int | None = None, budget: int = BUDGET
 ) -> Memorization:
-    """Return the smallest generator of ``(text)^+`` with W_x = 0, by a linear program for each set of frequencies.
+    """Return the smallest generator of ``(text)^+`` without feedback, by a linear program for each set of frequencies.
 
     Sets of frequencies are tried in order of dimension. The generator has the widest margin of the first set that can
     be read out. With `robust`, it has the widest margin of all sets of dimension at most `max_dimension`, or of the
     smallest dimension if this argument is None.
 
-    The restriction to W_h^p = 1 loses nothing. With another W_h, states may grow or decay, and the fastest-growing
-    parts of logits may tie. Average these states over steps that are p apart, part by part in the order of growth. Then
-    only frequencies k / p are left, and the averaged states generate the same word (docs/memorization.md, "The smallest
-    dimension").
+    Only W_h with W_h^p = 1 are searched, for period p. This restriction loses nothing. With another W_h, states may
+    grow or decay, and the fastest-growing parts of logits may tie. Average these states over steps that are p apart,
+    part by part in the order of growth. Then only frequencies k / p are left, and the averaged states generate the same
+    word (docs/memorization.md, "The smallest dimension").
 
     Raises:
         ValueError: the text is not a word (`parse_word`). The linear programs of the word are too large. The word needs
@@ -126,8 +126,8 @@ def _check_programs(word: Word, upper: int) -> None:
     if upper > MAX_READOUT_DIMENSION or size > MAX_ENTRIES:
         raise ValueError(
             f"word: expected linear programs of at most {MAX_READOUT_DIMENSION} dimensions and {MAX_ENTRIES:,} "
-            f"entries, got {upper} and {size:,} (period {word.period}, {len(word.symbols)} symbols); give a shorter "
-            "word, fewer symbols, or fewer changes between them"
+            f"entries, got {upper} dimensions and {size:,} entries (period {word.period}, {len(word.symbols)} symbols)"
+            "; give a shorter word, fewer symbols, or fewer changes between them"
         )
 
 
@@ -204,7 +204,7 @@ def _widest_margin(word: Word, frequencies: Frequencies) -> WidestMargin | None:
 
 
 def _constant(word: Word) -> LinearGenerator:
-    """Return the generator with d = 0, whose bias alone repeats one symbol."""
+    """Return the generator of dimension 0, whose bias alone repeats one symbol."""
     return LinearGenerator(np.zeros((0, 0)), np.zeros((1, 0)), np.zeros(1), np.zeros(0), word.symbols)
 
 

@@ -14,7 +14,7 @@ SCALE = 2.0**-20
 
 
 def as_linear_rnn(generator: LinearGenerator, dtype: torch.dtype = torch.float64) -> LinearRNNGenerator:
-    """Return a real generator of d >= 1 as a model with the same weights.
+    """Return a real generator of dimension 1 or more as a model with the same weights.
 
     The model's start symbol leads from h_0 = 0 to the first state, h_1. Weights are rounded to `dtype`. If the
     generator needs numbers with more digits, as `digits` does for long words, the model generates a different word.

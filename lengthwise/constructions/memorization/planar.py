@@ -8,7 +8,7 @@ from lengthwise.constructions.memorization.words import Word, at_stride, check_w
 
 
 def planar(word: Word) -> LinearGenerator:
-    """Return a generator with d = 2 of any word of period p >= 3 that is non-crossing at a stride u, by nested spans.
+    """Return a generator of dimension 2 of any word of period p >= 3 that is non-crossing at a stride u.
 
     Stride u reads the letters at positions 0, u, 2u, ... modulo p. In this order, the span of a symbol goes from its
     first to its last position. No two symbols cross (occur as x .. y .. x .. y), so two spans are nested or disjoint.
@@ -17,7 +17,7 @@ def planar(word: Word) -> LinearGenerator:
     The logit of x is y_x = y_parent(x) + g_x. At any position, g is positive for the position's symbol and its
     ancestors, and negative for all other symbols (except the root, which has no g).
 
-    W_h turns by 2 pi v / p with u v = 1 modulo p.
+    The recurrence matrix W_h turns the plane by 2 pi v / p with u v = 1 modulo p.
 
     Raises:
         ValueError: the period is below 3, or two symbols cross at every stride, so that no rotation suffices.
@@ -28,12 +28,14 @@ def planar(word: Word) -> LinearGenerator:
         'abacabac'
 
     Source: "update on rnn memorization", section "How small can we make d?", for two symbols in two runs.
-    Differs from the source: this function covers every word for which d = 2 is possible.
+    Differs from the source: this function covers every word for which dimension 2 is possible.
     """
     check_word(word)
     p = word.period
     if p < 3:
-        raise ValueError(f"word: expected a period of at least 3, got {p}; use simplex, which needs only d = {p - 1}")
+        raise ValueError(
+            f"word: expected a period of at least 3, got {p}; use simplex, which needs only dimension {p - 1}"
+        )
     stride = non_crossing_stride(word.letters)
     if stride is None:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Generators with a rational W_h: the dimensions of matrices of order p, and read-outs from integer companion matrices.
+"""Generators with a rational recurrence matrix W_h: dimensions of matrices of order p, and integer companion matrices.
 
 The minimal polynomial of a rational matrix of finite order p is a product of different cyclotomic polynomials Phi_j, j
 in J, and the least common multiple of J is p. The smallest such matrix has dimension sum phi(j), with Euler's function
@@ -36,8 +36,8 @@ more divisors, only a bound on the dimension is computed."""
 def psi(order: int) -> int:
     """Return the smallest dimension in which a rational matrix has order p.
 
-    This dimension is the sum of phi(q) over the prime powers q != 2 in the factorization of p. A single factor 2 costs
-    nothing, because -1 times a matrix of odd order q has order 2 q. The exception is psi(2) = 1.
+    This dimension is the sum of Euler's phi(q) over the prime powers q != 2 in the factorization of p. A single factor
+    2 costs nothing, because -1 times a matrix of odd order q has order 2 q. The exception is psi(2) = 1.
 
     Example:
         >>> [psi(p) for p in (1, 2, 3, 4, 5, 8, 12, 30)]
@@ -56,10 +56,10 @@ def psi(order: int) -> int:
 class RationalMemorization(NamedTuple):
     """The smallest generator that a search found for a word, among all generators with a rational W_h.
 
-    `orders` is the set J of the orders of the eigenvalues of W_h. `order_dimension` is psi(p), which suffices for a
-    matrix of order p but may not suffice for the word. All numbers of the generator, including W_h, are integers. The
-    smallest dimension is at least `lower`, and equal to `lower` unless the search ended early. `programs` counts the
-    linear programs that were solved.
+    `orders` is the set J of the orders of the eigenvalues of W_h. `order_dimension` is psi(p) for the period p. This
+    dimension suffices for a matrix of order p, but may not suffice for the word. All numbers of the generator,
+    including W_h, are integers. The smallest dimension is at least `lower`, and equal to `lower` unless the search
+    ended early. `programs` counts the linear programs that were solved.
     """
 
     word: Word
@@ -71,18 +71,18 @@ class RationalMemorization(NamedTuple):
 
     @property
     def dimension(self) -> int:
-        """Return d, the sum of phi(j) over the orders."""
+        """Return the dimension, which is the sum of Euler's phi(j) over the orders j."""
         return self.generator.dimension
 
 
 def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: int = BUDGET) -> RationalMemorization:
-    """Return the smallest generator of ``(text)^+`` with W_x = 0 and a rational W_h.
+    """Return the smallest generator of ``(text)^+`` without feedback and with a rational W_h.
 
-    Sets J of divisors are tried in order of dimension. W_h is block-diagonal with the companion matrices of the
-    cyclotomic polynomials Phi_j, and h_1 is the sum of the first unit vectors of all blocks. W_y is rounded to integers
-    that give every letter a positive margin, so no step of the generator rounds anything. If the period has too many
-    divisors, the budget ends, or linear programs become too large, the generator is `simplex`, which has all orders
-    except 1.
+    W_h, W_y and h_1 are as in `LinearGenerator`. Sets J of divisors are tried in order of dimension. W_h is
+    block-diagonal with the companion matrices of the cyclotomic polynomials Phi_j, and h_1 is the sum of the first unit
+    vectors of all blocks. W_y is rounded to integers that give every letter a positive margin, so no step of the
+    generator rounds anything. If the period has too many divisors, the budget ends, or linear programs become too
+    large, the generator is `simplex`, which has all orders except 1.
 
     Raises:
         ValueError: the text is not a word (`parse_word`). The word needs more than `max_dimension` dimensions, or the
@@ -142,7 +142,7 @@ def _divisors(period: int) -> list[int]:
 def sets_of_orders(period: int) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield all sets of divisors j >= 2 whose least common multiple is the period, in order of dimension.
 
-    Each set follows its dimension in a pair.
+    Each result is a pair of a dimension and a set.
 
     Example:
         >>> list(sets_of_orders(6))
@@ -159,7 +159,7 @@ def _degree(order: int) -> int:
 
 
 def frequencies_of(orders: tuple[int, ...], period: int) -> Frequencies:
-    """Return the frequencies 1 <= k <= p / 2 that a matrix with these orders has.
+    """Return the frequencies 1 <= k <= p / 2, for period p, of a matrix whose eigenvalues have these orders.
 
     Example:
         >>> frequencies_of((3, 4), 12)
@@ -169,7 +169,7 @@ def frequencies_of(orders: tuple[int, ...], period: int) -> Frequencies:
 
 
 def companion_blocks(orders: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return the block-diagonal companion matrix of the cyclotomic polynomials, and the sum of first unit vectors."""
+    """Return the block-diagonal matrix of companion matrices of these orders, and the sum of their first unit vectors."""
     sizes = [_degree(j) for j in orders]
     hidden, first = np.zeros((sum(sizes),) * 2, int), np.zeros(sum(sizes), int)
     start = 0

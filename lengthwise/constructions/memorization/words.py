@@ -97,7 +97,7 @@ def units(period: int) -> tuple[int, ...]:
 
 
 def at_stride(letters: Int64[np.ndarray, " p"], stride: int) -> Int64[np.ndarray, " p"]:
-    """Return the letters at positions 0, u, 2u, ... modulo p, for stride u.
+    """Return the letters at positions 0, u, 2u, ... modulo the period p, for stride u.
 
     Example:
         >>> at_stride(np.array([0, 1, 2, 3, 4]), 2).tolist()
