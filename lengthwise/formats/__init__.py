@@ -1,1 +1,1 @@
-"""File formats of finite machines: one class for each format, found by the suffix of a file."""
+"""File formats of finite machines, with a class for each format; the suffix of a file determines its format."""

@@ -73,9 +73,9 @@ def machine_of_arcs(start: str, arcs: Sequence[Arc], final: Collection[str]) -> 
     A string has no answer if its last output is empty or its last state is not final.
 
     Raises:
-        ValueError: all outputs are numbers, which may be weights. An arc of a transducer reads nothing. A word may mean
-            no symbol or no output. For example, 0 may mean no symbol if all symbols are numbers, and a state lacks an
-            edge for one of them.
+        ValueError: all outputs are numbers, which may be weights. An arc of a transducer reads nothing. A word is
+            ambiguous, because it may mean no symbol or no output. For example, 0 may mean no symbol if all symbols are
+            numbers, and a state lacks an edge for one of them.
     """
     arcs = [_normalized(arc) for arc in arcs]
     outputs = [arc.output for arc in arcs if arc.output is not None]

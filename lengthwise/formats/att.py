@@ -1,4 +1,4 @@
-"""The text of AT&T's tools, which OpenFst, foma and HFST read and print."""
+"""The text format of AT&T's tools, which OpenFst, foma and HFST read and print."""
 
 from lengthwise.automata.labeled import LabeledMachine
 from lengthwise.formats.arcs import EPSILON, EPSILONS, Arc, are_copies, are_weights, is_doubtful, machine_of_arcs

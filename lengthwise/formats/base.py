@@ -9,7 +9,7 @@ from lengthwise.registry import Registry
 
 
 class Format(ABC):
-    """A text format of machines, found by the suffixes of its files."""
+    """A text format of finite machines; the suffix of a file determines its format."""
 
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]

@@ -93,7 +93,7 @@ def pairs_of_label(label: str) -> tuple[tuple[str, str], ...]:
         if raw in EPSILONS:
             raise ValueError(
                 f"expected a symbol before each output, got {quoted(label)}, which reads nothing; remove the edge, or "
-                "write \\ before this text if it is a symbol"
+                "write \\ before the text in front of the slash if it is a symbol"
             )
         if _STACK.fullmatch(output.strip()):
             raise ValueError(

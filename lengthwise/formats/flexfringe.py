@@ -80,7 +80,7 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
 
 
 def _answer(data: Any, num_types: int) -> int:
-    """Return the first of the most frequent types of strings that ended in a state."""
+    """Return the most frequent type of strings that ended in a state, or the first of equally frequent types."""
     _check_entries(data, _DATA_ENTRIES, ("final_counts",), "data of a node")
     counts = [0] * num_types
     for key, count in (data["final_counts"] or {}).items():

@@ -11,7 +11,7 @@ Settings = Mapping[str, Any]
 
 
 class GoalPreset(NamedTuple):
-    """The changes if a model is trained until it reaches a goal: changes to `train`, and to the model's settings.
+    """The changes to `train` and to the model's settings if a model is trained until it reaches a goal.
 
     `models` contains the changes to the model's settings for each attempt. After the last entry, attempts begin again
     with the first entry. `sized_by_answers` names settings that count states, each of which gives one answer. Such a

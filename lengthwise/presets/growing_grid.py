@@ -10,8 +10,9 @@ class GrowingGrid(Preset):
     """2,000 steps at lengths that grow from the shortest to 12 letters, each after the previous length is learned.
 
     The learning rate of Adam is a hundred times the usual rate, because parameters are logits of a table. Training ends
-    with a finite rule, whose loss on a training string is either 0 or more than 1. With a goal, the temperature falls
-    in 1,000 steps after the loss is below 0.1, and an attempt fails if the rule is then wrong on a training string.
+    with a finite rule, whose loss on a training string is either 0 or more than 1. With a goal, the temperature of
+    messages falls in 1,000 steps after the loss is below 0.1, and an attempt fails if the rule is then wrong on a
+    training string.
 
     Source: ours.
     """

@@ -149,9 +149,10 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
 def simplex(word: Word) -> LinearGenerator:
     """Return an integer generator of any word: e_1 -> e_2 -> ... -> e_(p-1) -> (-1, ..., -1) -> e_1.
 
-    For a word of p letters, the dimension is p - 1. The recurrence matrix W_h is the companion matrix of 1 + x + ... +
-    x^(p-1). This is the cyclic shift without its eigenvalue 1, which the bias replaces. The states are the corners of a
-    simplex, so a read-out can give them arbitrary logits. Here the logits are p times the one-hot vectors.
+    For a word of p letters, the dimension is p - 1. The recurrence matrix W_h is the companion matrix of
+    1 + x + ... + x^(p-1). This is the cyclic shift without its eigenvalue 1, which the bias replaces. The states are
+    the corners of a simplex, so a read-out can give them arbitrary logits. Here the logits are p times the one-hot
+    vectors.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word

@@ -169,7 +169,7 @@ def frequencies_of(orders: tuple[int, ...], period: int) -> Frequencies:
 
 
 def companion_blocks(orders: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return the block-diagonal matrix of companion matrices of these orders, and the sum of their first unit vectors."""
+    """Return the block-diagonal matrix of the orders' companion matrices, and the sum of their first unit vectors."""
     sizes = [_degree(j) for j in orders]
     hidden, first = np.zeros((sum(sizes),) * 2, int), np.zeros(sum(sizes), int)
     start = 0
