@@ -47,7 +47,7 @@ class GV(DOT, Drawing):
 
 
 def _labels(symbols: Sequence[str]) -> list[str]:
-    """Return one label of several lines for all symbols, or one label for each symbol if these could not be separated."""
+    """Return one label of several lines for all symbols, or a label for each symbol if these could not be separated."""
     separate = [escaped_symbol(symbol) for symbol in symbols]
     if len(separate) == 1:
         return separate
