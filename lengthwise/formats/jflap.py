@@ -167,7 +167,7 @@ def _names(states: Iterable[ElementTree.Element]) -> list[str]:
         name = state.get("id", "")
         if not name.isprintable() or not name or len(name) > MAX_NAME or name in names:
             raise ValueError(
-                f"expected a different printable id for each state, of 1 to {MAX_NAME:,} characters, got "
+                f"expected a different printable id of 1 to {MAX_NAME:,} characters for each state, got "
                 f"{name[:60]!r}; number the states"
             )
         names[name] = None

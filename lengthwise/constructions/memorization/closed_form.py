@@ -26,9 +26,9 @@ def rotation_matrix(angle: float) -> Array:
 def arc_margin(zeros: int, period: int) -> float:
     """Return sin(pi a / p) sin(pi / p), the widest margin of a line that separates two arcs of a regular p-gon.
 
-    The p corners are the states of the generator of 0^a 1^(p-a) (`rotation`), and have norm 1. At `zeros` = a
-    consecutive corners, the answer is 0. At the other corners, it is 1. The margin is the distance from the line to the
-    nearest corner.
+    The p corners are the states of the generator of 0^a 1^(p-a) (`rotation`), and have norm 1. Let a be `zeros`. The
+    answer is 0 at `zeros` consecutive corners, and 1 at the other corners. The margin is the distance from the line to
+    the nearest corner.
 
     Example:
         >>> round(arc_margin(5, 8), 4), round(arc_margin(1, 100), 5)
@@ -103,7 +103,7 @@ def _period_of_arcs(zeros: int, ones: int) -> int:
 
 
 def _offset(zeros: int, period: int) -> float:
-    """Return cos(pi a / p) cos(pi / p) for a zeros in a period of p; the result is exactly 0 for arcs of equal size."""
+    """Return cos(pi a / p) cos(pi / p), with a = `zeros` and p = `period`; exactly 0 for arcs of equal size."""
     return 0.0 if 2 * zeros == period else cos(pi * zeros / period) * cos(pi / period)
 
 

@@ -169,7 +169,10 @@ def frequencies_of(orders: tuple[int, ...], period: int) -> Frequencies:
 
 
 def companion_blocks(orders: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return the block-diagonal matrix of the orders' companion matrices, and the sum of their first unit vectors."""
+    """Return the block-diagonal matrix of the orders' companion matrices, and the first state h_1.
+
+    The vector h_1 is 1 where a block begins, and otherwise 0.
+    """
     sizes = [_degree(j) for j in orders]
     hidden, first = np.zeros((sum(sizes),) * 2, int), np.zeros(sum(sizes), int)
     start = 0
