@@ -251,8 +251,8 @@ def _one_pass(
 def _structured(model: SequenceModel, task: SymbolTask, length: int, num_strings: int, seed: int) -> list[LengthPoint]:
     if not has_structured(task):
         raise ValueError(
-            f"protocol: expected for 'structured' a task that can answer arbitrary strings, got {task.name}; use "
-            "'independent'"
+            f"protocol: expected 'independent', because the task {task.name} does not answer arbitrary strings, got "
+            "'structured'; choose 'independent'"
         )
     points = []
     for family, draw in STRUCTURED.items():

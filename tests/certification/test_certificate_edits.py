@@ -259,7 +259,7 @@ def test_edits_are_refused_whatever_the_digest(
     path.write_text(json.dumps(content | {"digest": contents["extracted"]["digest"]}))
     code, text = verdict(path, capsys)
     assert code == 1
-    assert "it was edited" in text
+    assert "the text was edited" in text
 
 
 @pytest.mark.parametrize(

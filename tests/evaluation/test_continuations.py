@@ -75,5 +75,5 @@ def test_the_number_of_symbols_is_known_before_they_are_read() -> None:
 
 
 def test_tails_must_be_shorter_than_strings() -> None:
-    with pytest.raises(ValueError, match=r"tails: expected at least 1 symbol, and fewer .* got tails of 2"):
+    with pytest.raises(ValueError, match=r"tails: expected tails of at least 1 symbol .* shorter .*, got tails of 2"):
         continued_logits(make_model("gru", TASK), torch.tensor([[0, 1]]), torch.tensor([[0, 1]]))

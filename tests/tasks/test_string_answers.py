@@ -250,7 +250,7 @@ def test_there_are_no_certificates_and_no_structured_strings(task: StringAnswerT
     model = make_model("gru", task)
     with pytest.raises(ValueError, match=rf"^task: .*{task.name}"):
         certify(model, task)
-    with pytest.raises(ValueError, match=rf"^protocol: .* for 'structured', got {task.name}; use 'independent'$"):
+    with pytest.raises(ValueError, match=rf"^protocol: expected 'independent', .* {task.name} .*, got 'structured'; "):
         length_curve(model, task, [30], protocol="structured")
     plan = EvaluationPlan(dense=(9, 10), dense_strings=4, long=(), structured=((20, 4),))
     assert not dict(plan.measure(model, task))["structured"].points

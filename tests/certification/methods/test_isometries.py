@@ -230,7 +230,7 @@ def test_certificates_say_up_to_which_length() -> None:
             "evidence": certificate.evidence.model_copy(update={"max_length": longer, "radius": 1.0}),
         }
     )
-    with pytest.raises(ValueError, match=f"again only for strings of up to {longer - 1:,} symbols"):
+    with pytest.raises(ValueError, match=f"its new proof, which covers strings of up to {longer - 1:,} symbols"):
         confirm(forged, model, PARITY)
 
 
