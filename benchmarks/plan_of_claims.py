@@ -53,12 +53,12 @@ class Item(NamedTuple):
 class Plan(NamedTuple):
     """Items with the cheapest claims first, the cost of all their runs, and the claims that no run decides.
 
-    `undecided` are pairs of a claim and the reason or numbers that its line in the table of claims has.
+    `undecided` are triples: a paper, a claim, and the reason or numbers that its line in the table of claims has.
     """
 
     items: list[Item]
     hours: float
-    undecided: list[tuple[str, str]]
+    undecided: list[tuple[str, str, str]]
 
 
 def plan_of(evaluations: Mapping[str, tuple[Paper, Sequence[LedgerLine]]], max_items: int | None = None) -> Plan:
@@ -70,7 +70,8 @@ def plan_of(evaluations: Mapping[str, tuple[Paper, Sequence[LedgerLine]]], max_i
         cells = _deciding_cells(claim)
         takes = paper.takes.get(cells[0], "") if cells else ""
         if cells is None or takes or not _specs(cells):
-            undecided.append((name, f"takes {takes}" if takes else line.ours))
+            authors = paper.title.partition(",")[0]
+            undecided.append((authors, name, f"takes {takes}" if takes else line.ours))
         else:
             claims_of.setdefault(cells, []).append(name)
     claims_of = dict(islice(claims_of.items(), max_items))
@@ -132,10 +133,10 @@ def plan_page(plan: Plan, where: Mapping[str, str]) -> str:
         "```console\npython benchmarks/plan_of_claims.py --save\n```",
         "## Open claims that no run at the paper's size decides",
         "Most of these claims are theorems, drawings, benchmarks on other devices, baselines for which the paper "
-        "states no size or recipe, and tables that take a GPU. The others compare settings that the paper's tables do "
-        "not contain. The column *our result so far* is as on [the page of claims](claims.md), which also explains the "
-        "names of nets.",
-        markdown_table(("claim", "our result so far"), plan.undecided),
+        "states no size or recipe, and tables that take a GPU. The others compare settings that the paper's tables "
+        "do not contain, or need more seeds than the experiment behind them has. The column *our result so far* is "
+        "as on [the page of claims](claims.md), which also explains the names of nets.",
+        markdown_table(("paper", "claim", "our result so far"), plan.undecided),
         provenance(where),
     ]
     return "\n\n".join(parts) + "\n"

@@ -52,7 +52,7 @@ def test_the_plan_counts_runs_of_the_papers_size_and_shared_runs_once(monkeypatc
         (("1: 1",), 2 * len(specs), pytest.approx(3 * hours)),
     ]
     assert made.hours == pytest.approx(3 * hours)
-    assert [claim for claim, _ in made.undecided] == ["1: 2", "1: 3"]
+    assert [(paper, claim) for paper, claim, _ in made.undecided] == [("A paper", "1: 2"), ("A paper", "1: 3")]
     page = plan.plan_page(made, {"date": "today"})
     assert "would decide 2 of the [open claims]" in page
     assert '--scale paper --rows "Even Pairs" --columns "RNN"' in page

@@ -56,10 +56,10 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     reason. `seed` is the seed of the drawn strings.
 
     Raises:
-        ValueError: the task has no transducer, or the model and the task have different numbers of answers. The model's
-            weights are neither float32 nor float64, are not on a CPU, or contain NaN or denormal numbers. The model
-            answers at random, or changes when it reads strings. Torch is set to compute matrix products in a lower
-            precision than float32. For other causes, see `subject.check_model`.
+        ValueError: the task has no finite reference machine (`MachineTask`), or the model and the task have different
+            numbers of answers. The model's weights are neither float32 nor float64, are not on a CPU, or contain NaN or
+            denormal numbers. The model answers at random, or changes when it reads strings. Torch is set to compute
+            matrix products in a lower precision than float32. For other causes, see `subject.check_model`.
 
     Example:
         >>> from lengthwise.models import make_model
@@ -71,7 +71,10 @@ def certify(model: SequenceModel, task: Task, *, seed: int = 0) -> Certificate:
     check_is_model(model)
     check_is_task(task)
     if not isinstance(task, MachineTask):
-        raise ValueError(f"task: {task.name} has no transducer to compare a machine with; choose a regular task")
+        raise ValueError(
+            f"task: expected a task with a finite reference machine, got {task.name}; choose a regular task, or a task "
+            "over two strings such as levenshtein-distance"
+        )
     seed = whole_seed(seed)
     # CPU time does not depend on other processes on the same computer.
     started = time.process_time()

@@ -268,8 +268,9 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
 def _check_closure(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
     """Reject a machine with more classes than prototypes, because each class has at least one prototype.
 
-    Also reject a map if its number of points is not the number of prototypes, or if it has a class that the machine
-    lacks.
+    A closure may contain a map: the coordinates and the class of each prototype, for drawings. Class -1 means that no
+    string leads to the prototype. Also reject a map with another number of points than prototypes, or with a class of
+    at least 0 that the machine lacks.
     """
     closure = certificate.closure
     assert closure is not None  # `_check_observed` has checked this

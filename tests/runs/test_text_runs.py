@@ -160,7 +160,7 @@ def test_commands_from_a_file_to_a_table(tmp_path: Path, monkeypatch: pytest.Mon
         (["evaluate", run, "--protocol", "structured"], "--protocol: not allowed with a text"),
         (["compare", run, run], "results: expected accuracies to compare, got text-gru-seed0-"),
         (["compare", run, run, "--text", "novel.txt"], "--text: not allowed with folders of runs"),
-        (["certify", run], "task: text has no transducer to compare a machine with"),
+        (["certify", run], "task: expected a task with a finite reference machine, got text"),
         (["analyze", run], "model: expected a regular-gpt and a regular task"),
         (["report", run], "got the next tokens of a text, for which this page has no chart"),
         (

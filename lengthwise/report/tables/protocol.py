@@ -88,7 +88,7 @@ def _dense(row: RunRow, plan: EvaluationPlan) -> str:
         )
     lengths = {point.length for point in row.dense.points}
     if len(lengths) == 1:
-        return f"Independent strings: {strings} of length {lengths.pop():,}, the same for all runs."
+        return f"{strings} independent strings of length {lengths.pop():,}, the same for all runs."
     return (
         f"Independent strings: {strings} new strings are drawn for each length from {low:,} to {high:,} at which the "
         f"task has strings{f'; the lengths are at least {every} apart' if every > 1 else ''}."

@@ -42,8 +42,9 @@ class ExactMap:
         self.weight = weight.double().to_sparse()
         self.bias = torch.zeros(len(weight), dtype=torch.float64) if bias is None else bias.double()
         self.sizes = weight.double().abs()
-        # A product has at most as many binary digits after the point as both factors together. Let n be these digits
-        # plus the digits of the columns. Then products and biases are multiples of 2^-n, and so are their partial sums.
+        # A product has at most as many binary digits after the point as both factors together. Let n be the digits of
+        # the weights, plus the digits of the biases, plus the digits of the columns. Then products and biases are
+        # multiples of 2^-n, and so are their partial sums.
         self.digits = _digits_of(weight.double()) + _digits_of(self.bias)
 
     def __call__(self, columns: Float64[Tensor, "D M"]) -> Float64[Tensor, "E M"]:
@@ -85,7 +86,10 @@ class ExactMerges:
         queries = Intervals.around(points).linear(layer.to_query.weight, layer.to_query.bias)
         is_finite = bool((queries.size < LARGEST).all())  # a key of 0 times an infinite query would be NaN
         if bool(keys.any()) or bool(key_bias.any()) or not (leads and is_finite):
-            raise Unproved("a head may attend to more than one position, so float32 may round the merges")
+            raise Unproved(
+                "a head's scores may depend on the states, or two of its scores may be close, so float32 may round the "
+                "merges"
+            )
         self.values = ExactMap(values, value_bias)(points.T).split(values.shape[0] // layer.num_heads)
         self.positions = (-1 - ahead.indices[:, 0]).tolist()  # scores are newest first
         (feed_forward,) = (narrow(part, FeedForward) for part in layer.feed_forwards)

@@ -193,9 +193,9 @@ def _answers(readout: nn.Module, states: Affine) -> Affine:
         raise unlike_settings(
             f"expected a MixtureReadout or an nn.Sequential as read-out, got {type_in_words(readout)}"
         )
-    # A one-hot state selects one row of the read-out. So each probability of the mixture is a probability of this row,
-    # without error. The error of its logarithm is the relative error of the probability: a few rounding units times the
-    # distance between its logit and the largest logit.
+    # A one-hot state selects one row of the read-out's probabilities, without error. But the softmax of this row is
+    # rounded. The relative error of a probability is a few rounding units times the distance of its logit from the
+    # largest logit. This is also the absolute error of the probability's logarithm.
     logits = states.center @ readout.weight.double()
     (exact,) = exact_points(logits.log_softmax(-1).clamp(min=math.log(MIN_PROBABILITY))[None])
     size = 1 + logits.amax(-1, keepdim=True) - logits.amin(-1, keepdim=True) + math.log(logits.shape[-1])
