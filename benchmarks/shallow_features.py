@@ -88,7 +88,7 @@ def page(scores: list[Score]) -> str:
         "# What shallow features score on recognition tasks",
         "A net that has not learned a language can still answer most of its strings by a shallow feature.\n"
         "\n"
-        "- On the strings of Chi et al. (2023), one simple feature is right on more than 99 % of the strings in five "
+        "- On the strings of Chi et al. (2023), the best feature is right on more than 99 % of the strings in five "
         "rows of the paper's Table 1: D_n and Tomita 3. In these rows, a net has to score higher than this feature "
         "to show that it has learned the language.\n"
         "- If most strings outside the language are near misses, the score of the best feature is lower than on the "

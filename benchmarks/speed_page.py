@@ -142,10 +142,10 @@ def _page(
         "```console\nmake benchmark\n```",
         "## Aims\n\n" + markdown_table(["aim", "measured", "met"], _aims(by_shape, evaluations, data)),
         f"Limits in ms and s were set on a core on which the plain dense mask takes {DENSE_MASK_MS} ms at T=40, D=64. "
-        f"On the core of this page, the mask takes {by_shape['plain dense mask', 64, 40]:,.0f} ms. Some strings "
-        "outside the language are drawn by editing strings in the language. If few edits lead out of the language, "
-        "edits are often repeated, and drawing data is slow. An example is Tomita 4, whose strings do not contain "
-        "`000`.",
+        f"On the core of this page, the mask takes {by_shape['plain dense mask', 64, 40]:,.0f} ms. The table does not "
+        "convert the limits. Some strings outside the language are drawn by editing strings in the language. If few "
+        "edits lead out of the language, edits are often repeated, and drawing data is slow. An example is Tomita 4, "
+        "whose strings do not contain `000`.",
         "\n".join(["## Whole evaluations\n", *(f"- {name}: {value:.2f}" for name, value in evaluations.items())]),
         "*One-pass*: 512 random strings are read once, and their prefixes count as strings of the shorter lengths. "
         "*Independent*: each length has its own strings. Times are in seconds (s). The last item is the largest "
