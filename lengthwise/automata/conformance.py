@@ -55,8 +55,8 @@ def extended_strings(
 
     Suppose that a minimal Mealy machine has Q states, and that `access` contains one string to each state. Suppose also
     that for any two states, the last outputs after one of the suffixes differ. Let another machine have at most Q + k
-    states, with k >= 0. The two machines are then equivalent if their outputs agree along all strings for `length` = 0,
-    ..., k + 1.
+    states, with k >= 0. The two machines are then equivalent if their outputs agree along all strings that are yielded
+    for `length` = 0, ..., k + 1.
 
     Example:
         >>> list(extended_strings([(), (1,)], [(0,)], 2, 1))
@@ -117,7 +117,7 @@ class ConformanceTest:
         return num_middles * (lengths + level * len(starts) * len(self._suffixes))
 
     def max_level(self, max_symbols: int) -> int:
-        """Return the largest k for which the strings of levels 0 to k have at most `max_symbols` symbols together.
+        """Return the largest k for which all strings of the levels 0 to k together have at most `max_symbols` symbols.
 
         The result is 0 even if the strings of level 0 alone have more symbols.
         """

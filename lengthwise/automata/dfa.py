@@ -309,7 +309,7 @@ def dfa_from_automata_lib(machine: Any) -> DFA:
 
     if not isinstance(machine, automata_lib.DFA):
         raise ValueError(
-            f"machine: expected a DFA of automata-lib, got {type(machine).__name__}; DFA.from_nfa makes one from an NFA"
+            f"machine: expected a DFA of automata-lib, got {type(machine).__name__}; convert an NFA by DFA.from_nfa"
         )
     sink = object()
 

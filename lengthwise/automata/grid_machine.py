@@ -29,9 +29,9 @@ class GridMachine:
 
         per_row n + sum over the last row of numbers[p'].
 
-    Many dynamic programs on two strings, such as edit distance, have this form. A dynamic program has it if neighboring
-    entries of its table differ by one of a few amounts. These amounts are the classes. The answer is the sum of the
-    amounts down the left border and along the last row.
+    Many dynamic programs on two strings, such as edit distance, have this form. A dynamic program has this form if
+    neighboring entries of its table differ by one of a few amounts. These amounts are the classes. The answer is the
+    sum of the amounts down the left border and along the last row.
 
     Raises:
         ValueError: an array has the wrong shape, or contains a class that does not exist.

@@ -53,8 +53,10 @@ Strings = tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]]
 
 
 class Edges(NamedTuple):
-    """Labels of edges (letter, class of the first machine, class of the second), and the edges that cells make.
+    """The labels of edges in the grid of two strings, and the edges that cells make from other edges.
 
+    An edge is a side of a cell. Its label is the letter of its row or column, then the classes that the first and the
+    second machine pass over the edge. Paths lead from the lower left corner of the grid to the upper right corner.
     Classes go down over the edges in `below`, which a path follows to the right. Classes go to the right over the edges
     in `upward`, which a path follows upwards. A cell with left edge m and upper edge n makes the lower edge
     ``made_below[m, n]`` and the right edge ``made_upward[m, n]``. `top` and `left` mark the edges of the borders.
@@ -68,7 +70,10 @@ class Edges(NamedTuple):
     left: Bool[np.ndarray, " M"]
 
     def select(self, below: Bool[np.ndarray, " N"], upward: Bool[np.ndarray, " M"]) -> "Edges":
-        """Return a subset of the edges; it must contain every edge that a cell makes from two of its edges."""
+        """Return the edges that the masks select.
+
+        The masks must also select every edge that a cell makes from two selected edges.
+        """
         cells = np.ix_(upward, below)
         return Edges(
             self.below[below],
@@ -81,14 +86,17 @@ class Edges(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """The edges that paths can have. `made` marks edges in `below` that cells make; only made edges add to answers."""
+    """The `Edges` that paths through the grid of two strings can have.
+
+    `made` marks the edges in `below` that cells make. Only these edges add numbers to answers.
+    """
 
     edges: Edges
     made: Bool[np.ndarray, " N"]
 
     @property
     def num_pairs(self) -> tuple[int, int]:
-        """The number of different pairs of classes that are passed down, and the number passed to the right."""
+        """The numbers of different pairs of classes, one of each machine, that are passed down and to the right."""
         below, upward = (len(np.unique(part[:, 1:], axis=0)) for part in self.edges[:2])
         return below, upward
 
@@ -105,10 +113,10 @@ class Difference(NamedTuple):
 
 
 def paths(one: GridMachine, other: GridMachine) -> Paths:
-    """Return the edges that can occur in paths.
+    """Return the `Edges` that can occur in paths through the grid of two strings.
 
-    The edges are collected in pairs of neighboring edges. If the pairs prove nothing and the machines are small,
-    triples of edges are collected instead.
+    The search collects pairs of edges that can follow one another in a path. If these pairs do not prove that the
+    machines give the same answers, and the machines are small, the search collects triples of edges instead.
 
     Raises:
         ValueError: the machines read different letters, or have too many classes.

@@ -82,12 +82,12 @@ class PermutationGroup:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The name of every element in cycle notation."""
+        """The name of every element, in cycle notation."""
         return tuple(map(cycle_notation, self.elements.tolist()))
 
     @property
     def meanings(self) -> dict[str, str]:
-        """The generator of every symbol in cycle notation."""
+        """The generator of every symbol, in cycle notation."""
         return dict(zip(self.symbols, map(cycle_notation, self.generators), strict=True))
 
     @cached_property
@@ -275,12 +275,15 @@ def _check_generators(generators: tuple[Permutation, ...]) -> None:
         )
     degree = len(generators[0])
     if degree > MAX_POINTS:
-        raise ValueError(f"generators: expected at most {MAX_POINTS} points, got {degree}; take a smaller group")
+        raise ValueError(
+            f"generators: expected permutations of at most {MAX_POINTS} points, got {degree} points; take a "
+            "smaller group"
+        )
     for index, permutation in enumerate(generators):
         if len(permutation) != degree:
             raise ValueError(
-                f"generators: expected permutations of as many points as the first ({degree}), got {len(permutation)} "
-                f"points in generator {index}; add fixed points"
+                f"generators: expected permutations of as many points as generator 0 has ({degree}), got "
+                f"{len(permutation)} points in generator {index}; add fixed points"
             )
         if sorted(permutation) != list(range(degree)):
             raise ValueError(

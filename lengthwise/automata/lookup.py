@@ -39,8 +39,8 @@ class TreeLookup:
 
     C is the machine's chunk size. At the leaves, a look-up reads a window of C^m leaves, with the largest m for which
     the table has at most `MAX_ENTRIES` entries. Above the leaves, it reads C classes. Each look-up covers the nodes of
-    all strings in a slab. The tables have one more class, for entries that the machine does not know. So only the final
-    classes are tested for unknown entries.
+    all strings in a slab, a part of the batch that fits into a processor's cache. The tables have one more class, for
+    entries that the machine does not know. So only the final classes are tested for unknown entries.
 
     Example:
         >>> from lengthwise.automata import library
@@ -100,8 +100,9 @@ class TreeLookup:
     def prefix_classes(self, strings: Int64[np.ndarray, "B T"]) -> Integer[np.ndarray, "B T"]:
         """Return the class of every prefix of every string; errors are as in `final_classes`.
 
-        At level l, the node at position t covers the C^l positions up to t. Each prefix is read at the depth of its own
-        tree. This takes T log_C T look-ups for each string, instead of T trees with up to T nodes each.
+        With chunk size C, the node of level l at position t covers the C^l positions up to t. Each prefix is read at
+        the depth of its own tree. A string of T symbols takes T log_C T look-ups, instead of T trees with up to T
+        nodes.
         """
         self.machine.check_strings(strings)
         batch, length = strings.shape
@@ -147,8 +148,9 @@ class TreeLookup:
 class StateLookup:
     """Fast versions of `Semiautomaton.run` and `final_states` from one start.
 
-    A look-up reads several symbols at once, for all strings of a slab. If there are few strings and the transition
-    monoid is small, `final_states` composes elements of the monoid in a tree, in log T rounds.
+    A look-up reads several symbols at once, for all strings of a slab (a part of the batch that fits into a processor's
+    cache). If there are few strings and the transition monoid is small, `final_states` composes elements of the monoid
+    in a tree, in log T rounds.
 
     Example:
         >>> flip = Semiautomaton(np.array([[0, 1], [1, 0]]), ("a", "b"))

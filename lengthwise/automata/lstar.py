@@ -145,7 +145,7 @@ def _new_suffix(hypothesis: Hypothesis, wrong: String, num_read: int, query: Que
     """Return a suffix of the counterexample that separates a transition's true target from its hypothetical target."""
 
     def answer(num_replaced: int) -> Hashable:
-        """Return the answer after the first symbols are replaced by the access string of the state that they reach."""
+        """Return the answer to `wrong` with its first symbols replaced by the access string of their state."""
         state = hypothesis.state_after(wrong[:num_replaced])
         return query(hypothesis.access[state] + wrong[num_replaced:])
 

@@ -82,7 +82,7 @@ class TransitionMonoid:
         return columns.T
 
     def products(self, first: Int64[np.ndarray, "*N"], then: Int64[np.ndarray, "*N"]) -> Int64[np.ndarray, "*N"]:
-        """Return ``table[first, then]``.
+        """Return the products of pairs of elements: ``table[first, then]``.
 
         A large monoid has no table. Then the elements in `first` are multiplied by the symbols of the shortest strings
         of the elements in `then`, one symbol at a time.

@@ -97,8 +97,9 @@ def is_always_mixed(language: DFA) -> bool:
 def num_apart(machine: Semiautomaton, length: int) -> int:
     """Return the number of triples (string, state, other state) for which the string leads to different states.
 
-    The strings have the given length T, and the result is an exact integer. Divided by V^T Q (Q - 1), it is the
-    probability that two different random states lead to different states after a random string.
+    The strings have the given length T, and the result is an exact integer. With V symbols and Q states, there are
+    V^T Q (Q - 1) triples. The result divided by this number is the probability that a random string leads two different
+    random states to different states.
 
     Example:
         >>> from lengthwise.automata import library

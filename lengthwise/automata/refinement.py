@@ -17,9 +17,9 @@ def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray
     """Return the block of each state in the coarsest stable partition of the states.
 
     All states of a block have the same label, and each symbol leads from all of them to the same block. For small
-    tables, Moore's rounds run in Python until no block is split. For larger tables, at most about log2 Q rounds run in
-    NumPy, on all states at once. If they do not suffice, because only long strings distinguish some states, Hopcroft's
-    algorithm finishes the work in O(Q V log Q) steps.
+    tables, Moore's rounds run in Python until no block is split. For larger tables of Q states and V symbols, at most
+    about log2 Q rounds run in NumPy, on all states at once. If they do not suffice, because only long strings
+    distinguish some states, Hopcroft's algorithm finishes the work in O(Q V log Q) steps.
 
     Example:
         >>> coarsest_partition(np.array([[1], [2], [3], [0]]), np.array([0, 1, 0, 1])).tolist()
@@ -45,7 +45,10 @@ def coarsest_partition(table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray
 def coarsest_partition_by_rounds(
     table: Int64[np.ndarray, "Q V"], labels: Int64[np.ndarray, " Q"]
 ) -> Int64[np.ndarray, " Q"]:
-    """Return the blocks of `coarsest_partition`, found by Moore's rounds only, in a time that is quadratic in Q."""
+    """Return the blocks of `coarsest_partition`, found by Moore's rounds only.
+
+    With Q states and V symbols, there are at most Q rounds, and each takes O(Q V log Q) steps.
+    """
     blocks, num_blocks = numbered(labels), 0
     while num_blocks < blocks.max() + 1:
         num_blocks = int(blocks.max()) + 1

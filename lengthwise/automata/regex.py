@@ -78,7 +78,7 @@ def dfa_from_regex(pattern: str, alphabet: Sequence[str] | None = None, tokens: 
     if smallest.num_states * len(symbols) > MAX_TRANSITIONS:
         raise ValueError(
             f"pattern: {quoted(pattern)} needs {smallest.num_states:,} states that read {len(symbols):,} symbols, "
-            f"more than {MAX_TRANSITIONS:,} transitions; simplify it, or give a smaller alphabet"
+            f"more than {MAX_TRANSITIONS:,} transitions; simplify the pattern, or give a smaller alphabet"
         )
     columns = {read_at: kinds.index(symbol) for read_at, symbol in first_of_kind.items()}
     table = smallest.semiautomaton.table[:, [columns[reads[symbol]] for symbol in symbols]]
@@ -103,8 +103,8 @@ def _smallest(positions: "_Positions", whole: "_Fragment", reads: Mapping[str, i
         seen.add(new_positions)
         if len(seen) > MAX_STATES:
             raise ValueError(
-                f"pattern: {quoted(positions.pattern)} needs more than {MAX_STATES:,} states before it is minimized; "
-                "simplify it"
+                f"pattern: {quoted(positions.pattern)} needs more than {MAX_STATES:,} states before minimization; "
+                "simplify the pattern"
             )
         return new_positions
 
@@ -155,7 +155,7 @@ class _Positions:
         return reads
 
     def add(self, node: Node) -> _Fragment:
-        """Add the positions of a node after all positions so far."""
+        """Add the positions of all symbols in a node of the syntax tree, after all positions so far."""
         if isinstance(node, SymbolSet):
             return self._add_position(node)
         if isinstance(node, Concatenation):
@@ -170,7 +170,7 @@ class _Positions:
         if len(self.sets) == MAX_POSITIONS:
             raise ValueError(
                 f"pattern: {quoted(self.pattern)} has more than {MAX_POSITIONS:,} symbols after its repetitions are "
-                "expanded; shorten it or lower the bounds"
+                "expanded; shorten the pattern, or lower the bounds of repetitions"
             )
         self.sets.append(symbols)
         self.successors.append(0)

@@ -188,7 +188,9 @@ class Parser:
             self._reject("a number", "give bounds as {2}, {2,} or {2,3}")
         # The number of digits is checked first, because int() rejects thousands of digits with its own message.
         if len(digits.lstrip("0")) > len(str(MAX_POSITIONS)):
-            raise ValueError(f"pattern: {quoted(self.pattern)} has a bound above {MAX_POSITIONS:,}; lower it")
+            raise ValueError(
+                f"pattern: {quoted(self.pattern)} has a repetition bound above {MAX_POSITIONS:,}; lower it"
+            )
         return int(digits.lstrip("0") or "0")
 
     def _atom(self) -> Node:
@@ -209,7 +211,7 @@ class Parser:
         self.depth += 1
         if self.depth > MAX_GROUP_DEPTH:
             raise ValueError(
-                f"pattern: {quoted(self.pattern)} nests groups more than {MAX_GROUP_DEPTH} deep; simplify it"
+                f"pattern: {quoted(self.pattern)} nests groups more than {MAX_GROUP_DEPTH} deep; simplify the pattern"
             )
         node = self._alternatives()
         if not self._take(")"):

@@ -25,7 +25,7 @@ class Products(NamedTuple):
     writes: Int64[np.ndarray, " P"]
 
     def join(self, parts: Int64[np.ndarray, "C E"]) -> Int64[np.ndarray, " E"]:
-        """Return the vector of the concatenation, by the definition."""
+        """Return the vector of a concatenation, by definition; `parts` are the vectors of its strings."""
         joined = np.zeros(parts.shape[1], dtype=np.int64)
         np.add.at(joined, self.writes, parts[np.arange(len(parts)), self.reads].prod(1))
         return joined
@@ -56,8 +56,8 @@ class Representation(NamedTuple):
 def live_states(machine: Transducer) -> Int64[np.ndarray, " N"]:
     """Return all states except one sink, or all states if no state other than the start is a sink.
 
-    If a string leads from a state to the sink that is left out, the state's row in the matrix of the string has no 1.
-    So the sink needs no entries.
+    If a string leads from a state to the sink that is left out, the state's row in the string's matrix
+    (`state_matrices`) has no 1. So the sink needs no entries.
     """
     table = machine.semiautomaton.table
     states = np.arange(machine.num_states)
@@ -68,8 +68,8 @@ def live_states(machine: Transducer) -> Int64[np.ndarray, " N"]:
 def state_matrices(machine: Transducer, num_classes: int, chunk_size: int) -> Representation:
     """Represent a string s by the matrix A(s) of its state map: A(s)[q, r] = 1 if s leads from state q to state r.
 
-    Matrices are flattened row by row, so E = N^2. Concatenation is multiplication: A(st) = A(s) A(t). The N states are
-    the `live_states`.
+    Matrices are flattened row by row, so vectors have N^2 entries. Concatenation is multiplication: A(st) = A(s) A(t).
+    The N states are the `live_states`.
 
     Example:
         >>> from lengthwise.automata import library
@@ -103,7 +103,7 @@ def point_matrices(
 ) -> Representation:
     """Represent a string by the matrix of its map in `action`, a faithful action of the monoid on N points.
 
-    Matrices are flattened row by row, so E = N^2. `linear_read_out` computes the read-out.
+    Matrices are flattened row by row, so vectors have N^2 entries. `linear_read_out` computes the read-out.
     """
     leaves = _matrices(action[[0, *monoid.generators]])
     return Representation(leaves, matrix_products(action.shape[1], chunk_size), read_out)
@@ -121,7 +121,7 @@ def linear_read_out(
 def one_hot_elements(
     monoid: TransitionMonoid, answers: Int64[np.ndarray, " M"], num_classes: int, chunk_size: int
 ) -> Representation:
-    """Represent a string by the one-hot vector of its element in a monoid of M elements, so E = M."""
+    """Represent a string by the one-hot vector of its element in a monoid; vectors have one entry for each element."""
     reads = np.indices((monoid.size,) * chunk_size).reshape(chunk_size, -1)
     joined = reads[0]
     for element in reads[1:]:

@@ -319,7 +319,7 @@ def array_of(argument: str, values: object) -> np.ndarray:
 
 
 def set_frozen(machine: object, **arrays: np.ndarray) -> None:
-    """Set fields of a frozen dataclass to read-only arrays; a frozen class alone does not protect their contents."""
+    """Set fields of a frozen dataclass to read-only arrays; a frozen class alone does not protect their entries."""
     for name, array in arrays.items():
         array.setflags(write=False)
         object.__setattr__(machine, name, array)

@@ -160,7 +160,7 @@ def _eliminated(edges: Edges, state: int) -> Edges:
 
 
 def concatenation(nodes: Iterable[Node]) -> Node:
-    """Return the simplified concatenation of several nodes.
+    """Return the simplified concatenation of several expressions (nodes of a syntax tree).
 
     Example:
         >>> a, b = (SymbolSet(frozenset(symbol)) for symbol in "ab")
@@ -206,7 +206,7 @@ def _join_last(parts: list[Node]) -> bool:
 
 
 def choice(nodes: Iterable[Node]) -> Node:
-    """Return the simplified choice of several nodes.
+    """Return the simplified choice between several expressions (nodes of a syntax tree).
 
     Sets of symbols are united, and common first or last parts are written only once.
 
@@ -261,7 +261,7 @@ def _optional(node: Node) -> Node:
 
 
 def star(node: Node) -> Node:
-    """Return the simplified repetition of a node, any number of times.
+    """Return the simplified repetition, any number of times, of an expression (a node of a syntax tree).
 
     Example:
         >>> a, b = (SymbolSet(frozenset(symbol)) for symbol in "ab")

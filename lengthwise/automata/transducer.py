@@ -89,9 +89,9 @@ class Transducer:
     def minimize_nonempty(self) -> "Transducer":
         """Return the smallest transducer that answers all nonempty strings like this transducer.
 
-        Suppose that nonempty strings lead to states with the same next states as the old start. Then the result starts
-        in the state with the smallest output among these states. Otherwise, the start is a separate state with output
-        `IGNORE`. So machines with the same answers to all nonempty strings give equal results.
+        Suppose that nonempty strings lead to states with the same next states as this transducer's start. Then the
+        result starts in the state with the smallest output among these states. Otherwise, the start is a separate state
+        with output `IGNORE`. So machines with the same answers to all nonempty strings give equal results.
 
         Example:
             >>> last = Semiautomaton(np.array([[1, 2], [1, 2], [1, 2]]), ("a", "b"))

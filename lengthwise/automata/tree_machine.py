@@ -82,7 +82,7 @@ class TreeMachine:
         return self.table.ndim
 
     def num_levels(self, length: int) -> int:
-        """Return the depth of the tree over a string: the smallest L >= 1 with C^L >= length."""
+        """Return the depth of the tree over a string: the smallest L >= 1 with C^L >= length, for chunk size C."""
         levels = 1
         while self.chunk_size**levels < length:
             levels += 1
@@ -328,7 +328,7 @@ class _Comparison:
         return None
 
     def levels_of_all_strings(self) -> tuple[list[_Level], Bool[np.ndarray, " K"]]:
-        """Return all levels until they repeat, and the mask of the classes that whole strings have."""
+        """Return the levels of the trees until a level repeats, and the mask of the classes that whole strings have."""
         self.run()
         return self.levels, self.supervised
 

@@ -14,10 +14,10 @@ def window_blocks(num_mixed: int, num_full: int, chunk_size: int) -> list[Int64[
     """Return all windows that occur in strings, in blocks; a window lists the ids of its parts, and -1 for pads.
 
     The oldest part comes first. Ids below `num_mixed` are parts that begin with pads, and the next `num_full` ids are
-    parts of symbols only. Block j < C contains windows that consist of pads, then one part with at least one symbol,
-    then j parts of symbols only. The last block contains windows whose parts all consist of symbols only. In each
-    block, the oldest part varies slowest. Suppose that parts are in the order of length and symbols. Then all windows
-    before the last block are also in this order, and so are the windows of the last block.
+    parts of symbols only. With chunk size C, block j < C contains windows that consist of pads, then one part with at
+    least one symbol, then j parts of symbols only. The last block contains windows whose parts all consist of symbols
+    only. In each block, the oldest part varies slowest. Suppose that parts are in the order of length and symbols. Then
+    all windows before the last block are also in this order, and so are the windows of the last block.
     """
     if (size := chunk_size * count_windows(num_mixed, num_full, chunk_size)) > MAX_PARTS:
         raise ValueError(

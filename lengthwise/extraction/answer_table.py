@@ -51,7 +51,7 @@ def machine_of_answers(model: SequenceModel, symbols: tuple[str, ...], max_lengt
     if successors.max() >= len(states):
         raise NotFinite(
             f"model: its answers to strings of up to {max_length} symbols do not show a finite machine; extract the "
-            "machine from its states"
+            "machine from the model's states"
         )
     machine = Semiautomaton(states[successors], symbols)
     return Transducer(machine, int(states[0]), distinct[:, 0]).minimize_nonempty()

@@ -20,7 +20,7 @@ class Prototypes:
     """A growing set of states that represent classes.
 
     A state becomes the prototype of a new class if no prototype within the radius has the same answer. Each of the
-    `given` states is a class that no other state joins. `maximum` is the largest number of other classes.
+    `given` states is a class that no other state joins. At most `maximum` other classes may be added.
     """
 
     def __init__(self, model: SequenceModel, given: Float[Tensor, "G D"], *, radius: float, maximum: int) -> None:
@@ -41,7 +41,7 @@ class Prototypes:
         radius. Otherwise the state becomes the prototype of a new class.
 
         Raises:
-            NotFinite: there are more than `maximum` classes, or a state or one of its logits is not finite.
+            NotFinite: more than `maximum` other classes are needed, or a state or one of its logits is not finite.
         """
         _check_finite(states)
         answers = answers_of(self.model.readout(states))

@@ -37,7 +37,7 @@ def check_tree(tree: Tree) -> None:
     if not is_traceable(tree):
         raise ValueError(
             f"model: expected a tree of thickness 1 whose pads are merged, got thickness {len(tree.layers)} and "
-            f"{tree.pad_rule} pads; use variant merge or paper"
+            f"{tree.pad_rule} pads; use thickness 1 and the variant merge or paper"
         )
 
 
@@ -126,7 +126,10 @@ class _Windows:
         prototypes, chunk = self.prototypes, self.tree.chunk_size
         count = len(prototypes.states)
         if count**chunk > MAX_MERGES:
-            raise NotFinite(f"model: a table of {count} classes has {count**chunk:,} entries, more than {MAX_MERGES:,}")
+            raise NotFinite(
+                f"model: the extracted machine's table of {count} classes has {count**chunk:,} entries, more than "
+                f"{MAX_MERGES:,}"
+            )
         table = np.full((count,) * chunk, -1)
         table[tuple(np.array(list(self.table)).T)] = list(self.table.values())
         fine = TreeMachine(symbols, np.arange(prototypes.num_given), table, prototypes.outputs)

@@ -50,8 +50,8 @@ def window_machine(model: SequenceModel, symbols: tuple[str, ...]) -> WindowMach
     size = inner.receptive_field if isinstance(inner, BoundedReceptiveField) else None
     if size is None:
         raise ValueError(
-            "model: expected a model whose answers depend only on the last positions, got a model that reads all "
-            "positions; choose a model with a bounded receptive field"
+            "model: expected a model whose answers depend only on a fixed number of last positions, got a model that "
+            "reads all positions; choose a model with a bounded receptive field"
         )
     numbers: dict[Window, int] = {(): 0}
     outputs = [IGNORE]

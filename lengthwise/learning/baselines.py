@@ -121,7 +121,7 @@ def merged_states(examples: Examples) -> Transducer | None:
 
 
 def labeled_prefixes(examples: Examples) -> dict[tuple[int, ...], int]:
-    """Return one label for each labeled prefix, as AALpy needs; if a prefix has several labels, the first counts."""
+    """Return one label for each labeled prefix, as AALpy needs; if a prefix has several labels, the first is used."""
     labels: dict[tuple[int, ...], int] = {}
     ids, targets = examples.ids.tolist(), examples.targets.tolist()
     for start, end in zip(examples.starts[:-1].tolist(), examples.starts[1:].tolist(), strict=True):

@@ -56,9 +56,9 @@ def exactness(machine: Transducer, target: Transducer, examples: Examples) -> Ex
     "indistinguishable": they disagree on such a string, but give equal answers to all labeled prefixes, and the learned
     machine's description is not longer than the target's. Then no example separates the two machines, and nothing
     favors the target.
-    "shorter": they answer some labeled prefixes differently, and the learned machine's description, which includes the
-    labels that it gets wrong, is shorter than the target's. Wrong labels, or too few labels, can favor a machine other
-    than the target. A search for the shortest description then cannot return the target.
+    "shorter": they answer some labeled prefixes differently, and the learned machine's description is shorter than the
+    target's. A description includes the labels that its machine gets wrong. Wrong labels, or too few labels, can favor
+    a machine other than the target. A search for the shortest description then cannot return the target.
     "wrong": all other cases.
     """
     if agree_where_seen(machine, target, examples):

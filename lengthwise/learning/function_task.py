@@ -210,7 +210,7 @@ class _Teacher:
         return self.labels.setdefault(label, len(self.labels))
 
     def counterexample(self, machine: Transducer) -> String | None:
-        """Return a string that the machine answers wrongly, or None; strings in `tried` come before the W-method's."""
+        """Return a string that the machine answers wrongly, or None; the strings in `tried` are compared first."""
         rows, outputs = machine.semiautomaton.table.tolist(), machine.outputs.tolist()
         for string, answer in chain(self.tried, self._tested(machine)):
             state = machine.start
@@ -235,7 +235,7 @@ class _Teacher:
         if num_states > limit:
             raise ValueError(
                 f"f: expected a function that a machine of at most {limit:,} states computes, got a function that "
-                f"needs more states; if it has a larger machine, raise max_states, and otherwise {_WAY_OUT}"
+                f"needs more states; if f has a larger machine, raise max_states, and otherwise {_WAY_OUT}"
             )
         test = ConformanceTest(machine)
         # Levels 0 to k cover functions with at most k states more than the hypothesis. Level 0 hardly shows that a
@@ -263,7 +263,7 @@ class _Teacher:
             answers = [*map(repr, self.labels), *(["None"] if IGNORE in self.known.values() else [])]
             raise ValueError(
                 f"f: expected at least two different answers other than None, got {' or '.join(answers)} at all "
-                f"{self.num_calls:,} calls; give a string with another answer in the argument strings"
+                f"{self.num_calls:,} calls; list a string with another answer in the argument `strings`"
             )
         order = sorted(self.labels)
         if self.kind is bool and IGNORE not in self.known.values():

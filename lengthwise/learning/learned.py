@@ -245,7 +245,7 @@ def learn(
     states, and trains models only if no merged machine is trusted (`search`). The result is the machine with the
     shortest description; a description includes the labels that its machine gets wrong. RPNI's machine is also a
     candidate. With `exact` labels, machines that get every label right are preferred to all others. If training did not
-    give a net for the machine, one is compiled from it.
+    give a net for the machine, a net is compiled from the machine.
 
     The `budget` is in CPU seconds. `report` is called with each attempt that gave a machine, and `keep` with each net
     that is better than all before it. `source` and the arguments up to `supervision` are passed to `read_examples`.

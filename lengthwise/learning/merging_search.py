@@ -29,7 +29,10 @@ These seconds are allowed for `merge_states` under the first setting, and for `r
 
 
 class Setting(NamedTuple):
-    """A setting of state merging: the noise rate assumed for labels, and whether the symbols after a state count."""
+    """A setting of state merging: `noise` is the noise rate that is assumed for labels.
+
+    With `with_symbols`, merges also depend on the symbols that follow a state.
+    """
 
     noise: float
     with_symbols: bool
@@ -57,7 +60,7 @@ class Merged(NamedTuple):
 
 
 def merged_machines(examples: Examples, *, budget: float) -> Iterator[Merged]:
-    """Yield a machine for each setting until the budget is used up; the first setting is tried whatever the budget.
+    """Yield a machine for each `Setting` until the budget is used up; the first setting is tried whatever the budget.
 
     Yield nothing if a string is too long (`MAX_LEVELS`), or the table of all prefixes too large (`MAX_ENTRIES`). The
     budget is in CPU seconds.

@@ -55,7 +55,7 @@ class Program:
             )
         except (OSError, ValueError, IndexError) as problem:  # IndexError: no word
             raise ValueError(
-                f"command: expected a command that starts, got {command!r} ({problem}); correct it"
+                f"command: expected a command that starts, got {command!r} ({problem}); correct the command"
             ) from None
         assert self._process.stdout is not None
         self._output = self._process.stdout.fileno()
@@ -75,7 +75,7 @@ class Program:
             self.close()
 
     def reset(self) -> None:
-        """Return the program to its start."""
+        """Reset the program to its start."""
         self._answer_to(RESET)
 
     def step(self, symbol: str) -> str:

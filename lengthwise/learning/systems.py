@@ -39,7 +39,7 @@ class System(Protocol):
     """
 
     def reset(self) -> object:
-        """Return to the start."""
+        """Reset the system to its start."""
 
     def step(self, symbol: str, /) -> object:
         """Read one symbol, and return an output; outputs are compared as texts (`str`)."""
@@ -108,7 +108,7 @@ class LearnedSystem:
         return compiled, certify(compiled.model, self.task)
 
     def save(self, folder: str | Path) -> Certificate | None:
-        """Write the machine, its net and certificate, and the counts to a folder; return the certificate.
+        """Write the machine, its net and certificate, and the query counts to a folder; return the certificate.
 
         The machine is written as JSON, as a Mealy machine in DOT and, if it is small, as a picture. If the machine is
         too large for a net, no net and no certificate are written, and the result is None.
@@ -180,7 +180,7 @@ def _check_symbols(names: tuple[str, ...]) -> None:
     if not names or len(set(names)) < len(names) or any(name.split() != [name] for name in names):
         raise ValueError(
             f"symbols: expected one or more different symbols without blanks, got "
-            f"{truncate(repr(names))}; give a list of them"
+            f"{truncate(repr(names))}; give a list of such symbols"
         )
 
 

@@ -150,7 +150,7 @@ def test_states_and_symbols_of_automata_lib_may_have_any_name() -> None:
 def test_what_is_no_dfa_of_automata_lib_is_refused() -> None:
     for other, name in ((nfa.NFA.from_regex("a*"), "NFA"), (FLIP, "Semiautomaton"), (None, "NoneType")):
         with pytest.raises(
-            ValueError, match=f"machine: expected a DFA of automata-lib, got {name}; DFA.from_nfa makes"
+            ValueError, match=f"machine: expected a DFA of automata-lib, got {name}; convert an NFA by DFA.from_nfa"
         ):
             dfa_from_automata_lib(other)
 

@@ -176,11 +176,11 @@ def test_unknown_groups_are_refused(name: str) -> None:
         (((1, 0),) * 1_001, "expected 1 to 1,000 permutations, got 1001"),
         (
             ((1, 0), (1, 2, 0)),
-            "expected permutations of as many points as the first (2), got 3 points in generator 1",
+            "expected permutations of as many points as generator 0 has (2), got 3 points in generator 1",
         ),
         (((1, 0), (1, 1)), "expected each of 0..1 once, got [1, 1] as generator 1; list the images of the points"),
         (((1, 2),), "expected each of 0..1 once, got [1, 2] as generator 0"),
-        ((tuple(range(101)),), "expected at most 100 points, got 101; take a smaller group"),
+        ((tuple(range(101)),), "expected permutations of at most 100 points, got 101 points; take a smaller group"),
         (
             ((1, 0, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6, 0)),
             "expected permutations whose group has at most 1,000 elements, got more",

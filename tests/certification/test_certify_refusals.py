@@ -168,7 +168,10 @@ def test_budgets_of_nothing_are_reasons(kind, module, budget: str, level: str, s
 
 @pytest.mark.parametrize(
     ("budget", "sentence"),
-    [("MAX_WINDOWS", "a level has more than 20 windows"), ("MAX_MERGES", "a table of 5 classes has 125 entries")],
+    [
+        ("MAX_WINDOWS", "a level has more than 20 windows"),
+        ("MAX_MERGES", "machine's table of 5 classes has 125 entries"),
+    ],
 )
 def test_windows_of_many_parts_have_a_budget(budget: str, sentence: str, monkeypatch) -> None:
     monkeypatch.setattr(tree_module, budget, 20)

@@ -75,7 +75,7 @@ def test_a_window_alone_does_not_solve_parity_and_the_shortest_string_says_so() 
 def test_models_that_read_all_are_no_such_machines(monkeypatch: pytest.MonkeyPatch) -> None:
     everything = make_model("transformer", make_task("parity"))
     for model in (everything, make_model("gru", make_task("parity"))):
-        with pytest.raises(ValueError, match="model: expected a model whose answers depend only on the last positions"):
+        with pytest.raises(ValueError, match="model: expected a model whose answers depend only on a fixed number"):
             window_machine(model, ("a", "b"))
     monkeypatch.setattr("lengthwise.extraction.windows.MAX_WINDOWS", 1_000)
     with pytest.raises(ValueError, match="model: expected at most 1,000 windows, got more; choose a model"):

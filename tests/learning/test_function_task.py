@@ -100,7 +100,7 @@ def test_functions_of_words_get_tuples_and_may_leave_strings_without_an_answer()
 
 def test_given_strings_are_tried() -> None:
     letters = "abcdefghijklmnopqrstuvwxyz"
-    with pytest.raises(ValueError, match=r"got False at all [\d,]+ calls; give a string with another answer"):
+    with pytest.raises(ValueError, match=r"got False at all [\d,]+ calls; list a string with another answer"):
         task_from_function(lambda text: "hello" in text, letters)
     task = task_from_function(lambda text: "hello" in text, letters, strings=["ohhello"])
     assert task.transducer.num_states == 6
@@ -123,7 +123,7 @@ def balanced(text: str) -> bool:
         (
             balanced,
             {"max_states": 8},
-            r"^f: .* of at most 8 states computes, .*; if it has a larger machine, raise",
+            r"^f: .* of at most 8 states computes, .*; if f has a larger machine, raise",
         ),
         (
             balanced,

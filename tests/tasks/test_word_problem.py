@@ -104,7 +104,7 @@ def test_generators_name_their_group_or_need_no_name() -> None:
         ({"generators": [[0, 0]]}, r"^task\.generators: expected each of 0\.\.1 once, got \[0, 0\] as generator 0; "),
         (
             {"generators": [[1, 0], [1, 2, 0]]},
-            r"^task\.generators: expected permutations of as many points as the first",
+            r"^task\.generators: expected permutations of as many points as generator 0 has",
         ),
         ({"generators": [["x"]]}, r"^task\.generators\.0\.0: expected a valid integer.*, got 'x'; give one$"),
         (

@@ -20,7 +20,10 @@ classes, and one extraction replaces several. With chunks of two, a table of the
 
 @READERS.register("bare")
 class BareReader(TreeReader):
-    """A reader of trees whose merges are only attention and ReLU (`BareLayer`); integer weights allow more classes."""
+    """A reader of trees whose merges are only attention and ReLU (`BareLayer`).
+
+    With integer weights, more classes are allowed than for other trees.
+    """
 
     @classmethod
     def reads(cls, model: TreeModel) -> bool:

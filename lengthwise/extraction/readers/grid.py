@@ -20,7 +20,7 @@ MAX_NUMBER = 1 << 24
 
 
 def grid_machine(cell: CategoricalCell, symbols: tuple[str, ...]) -> GridMachine:
-    """Return the rule of a cell at temperature 0, without classes that neither a cell nor a border produces.
+    """Return the machine of a cell at temperature 0, without classes that neither a cell nor a border produces.
 
     Raises:
         ValueError: the cell's messages are still distributions, or a number is so large that float32 may round it.

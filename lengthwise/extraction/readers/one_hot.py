@@ -42,7 +42,7 @@ class Columns(NamedTuple):
 
 @torch.no_grad()
 def one_hot_columns(model: BlockLinearRNN) -> Columns | None:
-    """Return the columns of a model of one layer, as this CPU computes them; None if any is not exactly one-hot."""
+    """Return the one-hot columns of a one-layer model, as this CPU computes them; None if a column is not one-hot."""
     (norm,), (layer,) = model.norms, model.layers
     assert isinstance(layer, BlockLinearLayer)
     transitions, first = layer.transitions(norm(model.embedding.weight)), layer.initial_state(1)[0]
@@ -57,11 +57,11 @@ def _is_one_hot(values: Float[Tensor, "*N"], dim: int) -> bool:
 
 @torch.no_grad()
 def enumerate_states(model: BlockLinearRNN, symbols: tuple[str, ...], columns: Columns) -> Extraction:
-    """Return the machine of all states of a model of one layer with one-hot columns.
+    """Return the machine of all reachable states of a one-layer model with one-hot columns.
 
-    A product of a one-hot matrix and a one-hot state adds zeros to one number, without error and in any order. The same
-    holds for a product of two one-hot matrices. So the number of states is finite. `fine` has all states as its
-    prototypes, and `machine` has the states that answers distinguish.
+    The product of a matrix with one-hot columns and a one-hot state adds zeros to one number, without error and in any
+    order. The same holds for the product of two such matrices. So the number of states is finite. In the result, `fine`
+    has all reachable states of the model, and `machine` has only the states that answers distinguish.
 
     Raises:
         ValueError: there are more than 200,000 reachable states, or more than 2^62 possible states.
@@ -133,7 +133,11 @@ class OneHotTraces(Traces):
 
 @READERS.register("one-hot")
 class OneHotReader(RecurrentReader):
-    """A reader of recurrences of one layer whose columns may be one-hot vectors; radius 0 enumerates their states."""
+    """A reader of `BlockLinearRNN` models of one layer whose transition matrices have stochastic columns.
+
+    If all columns and the first state are one-hot (`one_hot_columns`), radius 0 comes first. At radius 0, `extract`
+    enumerates the states of the model.
+    """
 
     kind = BlockLinearRNN
 
@@ -197,7 +201,7 @@ def _closed(maps: Int64[Tensor, "V N S"], start: Int64[Tensor, " N"]) -> _Closed
         if len(reached) > MAX_STATES:
             raise ValueError(
                 f"model: expected no more than {MAX_STATES:,} states to enumerate, got more states; train a model with "
-                "fewer blocks, or smaller ones"
+                "fewer or smaller blocks"
             )
     in_order, order = reached.sort()
     table = order[torch.searchsorted(in_order, successors_of(reached).contiguous())]

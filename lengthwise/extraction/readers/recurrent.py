@@ -113,7 +113,7 @@ def paired_states(
     strings: Int64[Tensor, "B T"],
     states_read: Float[Tensor, "B T D"] | None = None,
 ) -> Iterator[tuple[Float[Tensor, "N D"], Int64[Tensor, " N"]]]:
-    """Yield the states of a model at all positions of all strings, in chunks, each with the machine's state there."""
+    """Yield chunks of the model's states at all positions of strings, with the machine's states at these positions."""
     assert isinstance(machine, Transducer)
     machine_states = torch.from_numpy(machine.semiautomaton.run(strings.numpy(), machine.start))
     if states_read is not None:

@@ -46,7 +46,7 @@ class TreeTraces(Traces):
         return compare_traces(self.model, extraction, self.trees)
 
     def answers(self) -> Int64[Tensor, " B"] | None:
-        """Return the answers at the trees' roots; None for models whose answers may differ from these answers."""
+        """Return the answers at the trees' roots; None if the model's own answers may be different."""
         if type(self.model) not in (RegularGPT, CodebookGPT) or not is_traceable(self.model.tree):
             return None
         return root_answers(self.model, self.trees)
