@@ -117,7 +117,8 @@ def layers(num_states: int, start: int, pairs: Sequence[tuple[int, int]]) -> lis
     """Return the states in layers by their distance from the start; each layer lists its states from top to bottom.
 
     The order gives few crossings. If some states are not reachable from the start, the first of them is an additional
-    start, and so on. A sink with several predecessors is placed in the layer closest to the mean of their layers.
+    start, and so on. A sink with several predecessors is placed in the layer closest to the mean of the predecessors'
+    layers.
 
     Example:
         >>> layers(4, 0, [(0, 1), (1, 2), (2, 0), (1, 3), (3, 3)])

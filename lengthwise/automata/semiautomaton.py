@@ -32,7 +32,7 @@ class Semiautomaton:
         0 (even)   0  1
         1 (odd)    1  0
 
-    On the string b a b b, whose ids are 1 0 1 1, it goes from state 0 to the states 1, 1, 0, 1.
+    On the string b a b b, whose ids are 1 0 1 1, the machine goes from state 0 to the states 1, 1, 0, 1.
 
     Raises:
         ValueError: the table is not a [Q, V] array of states, or the symbols are not V distinct non-empty strings.

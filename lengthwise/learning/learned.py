@@ -99,7 +99,7 @@ class Learned(NamedTuple):
 
     @property
     def doubt(self) -> str | None:
-        """The reason why held-out labels do not confirm the machine, in a sentence; None if they do.
+        """The reason why held-out labels do not confirm the machine, in a sentence; None if they confirm it.
 
         At least `MIN_HELD_OUT` held-out labels are required. They confirm a machine that is right on all of them. They
         also confirm a machine if the lower end of Wilson's 95 % interval of its accuracy is above both b and (a + b) /
@@ -241,9 +241,9 @@ def learn(
     """Learn the machine behind labeled strings, and prove that a net answers like this machine at every length.
 
     Some examples are held out: the longest examples, and about a tenth of the others. At most a fifth of the examples
-    count as longest, and no example if all have the same length. The search uses the remaining examples. It merges
-    states, and trains models only if no merged machine is trusted (`search`). The result is the machine with the
-    shortest description; a description includes the labels that its machine gets wrong. RPNI's machine is also a
+    count as longest. If all examples have the same length, none of them does. The search uses the remaining examples.
+    It merges states, and trains models only if no merged machine is trusted (`search`). The result is the machine with
+    the shortest description; a description includes the labels that its machine gets wrong. RPNI's machine is also a
     candidate. With `exact` labels, machines that get every label right are preferred to all others. If training did not
     give a net for the machine, a net is compiled from the machine.
 

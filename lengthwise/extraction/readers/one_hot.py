@@ -114,9 +114,9 @@ def compare_positions(model: BlockLinearRNN, extraction: Extraction, strings: In
 
 
 class OneHotTraces(Traces):
-    """The states of a recurrence along strings; they are compared bit for bit if the machine has all states.
+    """The states of a recurrence along strings; they are compared bit for bit if the extraction is `exact`.
 
-    If the machine lacks states, `others` compares the states by their distances.
+    Otherwise, `others` compares the states by their distances.
     """
 
     def __init__(self, model: BlockLinearRNN, strings: Int64[Tensor, "B T"], others: Traces) -> None:
