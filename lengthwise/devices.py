@@ -102,7 +102,7 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def on_device_assert(condition: Tensor, sentence: str) -> None:
-    """Make a device stop the program, with the message `sentence`, if any element of the condition on it is false.
+    """Stop the program, with the message `sentence`, if any element of the tensor `condition` is false.
 
     The program does not wait for the result. Use this only on devices that are not in `SYNCHRONOUS_DEVICES`.
     """
@@ -145,9 +145,9 @@ def _flushes() -> bool:
 
 @contextmanager
 def computing_in(precision: Precision, device: torch.device) -> Iterator[None]:
-    """Compute matrix products in this precision inside the context.
+    """Compute matrix products in `precision`, float32 or bfloat16, inside the context.
 
-    With either precision, the products inside cuDNN's recurrences and convolutions do not use TF32, which is torch's
+    With both precisions, the products inside cuDNN's recurrences and convolutions do not use TF32, which is torch's
     default there and keeps only 11 significant bits.
     """
     products: Any = nullcontext() if precision == "float32" else torch.autocast(device.type, dtype=torch.bfloat16)
@@ -213,7 +213,7 @@ def check_arithmetic() -> None:
             )
     for name in ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE"):
         if (mode := os.environ.get(name, "STRICT")).upper() != "STRICT":
-            raise ValueError(f"precision: expected {name} unset or STRICT, got {mode!r}; unset it")
+            raise ValueError(f"precision: expected {name} unset or STRICT, got {mode!r}; unset this variable")
     if torch.is_autocast_enabled("cpu"):
         raise ValueError(
             "precision: expected no autocast, got autocast on the CPU; call this function outside of autocast"

@@ -157,7 +157,10 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def remove_drafts(path: Path) -> None:
-    """Remove drafts (`write_by_rename`) of this file that killed processes left. Only its sole writer may call this."""
+    """Remove the drafts of a file (`write_by_rename`) that killed processes left.
+
+    Only a process that alone writes the file may call this function.
+    """
     for draft in path.parent.glob(f".{path.name}.*"):
         with suppress(OSError):
             draft.unlink()
@@ -194,7 +197,7 @@ def json_text(content: Mapping[str, Any]) -> str:
 
 
 def parse_json_text(text: str) -> dict[str, Any]:
-    """Return the object of a `json_text`; raise a ValueError for any other text, or if its content has changed."""
+    """Return the object in a text that `json_text` made; raise a ValueError for other texts and changed ones."""
     content = strict_json_loads(text)
     if not isinstance(content, dict):
         raise ValueError("expected a JSON object, got something else")
@@ -242,9 +245,9 @@ def strict_json_loads(text: str | bytes) -> Any:
     try:
         return json.loads(text, object_pairs_hook=once, parse_constant=reject, parse_float=finite, parse_int=whole)
     except json.JSONDecodeError as problem:
-        raise ValueError(f"expected JSON, got something else ({problem}); correct it there") from None
+        raise ValueError(f"expected JSON, got something else ({problem}); correct the text there") from None
     except UnicodeDecodeError:
-        raise ValueError("expected JSON in UTF-8, got other bytes; convert it") from None
+        raise ValueError("expected JSON in UTF-8, got other bytes; convert the text to UTF-8") from None
     except RecursionError:
         raise ValueError("expected JSON with fewer nested levels, got too many; reduce the nesting") from None
 

@@ -37,8 +37,8 @@ def write_lines(lines: Iterable[str], *, is_error: bool = False) -> None:
 def line_width(console: Console) -> int | None:
     """Return the width of a terminal, in characters, or None for files and other programs.
 
-    The environment variable COLUMNS does not turn a file into a terminal. A program that uses readline sets it for all
-    processes that the program starts.
+    The environment variable COLUMNS does not turn a file into a terminal. A program that uses readline sets COLUMNS
+    for all processes that the program starts.
     """
     # A replaced stream need not have `isatty`, and COLUMNS=0 means that the width is unknown.
     is_terminal = getattr(console.file, "isatty", lambda: False)()
@@ -46,7 +46,7 @@ def line_width(console: Console) -> int | None:
 
 
 def folded(line: str, width: int | None) -> str:
-    """Return a line with line breaks between words, so that each part has at most `width` characters.
+    """Break a line between words into parts of at most `width` characters, and return the parts as one text.
 
     Words, percentages and lines of Python are never split, so paths without blanks can be copied. Further parts are
     indented by two more spaces.

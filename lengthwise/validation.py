@@ -100,7 +100,7 @@ def check_sizes(**sizes: object) -> None:
 
 
 def check_divisor(argument: str, value: object, width: int, name: str = "d_model") -> None:
-    """Raise a ValueError, which names the argument, unless its value divides `width`, the setting called `name`."""
+    """Raise a ValueError, which names the argument, unless `value` divides `width`, the value of setting `name`."""
     check_sizes(**{name: width})
     if not isinstance(value, Integral) or value < 1 or width % value:
         divisors = [number for number in range(1, width + 1) if width % number == 0]
@@ -207,7 +207,7 @@ class Description(FrozenRecord, metaclass=_OneLineErrors, allow_inf_nan=False):
             if settings[name] != default and not self.uses(name, settings):
                 raise ValueError(
                     f"{name}: expected its default, {default!r}, because it has no effect with "
-                    f"{other}={settings[other]!r}, got {settings[name]!r}; leave it out or choose "
+                    f"{other}={settings[other]!r}, got {settings[name]!r}; leave {name} out or choose "
                     f"{other}={' or '.join(map(repr, values))}"
                 )
         return self

@@ -32,7 +32,7 @@ def test_other_values_are_read_as_json_reads_them(value: object) -> None:
         ("1" * 5_000, r"^expected numbers that Python can read, got a number with 5,000 digits; round it$"),
         ("[" * 100_000, r"^expected JSON with fewer nested levels, got too many; reduce the nesting$"),
         ("{'a': 1}", r"^expected JSON, got something else \("),
-        (b"\xff\xff", r"^expected JSON in UTF-8, got other bytes; convert it$"),
+        (b"\xff\xff", r"^expected JSON in UTF-8, got other bytes; convert the text to UTF-8$"),
     ],
 )
 def test_other_texts_are_refused(text: str | bytes, message: str) -> None:

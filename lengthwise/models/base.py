@@ -187,7 +187,7 @@ class RecurrentModel(SequenceModel):
         """Read one symbol of every string; return the logits for the strings so far, and the next state."""
 
     def check_step(self, token: Int64[Tensor, " B"], state: Float[Tensor, "B D"], num_symbols: int) -> None:
-        """Raise a ValueError unless `token` has symbols 0 ... num_symbols - 1, and `state` one row for each string."""
+        """Raise a ValueError unless `token` has symbols 0 ... num_symbols - 1 and `state` has a row for each string."""
         check_tensors(token=token, state=state)
         self.check_inputs(token[:, None], num_symbols)
         if torch.compiler.is_exporting():  # an exported graph must work for any number of strings

@@ -116,8 +116,8 @@ class BlockLinearRNNConfig(ModelConfig):
         mixed = (self.columns, self.num_layers, self.block_dim)
         if self.read == "mixture" and mixed != ("stochastic", 1, self.d_model):
             raise ValueError(
-                "read: expected 'all' or 'last' unless one layer of one block has columns 'stochastic', got 'mixture' "
-                f"with {self.num_layers} layers of {self.d_model // self.block_dim} blocks and columns "
+                "read: expected 'all' or 'last' unless the net is one layer of one block with columns 'stochastic', "
+                f"got 'mixture' with {self.num_layers} layers of {self.d_model // self.block_dim} blocks and columns "
                 f"{self.columns!r}; choose block_dim={self.d_model}, num_layers=1 and columns='stochastic'"
             )
         return self

@@ -33,7 +33,7 @@ class AcceptsPads:
 
     @property
     def pad_block(self) -> int:
-        """Return the number of pads in a block that training inserts; above 1 if the model reads chunks."""
+        """Return the number of pads that training inserts as one block; it is above 1 if the model reads chunks."""
         return 1
 
     def check_inputs(self, inputs: Int64[Tensor, "B T"], num_symbols: int) -> None:
@@ -68,7 +68,7 @@ class ShowsNodes:
 
 
 class DrawsInTraining:
-    """A model that may draw random numbers in training, from `self.generator`; if this is None, it draws nothing."""
+    """A model that may draw random numbers in training, from `self.generator`, unless the generator is None."""
 
     generator: Generator | None = None
 
@@ -186,7 +186,7 @@ class HasPenalty(ABC):
 
 
 class Distributions(NamedTuple):
-    """Logits of the distributions in one parameter; in the shape `shape`, probabilities sum to 1 along `dim`."""
+    """Logits of the distributions in one parameter; after a reshape to `shape`, probabilities sum to 1 along `dim`."""
 
     logits: Tensor
     shape: tuple[int, ...]
@@ -211,8 +211,8 @@ class HoldsDistributions(ABC):
     ) -> Float[Tensor, "B T"]:
         """Return the log probability of each answer, given the symbols up to its position and the answers before it.
 
-        Positions without a target have 0. The tables are exp(logits), and the logits have to be normalized. The
-        gradient of the sum of all log probabilities with respect to the logits then contains expected counts.
+        Positions without a target have the value 0. The tables are exp(logits), and the logits have to be normalized.
+        The gradient of the sum of all log probabilities with respect to the logits then contains expected counts.
         """
 
 

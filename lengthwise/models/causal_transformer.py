@@ -246,5 +246,5 @@ def _check_read_in_of_vectors(config: CausalTransformerConfig) -> None:
         if getattr(config, name) != default:
             raise ValueError(
                 f"{name}: expected {default!r} for vectors, which have no embedding, got {getattr(config, name)!r}; "
-                "leave it out"
+                f"leave {name} out"
             )

@@ -127,7 +127,7 @@ def _by_changes(outputs: Outputs, strings: Int64[Tensor, "B T"], num_symbols: in
 
 
 def is_close(one: Tensor, another: Tensor, *, relative: float = 0.0) -> bool:
-    """Return whether outputs differ by at most a fraction of the largest output, or of 1 if all outputs are smaller.
+    """Return whether outputs differ by at most a fraction of max(1, a), where a is the largest absolute output.
 
     The fraction is `relative`, but at least `ROUNDING` units in the last place. NaN equals NaN.
     """

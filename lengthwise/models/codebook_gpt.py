@@ -45,7 +45,7 @@ class CodebookGPTConfig(RegularGPTConfig):
         if self.lower_chunk_sizes:
             raise ValueError(
                 f"lower_chunk_sizes: expected no value for a codebook-gpt, whose merges all use one table, got "
-                f"{self.lower_chunk_sizes}; leave it out, or use a regular-gpt"
+                f"{self.lower_chunk_sizes}; leave lower_chunk_sizes out, or use a regular-gpt"
             )
         return self
 

@@ -57,8 +57,8 @@ def check_consistent(model: SequenceModel, task: Alphabet) -> None:
             model.check_parts()
         except (AttributeError, TypeError, IndexError) as problem:
             raise ValueError(
-                f"model: expected the parts that it was wrapped with, got other parts ({first_line(problem)}); wrap "
-                "the new parts"
+                f"model: expected the same parts as when the model was wrapped, got other parts ({first_line(problem)}"
+                "); wrap the model again"
             ) from problem
     if is_of_package(type(model)):
         return
@@ -175,7 +175,7 @@ def check_sizes(model: SequenceModel, task: Alphabet) -> None:
         raise ValueError(
             f"model: expected a model for the {num_classes} answers of the task, got one for {num_answers}; make the "
             "model for this task"
-            + (" (replace one logit z by two, 0 and z)" if (num_answers, num_classes) == (1, 2) else "")
+            + (" (replace the one logit z by the two logits 0 and z)" if (num_answers, num_classes) == (1, 2) else "")
         )
 
 

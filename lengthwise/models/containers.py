@@ -11,7 +11,10 @@ averaged modules."""
 
 
 def unwrap_hint(name: str, part: object) -> str:
-    """Return a hint on how to get the plain module from the variable `name`, or "" if it is already plain."""
+    """Return a hint on how to get the plain module from `part`, or "" if torch neither wrapped nor parametrized it.
+
+    `name` is the variable that contains `part`.
+    """
     if not isinstance(part, nn.Module):
         return ""
     inner = next((attribute for attribute in INNER if isinstance(getattr(part, attribute, None), nn.Module)), None)

@@ -27,8 +27,8 @@ class GridRecurrenceConfig(ModelConfig):
 
     - `messages="categorical"`: a message is one of `num_messages` classes, and a pair of letters has one of
       `num_relations` relations. The temperature is 1 in the first 60 % of training. Until 90 %, it falls to
-      `end_temperature` by the same factor at each step, while the numbers that are added up move towards integers. In
-      the last 10 %, the temperature is 0, and the net is a finite rule.
+      `end_temperature` by the same factor at each step, while the numbers that are summed in an answer move towards
+      integers. In the last 10 %, the temperature is 0, and the net is a finite rule.
     - `messages="free"`: a message is a vector of `d_model` numbers, computed by a layer of `hidden` units.
     - `sharpness`: the factor of squared distances in logits and loss (`AnswersNumbers`).
     """

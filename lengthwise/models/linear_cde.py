@@ -40,7 +40,7 @@ class LinearCDEConfig(StackedConfig):
         if self.structure == "block":
             check_divisor("block_dim", self.block_dim, self.d_model)
         elif self.rank > self.d_model:
-            raise ValueError(f"rank: expected at most d_model={self.d_model}, got {self.rank}; lower it")
+            raise ValueError(f"rank: expected at most d_model={self.d_model}, got {self.rank}; lower rank")
         return self
 
 

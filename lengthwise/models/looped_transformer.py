@@ -179,7 +179,7 @@ class LoopedTransformer(CausalTransformer):
             self.scales.reset_parameters(generator)
 
     def with_loops(self, num_loops: int | None = None, loops: Loops | None = None) -> "LoopedTransformer":
-        """Return a copy with another number of loops, or another rule for it; the copy shares all parameters.
+        """Return a copy with another `num_loops` or another rule `loops`; the copy shares all parameters.
 
         Example:
             >>> config = LoopedTransformerConfig(d_model=8, num_loops=2)
@@ -201,7 +201,7 @@ class LoopedTransformer(CausalTransformer):
 
     @property
     def receptive_field(self) -> int | None:
-        """Return the receptive field of R layers, or None if the number of loops depends on the input."""
+        """Return the receptive field of `num_loops` layers, or None if the number of loops depends on the input."""
         return super().receptive_field if self._rule() == "fixed" else None
 
     def states(self, read: States) -> States:

@@ -78,7 +78,7 @@ class MachineModel(SequenceModel):
         return {"kind": self.kind, "classes": list(self.classes), "machine": self.machine.to_json()}
 
     def save(self, path: Path) -> None:
-        """Write the model as a JSON file, by renaming a complete file, so readers never see a part of it."""
+        """Write the model as a JSON file, by renaming a complete file, so readers never see an incomplete file."""
         write_by_rename(path, (json.dumps(self.to_json()) + "\n").encode())
 
 
@@ -153,7 +153,7 @@ class TransducerModel(MachineModel):
 
 
 def as_model(machine: TreeMachine | Transducer, classes: Sequence[str]) -> MachineModel:
-    """Return the model of a machine of either kind."""
+    """Return a tree machine or a transducer as a model."""
     if isinstance(machine, TreeMachine):
         return TreeMachineModel(machine, classes)
     return TransducerModel(machine, classes)

@@ -71,7 +71,7 @@ class OwnAnswers(SequenceModel):
         return last
 
     def by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        """Return the logits of `forward`; for each answer, the model reads all symbols and answers so far again."""
+        """Return the logits of `forward`; for each answer, the model reads the prefix and all earlier answers again."""
         string, logits = inputs[:, :0], []
         for symbol in inputs.split(1, 1):
             string = torch.cat([string, symbol], 1)

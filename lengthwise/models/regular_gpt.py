@@ -56,8 +56,8 @@ class RegularGPTConfig(ModelConfig):
     def _layers_below_another_see_the_edge(self) -> "RegularGPTConfig":
         if self.left_edge == "cut" and self.thickness == 1:
             raise ValueError(
-                "left_edge: expected 'pads' with thickness=1, where both values give the same function, got 'cut'; "
-                "leave left_edge out, or set thickness to 2 or more"
+                "left_edge: expected 'pads' with thickness=1, where 'pads' and 'cut' give the same function, "
+                "got 'cut'; leave left_edge out, or set thickness to 2 or more"
             )
         return self
 
@@ -186,7 +186,7 @@ class RegularGPT(AnswersUpTo, SymbolTree):
         )
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        """Return the logits of `forward`, computed by `prefix_states_by_definition`; for small T."""
+        """Return the logits of `forward`, computed by `prefix_states_by_definition`; for short strings only."""
         return self.logits_of(prefix_states_by_definition(self.rows(inputs), self.tree))
 
     def forward_bounded(self, inputs: Int64[Tensor, "B T"], max_length: int) -> Float[Tensor, "B T Y"]:

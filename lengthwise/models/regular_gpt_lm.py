@@ -162,7 +162,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SymbolModel):
         return self.logits_of(torch.cat(read, 1) if read else states)
 
     def last_state(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B D"]:
-        """Return the last state; at level l, only every C^l-th state is computed, for windows of C positions."""
+        """Return the last state. At level l, only every C^l-th state is computed, where C is the length of a window."""
         states = self._read(inputs)
         levels = self.num_levels(inputs.shape[1])
         chunk = self.config.chunk_size
@@ -174,7 +174,10 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SymbolModel):
         return states[:, -1]
 
     def forward_by_definition(self, inputs: Int64[Tensor, "B T"]) -> Float[Tensor, "B T Y"]:
-        """Return the logits of `forward` by the masks of eq. (1), with each prefix as a separate input; for small T."""
+        """Return the logits of `forward` by the masks of eq. (1), with each prefix as a separate input.
+
+        The function is only for short strings.
+        """
         length = inputs.shape[1]
         if self.config.depth == "input":
             return self._masked(inputs)

@@ -28,7 +28,10 @@ class AnswersSets(Protocol):
     def classes(self) -> tuple[str, ...]: ...
     @property
     def members(self) -> Bool[np.ndarray, "S M"]:
-        """Return whether the set of class s contains symbol m. If sets can contain the end, the last m is the end."""
+        """Return a table: entry [s, m] is True if the set of class s contains symbol m.
+
+        If sets can contain the end of the string, the last column is for the end.
+        """
 
 
 class SetAnswers(nn.Module):

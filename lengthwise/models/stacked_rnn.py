@@ -56,11 +56,11 @@ class StackedRNN(SymbolModel, RecurrentModel):
         self.readout = hidden_layer_readout(width, width, num_classes)
 
     def make_layers(self) -> Sequence[RecurrentLayer]:
-        """Return the new layers that count as one in `num_layers`; by default, one of each kind in `layer_kinds`."""
+        """Make the layers that `num_layers` counts as a single layer; by default, one of each kind in `layer_kinds`."""
         return [kind(**self.config.for_layer(kind)) for kind in self.layer_kinds]
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw embeddings from N(0, 1), the read-out as torch's linear maps do, and each layer by its own rule.
+        """Draw embeddings from N(0, 1), the read-out as torch draws linear maps, and each layer by its own rule.
 
         Weights of norms become 1, and their biases 0.
         """
@@ -122,7 +122,7 @@ class StackedRNN(SymbolModel, RecurrentModel):
 
 
 class StateSpaceRNN(StackedRNN):
-    """A stacked network of gated layers, which are all of one kind of state-space layer."""
+    """A stacked network of state-space layers of one kind, each with a gate."""
 
     Config = StateSpaceConfig
     config: StateSpaceConfig

@@ -46,7 +46,7 @@ class TokenIds(nn.Module):
         return ids if self.begin is None else torch.cat([ids.new_full((len(ids), 1), self.begin), ids], 1)
 
     def without_begin(self, outputs: Float[Tensor, "B N D"]) -> Float[Tensor, "B T D"]:
-        """Return the outputs at the symbols alone."""
+        """Return the outputs at the symbols, without the output at the token that begins a string."""
         return outputs[:, self.num_before :]
 
     def describe(self) -> str:

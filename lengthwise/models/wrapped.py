@@ -146,8 +146,10 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
     def check_parts(self) -> None:
         """Raise a ValueError unless the parts match the configuration and fit together; any weights are accepted."""
         if not self.matches_config:
-            way_out = unwrap_hint("core", self.core) or "wrap the new parts"
-            raise ValueError(f"model: expected the parts that it was wrapped with, got other parts; {way_out}")
+            way_out = unwrap_hint("core", self.core) or "call wrap with the new parts"
+            raise ValueError(
+                f"model: expected the same parts as when the model was wrapped, got other parts; {way_out}"
+            )
         _check_core(self.core)
         _check_parts(self)
 

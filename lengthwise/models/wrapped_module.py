@@ -123,7 +123,7 @@ def _ids_of(
 
 
 class WrappedModule(HoldsParts, SequenceModel):
-    """A model that reads whole strings by a user's module or function, which `wrap_module` makes."""
+    """A model that `wrap_module` makes; it reads whole strings by a user's module or function."""
 
     name: ClassVar[str] = "wrapped-module"
     fewer_symbols_hint: ClassVar[str] = "give num_symbols=, or tokens=, the tokens of the symbols, to wrap_module"
@@ -156,7 +156,8 @@ class WrappedModule(HoldsParts, SequenceModel):
         """Raise a ValueError if an answer depends on later symbols, other strings, the length or chance."""
         if _name_of(self.module) != self.config.module:
             raise ValueError(
-                "model: expected the module that it was wrapped with, got another module; wrap the new module"
+                "model: expected the same module as when the model was wrapped, got another module; call wrap_module "
+                "with the new module"
             )
         fault = find_fault(self._outputs, self, self.num_symbols, self.max_length)
         if fault is not None:

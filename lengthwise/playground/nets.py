@@ -52,7 +52,7 @@ def net_json(model: SequenceModel) -> dict[str, Any]:
     if export is None:
         raise ValueError(
             f"model: expected a model that the playground can run ({', '.join(SUPPORTED)}), got {model.name}; evaluate "
-            "it with `lengthwise predict`"
+            "this model with `lengthwise predict`"
         )
     content, tensors = export(model)
     count = sum(tensor.numel() for tensor in tensors.values())
@@ -186,7 +186,7 @@ def _position_tables(positions: PositionEncoding, length: int) -> dict[str, Tens
         names = ", ".join(encoding.name for encoding in ENCODINGS)
         raise ValueError(
             f"model: expected a transformer with positions that the playground can run ({names}), got "
-            f"{positions.name}; evaluate it with `lengthwise predict`"
+            f"{positions.name}; evaluate the model with `lengthwise predict`"
         )
     if isinstance(positions, NoPositions):
         return {}

@@ -35,7 +35,7 @@ def write_playground(paths: Sequence[Path], page: Path, *, title: str = "Playgro
         raise ValueError("runs: expected at least one run, got none; `lengthwise train` makes one")
     resolved = [path.resolve() for path in paths]
     if repeated := [path for path in paths if resolved.count(path.resolve()) > 1]:
-        raise ValueError(f"runs: expected each run once, got {repeated[-1]} again; leave it out")
+        raise ValueError(f"runs: expected each run once, got {repeated[-1]} more than once; name this run once")
     content = playground_page(
         _with_distinct_names([run_contents(path) for path in paths], paths), title, command
     ).encode()

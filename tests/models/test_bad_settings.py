@@ -16,7 +16,7 @@ from lengthwise.tasks import make_task
         (
             "codebook-gpt",
             {"lower_chunk_sizes": (3,)},
-            r"lower_chunk_sizes: expected no value for a codebook-gpt, .*, got \(3,\); leave it out, or use a regular",
+            r"lower_chunk_sizes: expected no value for a codebook-gpt, .*, got \(3,\); leave lower_chunk_sizes out, or",
         ),
         ("codebook-gpt", {"max_codes": 0}, "model.max_codes: expected a number greater than or equal to 1, got 0"),
         ("codebook-gpt", {"quantize_after": 1.0}, "model.quantize_after: expected a number less than 1, got 1.0"),
@@ -33,7 +33,7 @@ from lengthwise.tasks import make_task
         (
             "looped-transformer",
             {"time": "fraction", "variant": "control"},
-            "time: expected .* 'index', .* with variant='control', .*leave it out",
+            "time: expected .* 'index', .* with variant='control', .*leave time out",
         ),
         (
             "looped-transformer",
@@ -43,7 +43,7 @@ from lengthwise.tasks import make_task
         (
             "looped-transformer",
             {"gates": "open", "variant": "code"},
-            "gates: expected .* 'closed', .* with variant='code', .*leave it out or",
+            "gates: expected .* 'closed', .* with variant='code', .*leave gates out or",
         ),
         ("pd-ssm", {"num_matrices": 0}, "model.num_matrices: expected a number greater than or equal to 1, got 0"),
         ("pd-ssm", {"d_state": 0}, "model.d_state: expected a number greater than or equal to 1, got 0"),

@@ -171,7 +171,7 @@ def test_a_mixture_of_answers_that_none_gives_is_finite() -> None:
 
 def test_a_mixture_is_one_of_states() -> None:
     for config in ({"block_dim": 6}, {"num_layers": 2}, {"columns": "clamped"}):
-        with pytest.raises(ValueError, match="read: expected 'all' or 'last' unless one layer of one block"):
+        with pytest.raises(ValueError, match="read: expected 'all' or 'last' unless the net is one layer of one block"):
             make(**({"d_model": 12, "block_dim": 12, "read": "mixture"} | config))
 
 

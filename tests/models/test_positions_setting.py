@@ -85,12 +85,12 @@ def test_a_table_is_the_same_with_and_without_its_name() -> None:
         (
             {"positions": "t5", "learned_positions": 40},
             "model.learned_positions: expected its default, 0, because it has no effect with positions='t5', got 40; "
-            "leave it out or choose positions='learned'",
+            "leave learned_positions out or choose positions='learned'",
         ),
         (
             {"positions": "alibi", "position_range": 40},
             "model.position_range: expected its default, 2048, because it has no effect with positions='alibi', got "
-            "40; leave it out or choose positions='local' or 'randomized'",
+            "40; leave position_range out or choose positions='local' or 'randomized'",
         ),
         ({"position_range": 0}, "model.position_range: expected a number greater than or equal to 1, got 0"),
         (

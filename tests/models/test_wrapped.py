@@ -176,7 +176,8 @@ def test_a_part_that_was_exchanged_since_is_named() -> None:
         else:
             net.readout[1] = part
         with pytest.raises(
-            ValueError, match=r"model: expected the parts that it was wrapped with, got other parts; wrap the new parts"
+            ValueError,
+            match=r"model: expected the same parts as when .*, got other parts; call wrap with the new parts",
         ):
             certify(net, make_task("parity"))
 

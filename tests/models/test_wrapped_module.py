@@ -112,7 +112,7 @@ def test_a_module_that_looks_ahead_since_it_was_wrapped_is_refused() -> None:
         with pytest.raises(ValueError, match="whose answer to a prefix depends on what follows"):
             act(net, PARITY)
     net.module = nn.Linear(2, 2)
-    with pytest.raises(ValueError, match="expected the module that it was wrapped with, got another"):
+    with pytest.raises(ValueError, match="expected the same module as when the model was wrapped, got another"):
         attack(net, PARITY)
 
 

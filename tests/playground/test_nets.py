@@ -86,7 +86,7 @@ def test_other_models_are_refused_with_the_list() -> None:
     expected = rf"the playground can run \({names}\)"
     for name in ("s5", "looped-transformer", "codebook-gpt"):
         assert name in MODELS
-        with pytest.raises(ValueError, match=f"{expected}, got {name}; evaluate it with"):
+        with pytest.raises(ValueError, match=f"{expected}, got {name}; evaluate this model with"):
             net_json(make_model(name, TASK))
     with pytest.raises(ValueError, match="expected a block-linear-rnn of one layer"):
         net_json(make_model("block-linear-rnn", TASK, num_layers=2, columns="clamped"))

@@ -145,7 +145,7 @@ def test_requests_that_cannot_be_met_are_one_sentence(compiled, tmp_path: Path, 
         (
             [folder, twice],
             "play.html",
-            f"runs: expected each run once, got {re.escape(str(twice))} again; leave it out",
+            f"runs: expected each run once, got {re.escape(str(twice))} more than once; name this run once",
         ),
         ([folder], "play.htm", "page: expected a name that ends in .html, got 'play.htm'"),
     ):

@@ -57,8 +57,8 @@ def test_a_net_is_what_it_was(name: str, tmp_path: Path) -> None:
     [
         (
             (2, 1),
-            "expected a model for the 2 answers of the task, got one for 1; make the model for this task (replace one "
-            "logit z by two, 0 and z)",
+            "expected a model for the 2 answers of the task, got one for 1; make the model for this task (replace "
+            "the one logit z by the two logits 0 and z)",
         ),
         ((2, 5), "expected a model for the 2 answers of the task, got one for 5; make the model for this task"),
         ((1, 2), "expected a model that reads the 2 symbols of the task, got an error"),

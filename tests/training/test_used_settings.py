@@ -75,7 +75,8 @@ def test_settings_of_a_preset_for_another_optimizer_or_curriculum_are_dropped() 
 def test_settings_that_a_user_gives_are_refused_next_to_a_preset() -> None:
     given = {"train": {"optimizer": {"name": "adamw", "matrix_learning_rate": 0.02}}}
     with pytest.raises(
-        ValueError, match=r"^train.optimizer.matrix_learning_rate: .* leave it out or choose name='muon'"
+        ValueError,
+        match=r"^train.optimizer.matrix_learning_rate: .* leave matrix_learning_rate out or choose name='muon'",
     ):
         make_spec("parity", "transformer", given, preset="bounded")
 
