@@ -17,7 +17,7 @@ n is symbol ``NUM_SPECIAL + n``."""
 class Diverged(RuntimeError):
     """An exception: a state, a loss or a gradient is infinite or NaN, although it was computed from finite numbers.
 
-    For a state, `step` is the position of the first symbol, counted from 1, after which a state is not finite. For a
+    For a state, `step` is the position, counted from 1, of the first symbol after which a state is not finite. For a
     loss or a gradient, `step` is None.
     """
 

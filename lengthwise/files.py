@@ -159,7 +159,7 @@ def naming(path: Path) -> Iterator[None]:
 def remove_drafts(path: Path) -> None:
     """Remove the drafts of a file (`write_by_rename`) that killed processes left.
 
-    Only a process that alone writes the file may call this function.
+    Call this function only in the process that alone writes the file.
     """
     for draft in path.parent.glob(f".{path.name}.*"):
         with suppress(OSError):

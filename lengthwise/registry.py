@@ -76,7 +76,8 @@ def check_known(argument: str, name: object, known: Iterable[str]) -> None:
 def discover(package: str) -> None:
     """Import a package and every module below it, so that each module registers its members.
 
-    A ``*`` in the name stands for each package there: ``lengthwise.studies.*.pages`` means the pages of all studies.
+    A ``*`` in the name stands for each package there: ``lengthwise.studies.*.pages`` means the packages
+    `pages` of all studies.
     """
     above, star, below = package.partition(".*")
     root = importlib.import_module(above)

@@ -172,8 +172,8 @@ class Description(FrozenRecord, metaclass=_OneLineErrors, allow_inf_nan=False):
     """A frozen description that users write. It rejects unknown fields, infinite numbers, and True or False as numbers.
 
     Some fields have an effect only for some values of another field. `used_with` maps such a field to the other field
-    and these values. With all other values, the field must keep its default, so that two descriptions never differ in
-    a field without an effect.
+    and these values. If the other field has none of these values, the first field must keep its default. So two
+    descriptions never differ in a field without an effect.
 
     Example:
         >>> from lengthwise.training.recipe import Recipe

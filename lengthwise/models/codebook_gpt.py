@@ -97,7 +97,7 @@ class CodebookGPT(QuantizesStates, RegularGPT):
 
     @property
     def tree(self) -> Tree:
-        """Return the leaves and layers of the tree; with codes, the layer is a `QuantizingLayer`."""
+        """Return the leaves and layers of the tree; if there are codes, the only layer is a `QuantizingLayer`."""
         tree = super().tree
         if self.codebook.is_empty:
             return tree

@@ -203,16 +203,16 @@ def check_made_alike(one: SequenceModel, again: SequenceModel, task: Alphabet) -
     weights = again.state_dict()
     if not all(torch.equal(tensor, weights[key]) for key, tensor in one.state_dict().items()):
         raise ValueError(
-            f"{name}: expected the same weights each time it is made from one seed, got different weights; draw every "
-            "parameter from `generator`"
+            f"{name}: expected the same weights each time the model is made from one seed, got different weights; draw "
+            "every parameter from `generator`"
         )
     strings = some_strings(NUM_STRINGS, min(LENGTH, one.max_length or LENGTH), len(task.symbols))
     with eval_mode(one), eval_mode(again):
         # The tolerance is 0, because the same computation on the same machine gives the same bits.
         if not torch.allclose(one(strings), again(strings), rtol=0, atol=0, equal_nan=True):
             raise ValueError(
-                f"{name}: expected the same answers each time it is made with the same weights, got different answers; "
-                "use register_buffer to store numbers that are not trained"
+                f"{name}: expected the same answers each time the model is made with the same weights, got different "
+                "answers; use register_buffer to store numbers that are not trained"
             )
 
 
@@ -237,7 +237,7 @@ def _check_states(model: RecurrentModel, strings: Int64[Tensor, "B T"], by_step:
     if states.shape != expected.shape or not torch.allclose(states, expected, rtol=0, atol=limit, equal_nan=True):
         raise ValueError(
             f"{type(model).__name__}.states: expected the states of step, one for each symbol, got different states; "
-            "yield the states of step, or leave the method out"
+            "yield the states of step, or leave out the method states"
         )
 
 
@@ -285,7 +285,7 @@ def _error_in(model: SequenceModel, method: str, problem: Exception) -> Exceptio
     """Return a ValueError that names the method and a way out; return errors of overflow and of memory unchanged."""
     if isinstance(problem, Diverged | MemoryError | torch.OutOfMemoryError):
         return problem
-    way_out = "call the method by itself to see where"
+    way_out = "call the method by itself to see where the error arises"
     if MODELS.has_member(type(model)) and is_of_package(type(model)):
         way_out = "make the model again, and load its weights"
     elif method == "readout":

@@ -43,7 +43,7 @@ class DeltaNetConfig(StackedConfig):
 
 @MODELS.register("delta-net")
 class DeltaNet(StackedRNN):
-    """An associative memory. Each symbol erases or reflects the stored values along its keys (`DeltaNetLayer`).
+    """An associative memory. Each symbol erases or reflects the stored values along its own keys (`DeltaNetLayer`).
 
     A `FeedForwardLayer` may follow each recurrence. With one layer and no convolution, the update of the state depends
     only on the symbol.

@@ -27,7 +27,7 @@ class _Entry(NamedTuple):
 
 
 class FixedCache:
-    """A ``DynamicCache`` whose layers all have convolutional and recurrent states, as a list of tensors.
+    """A ``DynamicCache`` as a list of tensors; all layers of the cache have convolutional and recurrent states.
 
     `first` contains the tensors before any token, which are zero.
     """

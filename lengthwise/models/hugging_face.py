@@ -95,7 +95,7 @@ def _backbone_of(model: nn.Module) -> nn.Module:
         if not hasattr(part.config, "vocab_size"):
             raise ValueError(
                 "model: expected a model that reads tokens, whose config has vocab_size, got a "
-                f"{type(part).__name__}; if it also reads other inputs, give the part that reads text"
+                f"{type(part).__name__}; if the model also reads other inputs, give the part that reads text"
             )
     return backbone
 
@@ -176,7 +176,7 @@ def _check_language_head(model: nn.Module, backbone: nn.Module, head: nn.Module)
     if cap is not None or logits.shape != own.shape or not is_close(own, logits):
         raise ValueError(
             "answers: expected a model that returns the logits of its last linear map unchanged, got a "
-            f"{type(model).__name__}, which changes them; give a head that computes its logits from hidden states"
+            f"{type(model).__name__}, which changes these logits; give a head that computes logits from hidden states"
         )
 
 
@@ -186,7 +186,7 @@ def _num_tokens(model: nn.Module) -> int:
     if not isinstance(count, int):
         raise ValueError(
             f"model: expected a model that reads tokens, with config.vocab_size, got {type_in_words(model)}; wrap "
-            "its language model, if it has one"
+            "the language model inside this model, if there is one"
         )
     return count
 
@@ -364,7 +364,7 @@ def _check_cache_is_the_state(model: RecurrentHuggingFaceModel) -> None:
     if not torch.allclose(by_step, at_once, rtol=TOLERANCE, atol=limit, equal_nan=True):
         raise ValueError(
             f"model: expected a {model.config.model_type} whose cache is its whole state, got logits that differ by up "
-            f"to {float((by_step - at_once).abs().max()):.2g} between reading token by token and at once; return its "
+            f"to {float((by_step - at_once).abs().max()):.2g} between reading token by token and at once; return "
             "logits from a module of your own, and call wrap_module"
         )
 

@@ -57,8 +57,8 @@ class LDRU(SymbolTree):
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw embeddings and maps from truncated normal distributions.
 
-        The standard deviation is 0.02 for embeddings, which the leaf norm scales up. It is 1 / sqrt(n) for the maps of
-        leaves and the read-out, with n inputs. `LogDepthLayer` draws its own parameters.
+        The standard deviation is 0.02 for embeddings, which the leaf norm scales up. It is 1 / sqrt(n) for a map of n
+        inputs in the leaves or the read-out. `LogDepthLayer` draws its own parameters.
         """
         nn.init.trunc_normal_(self.embedding.weight, std=0.02, a=-0.04, b=0.04, generator=generator)
         self.leaf_norm.reset_parameters()

@@ -55,7 +55,7 @@ class LinearRNNGenerator(HasHiddenMatrices, SymbolModel, RecurrentModel):
 
     @property
     def hidden_matrices(self) -> Sequence[nn.Parameter]:
-        """Return the matrix W_h."""
+        """Return the recurrent matrix W_h."""
         return [self.hidden_weight]
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:

@@ -55,7 +55,7 @@ class OwnAnswers(SequenceModel):
 
     @property
     def max_length(self) -> int | None:
-        """Return the largest T for which the model can read 2T - 1 symbols; None means any T."""
+        """Return the largest length T for which the model can read 2T - 1 symbols; None means any length."""
         longest, num_read = self.model.max_length, self.num_positions_read
         # A pass never reads more than the receptive field.
         if longest is None or (num_read is not None and num_read <= longest):

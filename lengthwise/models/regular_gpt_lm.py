@@ -104,7 +104,7 @@ class RegularGPTLM(BoundedReceptiveField, HasHiddenMatrices, SymbolModel):
         self.readout = nn.Sequential(nn.LayerNorm(config.d_model), TiedReadout(self.embedding, num_classes))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
-        """Draw matrices and offsets from N(0, 0.02^2), and divide maps into the residual by sqrt(2 K).
+        """Draw matrices and offsets from N(0, 0.02^2), and divide maps into the residual by sqrt(2 K) for K layers.
 
         Weights of norms become 1, and all biases 0.
         """

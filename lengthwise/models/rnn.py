@@ -55,17 +55,17 @@ class RNN(HasHiddenMatrices, BoundsSteps, SymbolModel, RecurrentModel):
 
     @property
     def hidden_matrices(self) -> Sequence[nn.Parameter]:
-        """Return W_h."""
+        """Return the recurrent matrix W_h."""
         return [self.hidden_weight]
 
     @property
     def hidden_weight(self) -> nn.Parameter:
-        """Return W_h, of shape [D, D]."""
+        """Return the recurrent matrix W_h, of shape [D, D]."""
         return self.recurrence.get_parameter("weight_hh_l0")
 
     @property
     def input_weight(self) -> nn.Parameter:
-        """Return W_x, of shape [D, V]."""
+        """Return the input matrix W_x, of shape [D, V]."""
         return self.recurrence.get_parameter("weight_ih_l0")
 
     def initial_state(self, batch_size: int) -> Float[Tensor, "B D"]:

@@ -100,7 +100,7 @@ def wrap(embedding: nn.Module, core: nn.Module, head: nn.Module, *, num_symbols:
 
 
 def describe_parts(embedding: nn.Module, core: nn.Module, head: nn.Module) -> WrappedConfig:
-    """Return a description of these parts."""
+    """Return a description of the three parts of a wrapped net."""
     return WrappedConfig(
         core=CORES[type(core)],
         hidden_size=int(core.hidden_size),  # type: ignore[arg-type]  # all of `CORES` have one
@@ -239,7 +239,7 @@ class WrappedRNN(BoundsSteps, HoldsParts, RecurrentModel):
             raise ValueError(
                 "model: expected an nn.RNN, nn.GRU or nn.LSTM without projections, got "
                 f"{'a cell' if self.is_cell else f'proj_size={core.proj_size}'}; steps of other "
-                "cores have no bounds, so wrap one of these"
+                "cores have no bounds, so wrap one of the three kinds"
             )
         features = Intervals.around(self.embedding(token).to(states.low.dtype))
         size, layers = self.config.hidden_size, self.config.num_layers

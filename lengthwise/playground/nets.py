@@ -42,7 +42,7 @@ MAX_SYMBOLS = 512
 
 
 def net_json(model: SequenceModel) -> dict[str, Any]:
-    """Return a model's settings and weights as plain data: `kind`, its settings, `tensors`, `weights` in base64.
+    """Return a model as plain data: its kind and settings, the names and shapes of tensors, and weights in base64.
 
     Raises:
         ValueError: the page has no JavaScript for a model of this kind or with these settings, or the model has more
@@ -138,7 +138,7 @@ def _wrapped(model: WrappedRNN) -> Exported:
     if not fits or not isinstance(core, nn.RNNBase) or core.proj_size:
         raise ValueError(
             "model: expected a net of nn.Embedding, nn.RNN, nn.GRU or nn.LSTM without projections, and nn.Linear, got "
-            "a net with other parts; the playground cannot run others"
+            "a net with other parts, which the playground cannot run; name another model"
         )
     cell = f"rnn-{core.nonlinearity}" if model.config.core == "rnn" else model.config.core
     tensors = {name: tensor for name, tensor in model.state_dict().items() if not name.startswith("head.")}
@@ -150,7 +150,8 @@ def _transformer(model: Transformer) -> Exported:
     read_in = model.read_in
     if not isinstance(read_in, SymbolReadIn):
         raise ValueError(
-            "model: expected a transformer that reads symbols, got one that reads vectors; the playground cannot run it"
+            "model: expected a transformer that reads symbols, got a model that reads vectors, which the "
+            "playground cannot run; name another model"
         )
     max_length = min(MAX_SYMBOLS, model.max_length or MAX_SYMBOLS)
     if isinstance(read_in.positions, FIRE):

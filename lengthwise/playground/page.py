@@ -74,7 +74,7 @@ def playground_page(runs: Sequence[dict[str, Any]], title: str, command: str) ->
 
 
 def content_source(text: str) -> str:
-    """Return the expression by which a Content Security Policy allows this text between two tags.
+    """Return the expression by which a Content Security Policy allows this text in a style or script element.
 
     Example:
         >>> content_source("")

@@ -268,9 +268,12 @@ def begin_with(model: str) -> None:
         (LooksAround, "LooksAround.forward: expected an answer that depends only on the prefix, .* on other strings"),
         (
             HoldsMore,
-            "HoldsMore: expected the same answers each time it is made with the same weights, .*register_buffer",
+            "HoldsMore: expected the same answers each time the model is made with the same weights, .*register_buffer",
         ),
-        (DrawsElsewhere, "DrawsElsewhere: expected the same weights each time it is made from one seed, .*`generator`"),
+        (
+            DrawsElsewhere,
+            "DrawsElsewhere: expected the same weights each time the model is made from one seed, .*`generator`",
+        ),
         (HasNoEnd, "HasNoEnd: expected the methods last_state, got a class without them; define them in the class"),
         (TakesLess, "TakesLess.__init__: expected to be called with config and, by name, vocab_size, num_classes and"),
     ],

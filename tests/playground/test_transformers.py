@@ -144,7 +144,7 @@ def test_other_encodings_and_vectors_are_refused_with_the_list() -> None:
     for name in sorted(set(POSITIONS) - set(can_run)):
         with pytest.raises(ValueError, match=rf"can run \({', '.join(can_run)}\), got {name}; evaluate"):
             net_json(transformer(0, positions=name, num_heads=2))
-    with pytest.raises(ValueError, match="expected a transformer that reads symbols, got one that reads vectors"):
+    with pytest.raises(ValueError, match="expected a transformer that reads symbols, got a model that reads vectors"):
         net_json(make_model("transformer", make_task("decision-tree")))
 
 
