@@ -14,9 +14,9 @@ class GoalPreset(NamedTuple):
     """The changes to `train` and to the model's settings if a model is trained until it reaches a goal.
 
     `models` contains the changes to the model's settings for each attempt. After the last entry, attempts begin again
-    with the first entry. `sized_by_answers` names settings that count states, each of which gives one answer. Such a
-    setting is raised to at least the number of the task's answers. An attempt that then equals an earlier attempt is
-    left out.
+    with the first entry. `sized_by_answers` names settings that are numbers of states, where each state gives one
+    answer. Such a setting is raised to at least the number of the task's answers. An attempt that then equals an
+    earlier attempt is left out.
     """
 
     train: Settings

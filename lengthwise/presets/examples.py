@@ -9,8 +9,8 @@ from lengthwise.presets.base import PRESETS, UNAUGMENTED, Preset
 class ExamplesPreset(Preset):
     """Variant of preset `machine` for examples: 1,000 steps at all lengths, short lengths first.
 
-    The net is one block of 32 states. Each string has one answer (`supervision="last"`). Traces with a label for each
-    symbol use `"prefix"`.
+    The net is one block of 32 states. By default, each string has one label (`supervision="last"`). If each symbol has
+    a label, set `supervision="prefix"`.
 
     Source: ours.
     """

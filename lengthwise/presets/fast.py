@@ -22,9 +22,9 @@ _LOW_LOSS = GoalPreset(
 class Fast(Preset):
     """The defaults of `Recipe`: 6,000 steps of Muon on final answers at lengths up to 40, with pads and noise.
 
-    With a goal, training takes at most 4,000 steps until the loss is below 0.05, and then 3,000 steps with more noise
-    and with a penalty on states that pads change (`late_consistency`). An attempt succeeds if its loss without noise is
-    then below 1e-4.
+    With a goal, a `regular-gpt` or `codebook-gpt` is trained for at most 4,000 steps until the loss is below 0.05. Then
+    3,000 steps follow, with more noise and with a penalty on states that pads change (`late_consistency`). An attempt
+    succeeds if its loss without noise is then below 1e-4.
 
     Source: ours; `studies/chi2023/NOTES.md` describes what was tried.
     """

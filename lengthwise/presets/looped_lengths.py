@@ -10,8 +10,8 @@ class LoopedLengths(Preset):
     """Looped transformers that run one loop for each symbol, trained on strings of at most 12 symbols.
 
     There are no position encodings, and every loop gets the input again. Lengths grow from 1, each after the previous
-    length is learned. Every prefix is supervised after its own number of loops. The gates of loops begin open. With
-    gates that begin closed, nets learn parity of only about four symbols in the same number of steps.
+    length is learned. Every prefix is supervised after as many loops as it has symbols. The gates of loops begin open.
+    With gates that begin closed, nets learn parity of only about four symbols in the same number of steps.
 
     Source: Fan et al., "Looped transformers for length generalization" (ICLR 2025): loops, positions, injection and
         growing lengths. Sizes, rates, steps and the supervision of prefixes are ours.

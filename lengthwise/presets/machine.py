@@ -7,12 +7,12 @@ from lengthwise.presets.base import EVERY_PREFIX, PRESETS, GoalPreset, Preset
 
 @PRESETS.register("machine")
 class Machine(Preset):
-    """Variant of preset `recurrent` for a `block-linear-rnn` that ends as a finite machine: 2,000 steps at rate 0.1.
+    """Variant of preset `recurrent` for a `block-linear-rnn` that ends as a finite machine.
 
-    The rate is high because parameters are logits. The net is one block of 128 states, and its answer is a mixture of
-    the answers of states. With a goal, nets of 16, 64, again 64, and 128 states are trained in turn on strings of 1 to
-    40 symbols. Each net takes at most 2,000 steps until the loss is below 0.002, and then 800 steps in which states
-    contract.
+    Training takes 2,000 steps at a learning rate of 0.1, which is high because parameters are logits. The net is one
+    block of 128 states, and its answer is a mixture of the answers of states. With a goal, nets of 16, 64, again 64,
+    and 128 states are trained in turn on strings of 1 to 40 symbols. Each net takes at most 2,000 steps until the loss
+    is below 0.002, and then 800 steps in which states contract.
 
     Source: ours.
     """

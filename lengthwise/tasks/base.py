@@ -236,7 +236,7 @@ class SymbolTask(Task):
         """Return the text of ids, without pads.
 
         Raises:
-            ValueError: the ids are not a tensor [T] of whole numbers, or a number is not the id of a symbol or a pad.
+            ValueError: the ids are not a tensor [T] of whole numbers, or a number is neither a symbol's id nor a pad.
         """
         is_line = isinstance(ids, Tensor) and ids.ndim == 1 and not ids.is_floating_point()
         if not is_line or (len(ids) and not -1 <= int(ids.min()) <= int(ids.max()) < len(self.symbols)):

@@ -43,7 +43,10 @@ class ShallowTask(OracleTask):
         """Return features by name: for each problem a cheap integer, from which `base_rates` guesses the answer."""
 
     def shallow_counts(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, "N F"]]:
-        """Return counts, by name, from which a logistic regression guesses one of two answers; by default no counts."""
+        """Return counts for each problem, by name, from which a logistic regression guesses one of two answers.
+
+        By default, there are no such counts.
+        """
         return {}
 
     def base_rates(self, length: int) -> Mapping[str, float]:

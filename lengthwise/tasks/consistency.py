@@ -41,7 +41,9 @@ def check_task_consistent(task: SymbolTask) -> None:
     for attribute, names in (("symbols", task.symbols), ("classes", task.classes)):
         if not names or len(set(names)) < len(names):
             got = "none" if not names else "one name twice"
-            raise ValueError(f"{name}.{attribute}: expected different names, got {got}; list each name once, in order")
+            raise ValueError(
+                f"{name}.{attribute}: expected different names, got {got}; list each name once, in the order of ids"
+            )
     _check_text(task)
     lengths = list(islice(filter(task.is_legal_length, range(1, MAX_LENGTH + 1)), NUM_LENGTHS))
     if not lengths:
@@ -96,8 +98,8 @@ def _check_baseline(task: SymbolTask, length: int) -> None:
     if not abs(share - baseline) <= TOLERANCE:
         raise ValueError(
             f"{type(task).__name__}.baseline: expected about {share:.2f} at length {length} (the most frequent "
-            f"answer's share of {COUNTED:,} final answers), got {baseline:.2f}; correct it, because reports print it "
-            "as chance"
+            f"answer's share of {COUNTED:,} final answers), got {baseline:.2f}; correct the baseline, because reports "
+            "print it as chance"
         )
 
 

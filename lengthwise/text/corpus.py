@@ -88,8 +88,8 @@ def _read(file: Path, split: str) -> str:
         return read_file(file).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{field}: expected {file} to be UTF-8, got another encoding at byte {error.start + 1:,}; convert it, for "
-            "example with iconv -t UTF-8"
+            f"{field}: expected {file} to be UTF-8, got another encoding at byte {error.start + 1:,}; convert "
+            "the file, for example with iconv -t UTF-8"
         ) from None
     except FileNotFoundError:
         raise ValueError(

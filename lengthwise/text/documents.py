@@ -29,7 +29,7 @@ def read_documents(source: DocumentSource, held_out: float) -> Texts:
 
     Raises:
         ValueError: the package `datasets` is not installed; or the data set cannot be reached, lacks the column, or
-            has no text in it.
+            has no text in this column.
     """
     try:
         import datasets
@@ -50,5 +50,7 @@ def read_documents(source: DocumentSource, held_out: float) -> Texts:
         raise ValueError(f"documents: {source.name} cannot be streamed ({reason[:200]}); {WAY_OUT}") from None
     documents = [document for document in documents if document.strip()]
     if not documents:
-        raise ValueError(f"documents: expected some text in {source.column} of {source.name}, got none; {WAY_OUT}")
+        raise ValueError(
+            f"documents: expected some text in column {source.column} of {source.name}, got none; {WAY_OUT}"
+        )
     return Texts(split_documents(documents, held_out, ("test", "valid")), (source.name,))

@@ -93,7 +93,7 @@ def windows_at(
 
 
 def last_change(tokens: Tokens) -> int:
-    """Return the last index whose token differs from the final one, or -1 if all tokens are equal.
+    """Return the last index whose token differs from the final token, or -1 if all tokens are equal.
 
     Example:
         >>> last_change(np.array([3, 1, 2, 2], dtype=np.uint16)), last_change(np.array([2, 2], dtype=np.uint16))

@@ -133,8 +133,8 @@ class Text(LanguageTask):
             text.encode()
         except UnicodeEncodeError as error:
             raise ValueError(
-                f"text: expected UTF-8, got something else at character {error.start + 1:,}; convert it, for example "
-                "with iconv -f LATIN1 -t UTF-8"
+                f"text: expected UTF-8, got something else at character {error.start + 1:,}; convert the text, "
+                "for example with iconv -f LATIN1 -t UTF-8"
             ) from None
         return (
             torch.from_numpy(self._opened.tokenizer.encode([text]).astype("int64"))

@@ -43,7 +43,7 @@ Source: Radford et al., "Language models are unsupervised multitask learners" (2
 
 
 class Tokenizer(NamedTuple):
-    """A byte-level tokenizer: the names of its tokens by id, and its merges in order (none for single bytes).
+    """A byte-level tokenizer: the names of its tokens by id, and its merges in order (none if tokens are bytes).
 
     The token that ends a document is not in `names`; it has the next id.
 
@@ -90,7 +90,9 @@ class Tokenizer(NamedTuple):
                 "names"
             )
         if any(a not in known or b not in known or a + b not in known for a, b in merges):
-            raise ValueError("expected merges of tokens in the vocabulary, got other merges")
+            raise ValueError(
+                "expected merges of two tokens into a token, all three in the vocabulary, got other merges"
+            )
         return cls(names, merges)
 
     def encode(self, texts: Iterable[str]) -> Tokens:
@@ -144,8 +146,8 @@ def pieces_of(text: str) -> list[str]:
 def train_tokenizer(texts: Sequence[str], vocab_size: int) -> Tokenizer:
     """Return a tokenizer of at most `vocab_size` tokens, including the end token.
 
-    With 257, the tokens are bytes. A larger vocabulary is BPE, learned from the texts. The same texts give the same
-    tokenizer. If the texts are too short for that many merges, the tokenizer has fewer tokens.
+    With 257, the tokens are the 256 bytes and the end token. A larger vocabulary is BPE, learned from the texts. The
+    same texts give the same tokenizer. If the texts are too short for `vocab_size` tokens, the tokenizer has fewer.
 
     Raises:
         ValueError: `vocab_size` is out of bounds, or the package `tokenizers` is needed but not installed.

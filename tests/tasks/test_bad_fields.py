@@ -59,7 +59,7 @@ def test_a_value_out_of_bounds_is_named_with_the_bound(name: str, field: str, va
 @pytest.mark.parametrize(
     ("name", "fields", "message"),
     [
-        ("decision-tree", {"active_dims": 21}, "active_dims: expected at most dims=20, got 21; lower it"),
+        ("decision-tree", {"active_dims": 21}, "active_dims: expected at most dims=20, got 21; lower active_dims"),
         ("subset-sum", {"sampling": "hard", "max_value": 63}, "max_value: expected at least 64 for .* got 63; raise"),
         ("tomita", {"index": 2, "sampling": "chi2023"}, "sampling: expected 'near-miss' for index 2, got"),
     ],

@@ -91,13 +91,22 @@ def test_answers_with_spaces_in_their_names_become_one_word() -> None:
         ({"name": "tomita", "indx": 9}, "task.base.indx: no such setting; did you mean 'index'?"),
         ("knapsack", "task.base.name: expected a regular task, got 'knapsack'; choose a task that has a transducer"),
         (3, "task.base: expected a section of settings such as task.base.key, got 3"),
-        ("modular-arithmetic", "task.base: expected a task that answers every prefix, got modular-arithmetic, which"),
-        ("scratchpad", "task.base: expected a task that answers every prefix, got scratchpad, which does not"),
+        (
+            "modular-arithmetic",
+            "task.base: expected a task that answers every prefix, because an answer follows each symbol, got "
+            "modular-arithmetic, which",
+        ),
+        (
+            "scratchpad",
+            "task.base: expected a task that answers every prefix, because an answer follows each symbol, got "
+            "scratchpad, which leaves",
+        ),
         (
             {"name": "machine", "alphabet": ["a", "=no"]},
-            "task.base: expected symbols and answers that differ, without spaces, got ('a', '=no', '=no', '=yes')",
+            "task.base: expected different names without spaces for all symbols and answers, got ('a', "
+            "'=no', '=no', '=yes')",
         ),
-        ({"name": "machine", "alphabet": ["a", " "]}, "task.base: expected symbols and answers that differ, without"),
+        ({"name": "machine", "alphabet": ["a", " "]}, "task.base: expected different names without spaces"),
     ],
 )
 def test_bases_that_do_not_fit_are_one_sentence(base: object, sentence: str) -> None:

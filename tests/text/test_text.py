@@ -116,7 +116,11 @@ def test_documents_are_split_without_loss(documents: list[str], held_out: float)
     [
         (b"", {}, r"task\.files: expected at least 16 bytes of text in each split, got 0 for train"),
         (b"short", {}, r"task\.files: expected at least 16 bytes of text in each split, got"),
-        (b"caf\xe9 " * 90, {}, r"task\.files: expected .* to be UTF-8, got another encoding at byte 4; convert it"),
+        (
+            b"caf\xe9 " * 90,
+            {},
+            r"task\.files: expected .* to be UTF-8, got another encoding at byte 4; convert the file",
+        ),
         (None, {}, r"task\.files: expected a text file, got .*novel\.txt, which does not exist; name another"),
         (b"x" * 999, {"vocab_size": 200}, r"task\.vocab_size: expected a number greater than or equal to 257, got 200"),
         (b"x" * 999, {"corpus": "../x"}, r"task\.corpus: expected .*pattern"),
@@ -133,7 +137,7 @@ def test_bad_texts_are_named_in_a_sentence(content: bytes | None, fields: dict, 
 
 
 def test_a_prompt_that_is_no_utf_8_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^text: expected UTF-8, got something else at character 4; convert it"):
+    with pytest.raises(ValueError, match=r"^text: expected UTF-8, got something else at character 4; convert the text"):
         make_task("text").tokenize(b"caf\xe9".decode(errors="surrogateescape"))
 
 
@@ -183,7 +187,10 @@ def test_documents_are_streamed_up_to_a_number(monkeypatch: pytest.MonkeyPatch) 
             r"owner/name cannot be streamed \(offline\); give text files instead",
         ),
         (streams([{"words": "x"}]), r"column: expected a column of owner/name, got 'text'"),
-        (streams([{"text": " "}]), r"expected some text in text of owner/name, got none; give text files instead"),
+        (
+            streams([{"text": " "}]),
+            r"expected some text in column text of owner/name, got none; give text files instead",
+        ),
     ],
 )
 def test_documents_that_cannot_be_had_are_named(

@@ -30,17 +30,17 @@ class TwoBinaryNumbers(StringAnswerTask):
 
     @property
     def letters(self) -> tuple[str, ...]:
-        """Return the digits and the sign."""
+        """Return the digits and `sign`."""
         return ("0", "1", self.sign)
 
     classes: ClassVar[tuple[str, ...]] = ("0", "1", "end")
 
     def is_legal_length(self, length: int) -> bool:
-        """Return whether the length has room for two digits and the sign."""
+        """Return whether the length has room for two digits and `sign`."""
         return length >= 3
 
     def draw_strings(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N n"]:
-        """Draw both numbers until neither is 0, and put the sign between them."""
+        """Draw both numbers until neither is 0, and put `sign` between them."""
         sizes = torch.randint(1, length - 1, (count, 1), generator=generator)
         where = torch.arange(length)
         strings = torch.zeros(count, length, dtype=torch.int64)

@@ -42,10 +42,10 @@ class EditDistance(TwoStringsTask):
     alphabet, with k uniform between 3 and the size of the alphabet.
 
     With probability 0.4, the other string is unrelated, and its size is uniform in ``length - 3`` ... ``length + 2``.
-    Otherwise it is a copy of s after D edits, with D uniform in 1 ... `length`. Each edit deletes (unless two letters
-    are left), replaces or inserts a letter at a uniform position, with equal probability. A second string that equals
-    s, or whose size is outside ``length - 3`` ... ``length + 2``, is drawn again with the same D. As a result, more
-    than half of the pairs are unrelated.
+    Otherwise it is a copy of s after D edits, with D uniform in 1 ... `length`. Each edit deletes, replaces or inserts
+    a letter at a uniform position, with probability 1/3 each. A deletion from a string of two letters does nothing. A
+    second string that equals s, or whose size is outside ``length - 3`` ... ``length + 2``, is drawn again with the
+    same D. As a result, more than half of the pairs are unrelated.
 
     With border ``"true"`` the answer is the distance. With ``"published"``, each letter that is deleted or inserted at
     the start costs 1 instead of 2. This border changes two thirds of the answers at 60 letters.
@@ -76,7 +76,7 @@ class EditDistance(TwoStringsTask):
 
     @property
     def shortest_length(self) -> int:
-        """Return 4 letters, so that no second string is empty."""
+        """Return the smallest `length`: 4 letters, so that a string that is 3 letters shorter is not empty."""
         return MAX_SHORTER_BY + 1
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:

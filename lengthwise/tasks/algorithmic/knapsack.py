@@ -67,9 +67,10 @@ class Knapsack(SingleAnswerTask):
         return join_parts(weights, values, capacities), best_value(weights, values, capacities[:, 0])
 
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
-        """Return the capacity, and the values of two greedy choices of items in the order of value per weight.
+        """Return features by name: the capacity, the values of two greedy choices, and both values in one integer.
 
-        One choice takes only whole items. The other choice ends with a part of the first item that does not fit.
+        Both choices go through the items from the highest to the lowest value per weight. One choice takes every item
+        that still fits. The other choice ends at the first item that does not fit, and takes a part of this item.
         """
         length = (inputs.shape[1] - 4) // 2
         weights, values = inputs[:, :length] - NUM_SPECIAL, inputs[:, length + 1 : -3] - NUM_SPECIAL

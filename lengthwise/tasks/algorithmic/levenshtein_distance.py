@@ -81,12 +81,12 @@ class LevenshteinDistance(GridTask):
 
     @property
     def shortest_length(self) -> int:
-        """Return 2 letters, the size at which edits no longer delete a letter."""
+        """Return the smallest number of letters of the first string: 2, because edits never leave fewer letters."""
         return MIN_SIZE
 
     @property
     def reference(self) -> GridMachine:
-        """Return the rule for the differences of neighbors in the table of distances, which are -1, 0 and 1."""
+        """Return the rule for the differences of neighboring entries in the table of distances; each is -1, 0 or 1."""
         return grid_rule(CELLS, ascii_lowercase[: self.alphabet], border=1)
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:

@@ -79,7 +79,7 @@ class LongestCommonSubsequence(GridTask):
 
     @property
     def reference(self) -> GridMachine:
-        """Return the rule for the differences of neighbors in the table of lengths, which are 0 and 1."""
+        """Return the rule for the differences of neighboring entries in the table of lengths; each is 0 or 1."""
         return grid_rule(CELLS, ascii_lowercase[: self.alphabet], border=0)
 
     def compare(self, first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> Int64[Tensor, " N"]:

@@ -23,7 +23,7 @@ FIRST, AFTER_FIRST, SECOND, AFTER_SECOND = 0, 1, 2, 3
 
 
 class ModularTask(StringAnswerTask):
-    """A task on strings of digits and `signs`, with ids in this order; answers are remainders modulo `modulus`."""
+    """A task on strings of digits and `signs`, whose answers are remainders modulo `modulus`."""
 
     signs: ClassVar[tuple[str, ...]]
 

@@ -83,7 +83,7 @@ class SingleAnswerTask(CountedTask):
         return self.numbers
 
     def is_legal_length(self, length: int) -> bool:
-        """Return whether a length is between the shortest one and `max_length`."""
+        """Return whether a length is between `shortest_length` and `max_length`."""
         return self.shortest_length <= length <= self.max_length
 
     def sample(self, batch_size: int, length: int, generator: torch.Generator) -> Batch:

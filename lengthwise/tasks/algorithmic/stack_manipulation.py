@@ -81,8 +81,8 @@ class StackManipulation(StringAnswerTask):
     def baseline(self, length: int) -> float:
         """Return the score of the better constant answer: ``end``, or one of the two equally likely letters.
 
-        For a stack of height h, h + 1 symbols are queried, and one of them is ``end``. Above 1,000 letters the returned
-        score is 1/2, which is too high by at most 0.001.
+        For a stack of height h, h + 1 symbols are queried, and one of them is ``end``. For strings of more than 1,000
+        symbols, the returned score is 1/2, which is too high by at most 0.001.
         """
         if length > MAX_EXACT_LENGTH:
             return 0.5

@@ -24,10 +24,10 @@ class StringAnswerTask(CountedTask):
     """A string, then its answer, queried symbol by symbol: ``abb???`` queries three symbols of the answer.
 
     The target at the k-th ``?`` is the k-th symbol of the answer; nothing else is supervised. A sample queries the
-    first k of the M symbols in its answer, with k uniform in 1 ... M. After the queries, the sample is filled up with
-    ``.`` to the length of the longest possible answer. Accuracy counts the last queried symbol, which is equally likely
-    to be any symbol of the answer. A net that makes no error on many strings therefore gets hardly any symbol wrong. If
-    training supervises all prefixes, all M symbols are queried.
+    first k of the M symbols in its answer, with k uniform in 1 ... M. After the queries, ``.`` fills the sample up:
+    queries and ``.`` together are as many as the symbols of the longest possible answer. Accuracy counts only the last
+    queried symbol, whose position in the answer is uniform. A net that makes no error on many strings therefore gets
+    hardly any symbol wrong. If training supervises all prefixes, all M symbols are queried.
 
     `length` is the number of letters, before the first ``?``.
 

@@ -88,7 +88,7 @@ class SubsetSum(SingleAnswerTask):
 
     @property
     def shortest_length(self) -> int:
-        """Return one item, or 6 for hard problems."""
+        """Return the smallest number of items of a problem: 1, or 6 for hard problems."""
         return MIN_HARD_ITEMS if self.sampling == "hard" else 1
 
     def is_legal_length(self, length: int) -> bool:
@@ -117,7 +117,8 @@ class SubsetSum(SingleAnswerTask):
 
         The features are the location of the target between 0 and the sum of all items, the parity of the target
         together with the number of odd items, the number of items that are at most the target, and the rest of greedy
-        choices. The rest is what greedy choices leave of the target or, if this is less, of the total minus the target.
+        choices. The rest is the smaller of two numbers: what greedy choices leave of the target, and what they leave of
+        the total minus the target.
         """
         items, target = inputs[:, :-3] - NUM_SPECIAL, inputs[:, -2] - NUM_SPECIAL
         total = items.sum(1)

@@ -62,7 +62,10 @@ class GridTask(TwoStringsTask, MachineTask):
     @property
     @abstractmethod
     def reference(self) -> GridMachine:
-        """Return the rule for the differences of neighboring table entries, written independently of `compare`."""
+        """Return the local rule, which computes the differences of neighboring entries of the table.
+
+        The rule is written independently of `compare`.
+        """
 
 
 def grid_rule(cells: Mapping[tuple[int, int, bool], tuple[int, int]], letters: str, border: int) -> GridMachine:

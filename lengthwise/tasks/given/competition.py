@@ -80,6 +80,6 @@ def _rows_of_abbadingo(path: Path, header: Sequence[str], lines: Iterable[tuple[
         )
     if len(symbols) > int(numbers[1]):
         raise ValueError(
-            f"{path}: expected {int(numbers[1]):,} symbols, as in its first line, got {len(symbols):,}; correct this "
-            "count, or the symbols"
+            f"{path}: expected at most {int(numbers[1]):,} different symbols, the number in its first line, got "
+            f"{len(symbols):,}; correct this number, or the symbols"
         )

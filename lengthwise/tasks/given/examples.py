@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Counts of the rows of examples: the number of rows read, and the numbers of rows left out, by reason.
+    """Counts of the rows of examples: the number of rows read, and the number of rows left out for each reason.
 
     If a string has several labels, the most frequent label is kept. With a label for each symbol, this rule applies to
     each prefix. If the most frequent labels are tied, the string is left out. `num_contradictory` counts rows whose
@@ -48,7 +48,7 @@ class Counts(NamedTuple):
     unused_columns: tuple[str, ...] = ()
 
     def describe_omitted_rows(self) -> str:
-        """Return a clause with the numbers of rows that were left out."""
+        """Return a clause that counts the rows that were left out, by reason."""
         return (
             f"{self.num_duplicates:,} duplicates, {self.num_contradictory:,} that contradict others, "
             f"{self.num_empty:,} of the empty string"

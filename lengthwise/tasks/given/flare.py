@@ -72,7 +72,7 @@ def _row(folder: Path, string: tuple[int, str], label: tuple[int, str]) -> Row:
         )
     if label[1] not in ("0", "1"):
         raise ValueError(
-            f"{folder / LABELS}: line {number:,}: expected the label 0 or 1, got {label[1][:40]!r}; correct it"
+            f"{folder / LABELS}: line {number:,}: expected the label 0 or 1, got {label[1][:40]!r}; correct the label"
         )
     return number, (symbols, label[1])
 
@@ -96,7 +96,9 @@ def _check_next_symbols(line: str, symbols: Sequence[str]) -> None:
     sets = strict_json_loads(line)
     if not isinstance(sets, list) or len(sets) != len(symbols) + 1:
         got = f"a list of {len(sets)}" if isinstance(sets, list) else type_in_words(sets)
-        raise ValueError(f"expected a list of {len(symbols) + 1} sets, one for each prefix, got {got}; correct it")
+        raise ValueError(
+            f"expected a list of {len(symbols) + 1} sets, one for each prefix, got {got}; correct the line"
+        )
     for entry, symbol in zip(sets, [*symbols, None], strict=True):
         if not (
             isinstance(entry, dict)
@@ -104,7 +106,7 @@ def _check_next_symbols(line: str, symbols: Sequence[str]) -> None:
             and isinstance(entry["s"], str)
             and isinstance(entry["e"], bool)
         ):
-            raise ValueError(f'expected sets such as {{"s": "0 1", "e": true}}, got {str(entry)[:60]}; correct it')
+            raise ValueError(f'expected sets such as {{"s": "0 1", "e": true}}, got {str(entry)[:60]}; correct the set')
         if entry["e"] is False if symbol is None else symbol not in entry["s"].split(" "):
             what = "the end" if symbol is None else repr(symbol)
             raise ValueError(f"expected a set with {what}, which comes next in {STRINGS}, got {entry}; correct the set")
@@ -116,12 +118,14 @@ def _check_log_probability(line: str, symbols: Sequence[str]) -> None:
     except ValueError:
         is_number = False
     if not is_number:
-        raise ValueError(f"expected the logarithm of a probability, got {line[:40]!r}; correct it")
+        raise ValueError(f"expected the logarithm of a probability, got {line[:40]!r}; correct the line")
 
 
 def _check_count(line: str, symbols: Sequence[str]) -> None:
     if line and not (line.isascii() and line.isdigit() and int(line[:20]) > 0):
-        raise ValueError(f"expected a number of edits, 1 or more, or an empty line, got {line[:40]!r}; correct it")
+        raise ValueError(
+            f"expected a number of edits, 1 or more, or an empty line, got {line[:40]!r}; correct the line"
+        )
 
 
 _OTHERS: dict[str, tuple[str, Callable[[str, Sequence[str]], None]]] = {

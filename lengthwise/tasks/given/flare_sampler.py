@@ -185,7 +185,7 @@ class _Proposals:
         return strings
 
     def outside(self, count: int) -> list[tuple[String, int | None]]:
-        """Draw strings that may be outside the language, with the number of edits of each."""
+        """Draw strings that may be outside the language, with each string's number of edits."""
         is_edited = self.chance.random(count) < 0.5
         sources = iter(self.inside(int(is_edited.sum())))
         return [self._edited(next(sources)) if edited else (self._uniform(), None) for edited in is_edited]

@@ -40,7 +40,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, line[:-2] if line.endswith("\r\n") else line.removesuffix("\n")
     except FileNotFoundError:  # also if a link exists, but not its target
         got = "a link to a missing file" if path.is_symlink() else "no such file"
-        raise ValueError(f"{path}: expected a file, got {got}; restore it") from None
+        raise ValueError(f"{path}: expected a file, got {got}; restore the file") from None
     except UnicodeDecodeError as problem:
         raise ValueError(
             f"{path}: expected text in UTF-8, got other bytes at offset {problem.start:,}; convert the file"

@@ -56,7 +56,7 @@ def language_names(folder: Path) -> list[str]:
     if not names:
         raise ValueError(
             f"{folder}: expected a folder with automata of MLRegTest such as 04.04.SL.2.1.0.att, got none; name the "
-            "folder src/fstlib/att_format of its repository"
+            "folder src/fstlib/att_format of MLRegTest's repository"
         )
     by_class = {of_class: complement for complement, of_class in COMPLEMENTS.items()}
     complements = [

@@ -51,8 +51,8 @@ def mlregtest_splits(language: DFA, size: int = 1_000, *, seed: int = 0) -> dict
         ValueError: `size` is not a multiple of 40; a length has too few strings inside or outside, or too few pairs.
 
     Source: MLRegTest (JMLR 25(283), 2024), section 5, and its repository's `pathogen.py` and `data-gen.py`.
-    Differs from the source: the random numbers. The first string of a pair is drawn inside or outside the language,
-        wherever there are fewer strings of the drawn length. In the source, the first string is a string inside
+    Differs from the source: the random numbers. The first string of a pair is drawn from the language or from its
+        complement, whichever has fewer strings of the drawn length. In the source, the first string is a string inside
         (`pathogen.py`), or any uniform string (`data-gen.py`).
     """
     num_groups = 2 * len(LONG)
@@ -139,7 +139,10 @@ class _Drawing(NamedTuple):
         raise _too_few(f"new strings {'inside' if side else 'outside'} the language", length, count, len(strings))
 
     def pairs(self, length: int, count: int, seen: set[String]) -> tuple[list[String], list[String]]:
-        """Draw pairs of a string inside and a string outside, one edit apart and new; add their strings to `seen`."""
+        """Draw pairs of a string inside and a string outside, one edit apart; no string may be in `seen`.
+
+        The drawn strings are added to `seen`.
+        """
         numbers = [side.count(length) for side in self.sides]
         # Most strings of the rarer side are near the other side, so few draws are wasted.
         side = int(numbers[1] <= numbers[0])

@@ -54,10 +54,10 @@ def read_examples(
 
     Raises:
         ValueError: the file is missing, of another kind, or not UTF-8; a column is missing; the table has a column of
-            weights, probabilities or splits; a column or separator is given for a format without it; a row lacks its
-            label, or with `supervision="prefix"` a label for each symbol; there are fewer classes than `min_classes`; a
-            line or a string is longer than `MAX_LINE` or `MAX_STRING`; or the examples have more rows, symbols or
-            labels than `MAX_ROWS`, `MAX_SYMBOLS` or `MAX_LABELS`.
+            weights, probabilities or splits; a column or separator is given for a format that allows neither; a row
+            lacks its label, or with `supervision="prefix"` a label for each symbol; there are fewer classes than
+            `min_classes`; a line or a string is longer than `MAX_LINE` or `MAX_STRING`; or the examples have more rows,
+            symbols or labels than `MAX_ROWS`, `MAX_SYMBOLS` or `MAX_LABELS`.
 
     Example:
         >>> read_examples([("ab", "in"), ("ba", "out")]).symbols
@@ -91,7 +91,7 @@ def _reject_arguments(source: object, **arguments: str | None) -> None:
     for argument, value in arguments.items():
         if value is not None:
             raise ValueError(
-                f"{argument}: expected no value for {source}, whose format sets it, got {value!r}; leave it out"
+                f"{argument}: expected no value for {source}, whose format sets it, got {value!r}; leave {argument} out"
             )
 
 
@@ -131,8 +131,7 @@ def _row_of(row: Any, split: Callable[[Any], Sequence[str]], supervision: Superv
         raise ValueError('expected a string, got a missing value; write "" for the empty string, or leave the row out')
     if supervision == "last" and _is_list(label):
         raise ValueError(
-            f"expected one label, got a list of {len(label)}; if there is one for each symbol, choose supervision "
-            "'prefix'"
+            f"expected one label, got a list of {len(label)}; if each symbol has a label, choose supervision 'prefix'"
         )
     parts = Row(split(string), split(label) if supervision == "prefix" else [_name(label)], number)
     if len(parts.symbols) > MAX_STRING:
@@ -156,13 +155,13 @@ def _split(value: Any, separator: str) -> Sequence[str]:
         if "" in names:
             raise ValueError(
                 f"expected a non-empty text at each index of a list, got {value[names.index('')]!r}; write a symbol "
-                "there, or remove it"
+                "there, or remove this item of the list"
             )
         return names
     if isinstance(value, Mapping):
         raise ValueError(
-            f"expected a string, or a list of symbols, got an object of {len(value)} entries; write its symbols as a "
-            "list"
+            f"expected a string, or a list of symbols, got an object of {len(value)} entries; write the "
+            "string's symbols as a list"
         )
     text = value if isinstance(value, str) else _name(value)
     return [part for part in text.split(separator) if part] if separator else list(text)
@@ -217,9 +216,11 @@ def _rows_of_file(path: Path, columns: Columns, separator: str, *, checks_first:
             f"{path}: expected text in UTF-8, got other bytes at offset {problem.start:,}; convert the file"
         ) from None
     except csv.Error as problem:
-        raise ValueError(f"{path}: cannot be read: {problem}; check its quotes and longest cells") from None
+        raise ValueError(
+            f"{path}: cannot be read: {problem}; check the quotes and the longest cells of the file"
+        ) from None
     except OSError as problem:
-        raise ValueError(f"{path}: cannot be read: {problem}; write it again, or name another file") from None
+        raise ValueError(f"{path}: cannot be read: {problem}; write the file again, or name another file") from None
 
 
 def _rows_of_table(path: Path, columns: Columns, *, delimiter: str, checks_first: bool) -> Pairs:
@@ -287,7 +288,7 @@ def _keys(names: Sequence[str], columns: Columns, number: int, *, before: tuple[
             if key not in names:
                 raise ValueError(
                     f"examples: row {number:,}: expected a {what} under {key!r}, as in the rows before it, got only "
-                    f"{', '.join(map(repr, names)) or 'an empty object'}; add it, or leave the row out"
+                    f"{', '.join(map(repr, names)) or 'an empty object'}; add this {what}, or leave the row out"
                 ) from None
         raise ValueError(f"examples: row {number:,}: {problem}") from None
     return names[string], names[label]
@@ -329,8 +330,8 @@ def _rows_of_frame(frame: Any, columns: Columns) -> Pairs:
         table = nw.from_native(frame, eager_only=True)
     except TypeError:
         raise ValueError(
-            f"examples: expected a file, pairs or a data frame, got {type(frame).__name__}; collect a lazy frame, or "
-            "give pairs"
+            f"examples: expected a file, pairs or a data frame, got {type(frame).__name__}; if it is a lazy "
+            "frame, call its method collect, and otherwise give pairs"
         ) from None
     names = list(table.columns)
     indices = columns.find(names) if columns.has_header(names) else (0, 1)

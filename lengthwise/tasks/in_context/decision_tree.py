@@ -30,9 +30,9 @@ class DecisionTree(VectorTask):
     target at x_i is y_i, and NaN at other positions. With `active_dims`, nodes compare only the first `active_dims`
     coordinates, and all other coordinates of points are 0. A curriculum raises `active_dims` together with the length.
 
-    `length` is the number of points, at most `max_points`. `baseline` is the error of always predicting the mean, 0.
-    This error is the variance of a leaf, 1. `mean_so_far` and `nearest_neighbor` are simple learners to compare with.
-    Values and errors are not scaled; the source's figures show errors divided by `dims`.
+    `length` is the number of points, at most `max_points`. `baseline` is the error of always predicting 0, the mean of
+    all values. This error is 1, the variance of the numbers at leaves. `mean_so_far` and `nearest_neighbor` are simple
+    learners to compare with. Values and errors are not scaled; the source's figures show errors divided by `dims`.
 
     Raises:
         ValueError: a field is out of its range, or `active_dims` is above `dims`.
@@ -62,7 +62,8 @@ class DecisionTree(VectorTask):
     def _has_the_active_dims(self) -> "DecisionTree":
         if self.active_dims is not None and self.active_dims > self.dims:
             raise ValueError(
-                f"active_dims: expected at most dims={self.dims}, got {self.active_dims}; lower it, or raise dims"
+                f"active_dims: expected at most dims={self.dims}, got {self.active_dims}; lower active_dims, or raise "
+                "dims"
             )
         return self
 
@@ -89,7 +90,7 @@ class DecisionTree(VectorTask):
         return Batch(inputs, _at_points(values))
 
     def baseline(self, length: int) -> float:
-        """Return the variance of a leaf, 1, which is the error of always predicting the mean."""
+        """Return 1, the variance of the numbers at leaves, which is the error of always predicting their mean, 0."""
         return 1.0
 
 

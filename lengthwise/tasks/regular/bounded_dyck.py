@@ -48,17 +48,17 @@ class BoundedDyck(Chi2023Task):
 
     @property
     def language(self) -> DFA:
-        """Return D_n, whose state is the number of open brackets."""
+        """Return the automaton of D_n for n = `depth`; its state is the number of open brackets."""
         return library.bounded_dyck(self.depth)
 
     @property
     def profiles(self) -> tuple[DFA, ...]:
-        """Return the languages of exact depths 1, ..., n."""
+        """Return the languages of the exact depths 1, ..., `depth`."""
         return tuple(library.exact_depth_dyck(depth) for depth in range(1, self.depth + 1))
 
     @property
     def neighbor(self) -> DFA:
-        """Return the balanced strings of depth exactly n + 1."""
+        """Return the language of the balanced strings of depth exactly `depth` + 1."""
         return library.exact_depth_dyck(self.depth + 1)
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
@@ -68,7 +68,10 @@ class BoundedDyck(Chi2023Task):
         return (legal & (heights == 0)).to(torch.int64)
 
     def draw_chi2023(self, count: int, length: int, generator: torch.Generator) -> Int64[Tensor, "N T"]:
-        """Draw as the recursive code does, but in one pass; a stack has the numbers of symbols left in open blocks."""
+        """Draw strings in D_n as the recursive code of Chi et al. does, but in one pass.
+
+        A stack contains, for each open block, the number of symbols that the block still has to get.
+        """
         rows = torch.arange(count)
         remaining = torch.zeros(count, self.depth + 1, dtype=torch.int64)
         remaining[:, 0] = length

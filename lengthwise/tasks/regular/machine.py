@@ -45,8 +45,8 @@ class MachineTransduction(RegularTask):
 
     Raises:
         ValueError: the file contains no machine, or is given together with fields other than `title`; the table has
-            rows of the wrong length, or more than 100,000 entries; a state or an answer in it does not exist; a name
-            occurs twice; no string has an answer; or the title or the note is too long.
+            rows of the wrong length, or more than 100,000 entries; a state in the table or an answer in the outputs
+            does not exist; a name occurs twice; no string has an answer; or the title or the note is too long.
 
     Example:
         >>> task = MachineTransduction(alphabet=("a", "b"), table=((0, 1), (0, 1)), outputs=(0, 1), answers=("A", "B"))

@@ -53,7 +53,7 @@ class ModularArithmeticEquals(ModularArithmetic):
         return Batch(inputs, self.solve(inputs))
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return values up to the first =, which repeats the value before it, and IGNORE afterwards."""
+        """Return the values up to the first =, where the value before the = is repeated, and `IGNORE` afterwards."""
         values = super().solve(inputs)
         before = torch.nn.functional.pad(values, (1, -1), value=IGNORE)
         ends = inputs == self.modulus + 3

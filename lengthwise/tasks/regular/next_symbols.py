@@ -39,10 +39,10 @@ class NextSymbols(RegularTask):
     that are never the right answer. Nets that score each symbol by itself can answer with such a set
     (`lengthwise.models.set_answers`).
 
-    A sample is a prefix of a string of the language. Half of the samples are drawn uniformly among all prefixes of the
-    length. The other half is persistent: every symbol that repeats the symbol before it multiplies the odds by
-    `REPEAT_WEIGHT`. Lengths are balanced if every set can be the answer. The bounded Dyck languages D_2, and D_n with
-    an odd n, have no balanced length.
+    A sample is a prefix of a string of the language. Half of the samples are uniform among all such prefixes of their
+    length. The other half is persistent: every symbol that repeats the symbol before it multiplies the odds of the
+    sample by `REPEAT_WEIGHT`. A length is balanced if every set can be the answer. The bounded Dyck languages D_2, and
+    D_n with an odd n, have no balanced length.
 
     Raises:
         ValueError: the base task is unknown or recognizes no language, or there is only one class. Tomita 5 and 6 have
@@ -97,17 +97,20 @@ class NextSymbols(RegularTask):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the names of the sets that occur after a symbol; with `with_other`, also the class "another set"."""
+        """Return the names of the sets that occur after a symbol and, with `with_other`, of the class "another set"."""
         return _next_sets(self.language, self.with_end).names + (OTHER,) * self.with_other
 
     @property
     def members(self) -> Bool[np.ndarray, "S M"]:
-        """Return a row for each set that occurs after a symbol: bools for symbols and, if `with_end`, for the end."""
+        """Return a row for each set in `classes`, in their order; the class "another set" has no row.
+
+        A row has a bool for each symbol and, if `with_end`, a bool for the end: whether the set contains it.
+        """
         return _next_sets(self.language, self.with_end).members
 
     @property
     def transducer(self) -> Transducer:
-        """Return the automaton of the language, whose states answer with their sets."""
+        """Return the automaton of the language, whose states answer with their sets of next symbols."""
         sets = _next_sets(self.language, self.with_end)
         return Transducer(self.language.semiautomaton, self.language.start, sets.outputs)
 
@@ -187,11 +190,11 @@ class _Prefixes:
 
     @cached_property
     def sampler(self) -> StringSampler:
-        """Return a sampler that draws uniformly (start 0) or persistently (start 1)."""
+        """Return a sampler with two starts: start 0 draws prefixes uniformly, and start 1 draws them persistently."""
         return joint_sampler([DFA(self.language.semiautomaton, self.language.start, self.live)], WEIGHTS)
 
     def reached(self, length: int) -> Bool[np.ndarray, " Q"]:
-        """Return which states a prefix of this length (at least 1) reaches, computed without probabilities."""
+        """Return whether prefixes of `length` symbols (at least 1) reach each state, computed without probabilities."""
         while len(self._reached) < length:
             before = self._reached[-1] if self._reached else np.arange(len(self.live)) == self.language.start
             after = np.zeros_like(self.live)
@@ -200,7 +203,7 @@ class _Prefixes:
         return self._reached[length - 1]
 
     def odds(self, length: int) -> Float64[np.ndarray, " Q"]:
-        """Return the probability of each state after a sample of this length, at least 1."""
+        """Return the probability of each state after a sample of `length` symbols (at least 1)."""
         while len(self._odds[0]) < length:
             for weight, odds in zip(WEIGHTS, self._odds, strict=True):
                 odds.append(self._after_another_symbol(odds, weight))

@@ -22,7 +22,7 @@ class RandomLanguage(RecognitionTask):
     misses.
 
     Raises:
-        ValueError: a size is out of its range, or there are hardly any languages of that size.
+        ValueError: a size is out of its range, or there are hardly any languages of these sizes.
 
     Example:
         >>> task = RandomLanguage(num_states=4, seed=3)

@@ -129,8 +129,8 @@ class RecognitionTask(RegularTask, ShallowTask):
     def shallow_features(self, inputs: Int64[Tensor, "N T"]) -> dict[str, Int64[Tensor, " N"]]:
         """Return four features by name.
 
-        They are the first and last symbol, whether all symbols occur equally often, these two combined, and the number
-        of runs.
+        They are the pair of the first and the last symbol, whether all symbols occur equally often, both of these
+        features in one integer, and the number of runs of equal symbols.
         """
         counts = symbol_counts(inputs, len(self.symbols))
         equal = (counts == counts[:, :1]).all(1).long()
@@ -249,7 +249,10 @@ def _sampler_of(language: DFA, profiles: tuple[DFA, ...], neighbor: DFA | None) 
 
 
 def substitute(strings: Strings, num_symbols: int, generator: torch.Generator) -> Strings:
-    """Replace the symbols at one or two positions (by a fair coin; one if the length is 1) by uniform other symbols."""
+    """Replace one or two symbols of each string by uniform other symbols.
+
+    A fair coin chooses between one and two symbols. Strings of length 1 have one symbol replaced.
+    """
     num_rows, length = strings.shape
     edited, rows = strings.copy(), np.arange(num_rows)
     first = torch.randint(length, (num_rows,), generator=generator).numpy()
@@ -274,7 +277,7 @@ def transplant(strings: Strings, num_symbols: int, generator: torch.Generator) -
 
 
 def swap(strings: Strings, num_symbols: int, generator: torch.Generator) -> Strings:
-    """Exchange the symbols at a uniform position and at a position with another symbol, if there is one."""
+    """Exchange the symbol at a uniform position with a different symbol of the string, if not all symbols are equal."""
     num_rows, length = strings.shape
     rows = np.arange(num_rows)
     first = torch.randint(length, (num_rows,), generator=generator).numpy()

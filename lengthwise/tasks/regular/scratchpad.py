@@ -86,12 +86,13 @@ class Scratchpad(RegularTask):
         after_a_symbol = machine.semiautomaton.table[machine.semiautomaton.reachable(machine.start)]
         if (machine.outputs[after_a_symbol] == IGNORE).any():
             raise ValueError(
-                f"base: expected a task that answers every prefix, got {self.base.name}, which does not; choose "
-                "another task, because an answer follows each symbol"
+                f"base: expected a task that answers every prefix, because an answer follows each symbol, got "
+                f"{self.base.name}, which leaves some prefixes without an answer; choose another task"
             )
         if len(set(self.symbols)) < len(self.symbols) or any(symbol.split() != [symbol] for symbol in self.symbols):
             raise ValueError(
-                f"base: expected symbols and answers that differ, without spaces, got {self.symbols}; rename them"
+                f"base: expected different names without spaces for all symbols and answers, got {self.symbols}; "
+                "rename symbols or answers"
             )
         return self
 

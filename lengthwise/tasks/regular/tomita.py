@@ -26,7 +26,7 @@ class Tomita(Chi2023Task):
     7. ``0*1*0*1*``
 
     Raises:
-        ValueError: `index` is not in 1 ... 7, `sampling` is unknown, or it is ``"chi2023"`` for index 2.
+        ValueError: `index` is not in 1 ... 7; or `sampling` is unknown, or is ``"chi2023"`` for index 2.
 
     Example:
         >>> task = Tomita(index=4)
@@ -65,9 +65,9 @@ class Tomita(Chi2023Task):
         return super().is_balanced_length(length)
 
     def baseline(self, length: int) -> float:
-        """Return one half, or 1 if all strings are of one class.
+        """Return one half, or 1 if all strings of this length are of one class.
 
-        With sampling "chi2023" of language 1, the result is ``(1 + 2^-T) / 2`` at length T.
+        For language 1 with sampling ``"chi2023"``, return ``(1 + 2^-T) / 2`` at length T.
         """
         if self.sampling == "chi2023" and self.index == 1:
             return (1 + 0.5**length) / 2

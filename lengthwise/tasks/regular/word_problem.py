@@ -29,9 +29,9 @@ class WordProblem(UniformTask):
     of the points 0 ... n-1. If `group` is also given, the given generators must generate the named group. With the
     `alphabet` ``"elements"``, every element of the group is a symbol.
 
-    A length is balanced if every element is a product of that number of generators. For a named group, this holds from
-    some length on (3 for S3, 8 for A5, 13 for S5); ``train.lengths="legal"`` also trains on shorter strings. If all
-    generators are odd permutations, no length is balanced, because all products of one length have the same parity.
+    A length T is balanced if every element is a product of T generators. For a named group, this holds from some length
+    on (3 for S3, 8 for A5, 13 for S5); ``train.lengths="legal"`` also trains on shorter strings. If all generators are
+    odd permutations, no length is balanced, because all products of one length have the same parity.
 
     Raises:
         ValueError: the group's name is unknown; the generators are not permutations of the same points; there are more
@@ -98,7 +98,10 @@ class WordProblem(UniformTask):
         return length >= 1 and bool(_reached(self.action, length).all())
 
     def solve(self, inputs: Int64[Tensor, "B T"]) -> Int64[Tensor, "B T"]:
-        """Return the product of each prefix, by the table of products; round k multiplies the last 2^k generators."""
+        """Return the product of each prefix, computed in rounds with the table of products.
+
+        After round k, a result is the product of the last 2^k generators in its prefix, or of all if there are fewer.
+        """
         table = torch.from_numpy(self.action.table)
         products = torch.from_numpy(self.action.generator_elements)[inputs]
         stretch = 1

@@ -36,7 +36,7 @@ def test_a_row_of_any_size_takes_bounded_memory(tmp_path: Path) -> None:
     assert outcomes == [
         f"refused: examples: row 2: {long}",
         f"refused: {names[1]}: cannot be read: field larger than field limit (8000000); "
-        "check its quotes and longest cells",
+        "check the quotes and the longest cells of the file",
         f"refused: examples: row 2: {long}",
         f"refused: examples: row 1: {long}",
         f"refused: examples: row 2: {long}",

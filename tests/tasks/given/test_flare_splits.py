@@ -66,8 +66,12 @@ def test_line_ends_and_marks_of_windows_change_nothing(change, tmp_path: Path) -
             r"labels\.txt: expected 5 lines, as in main\.tok, got 4; restore the two files$",
         ),
         ("labels.txt", "1\n1\n0\n1\n0\n0\n", r"labels\.txt: expected 5 lines, as in main\.tok, got 6; restore"),
-        ("labels.txt", "1\n1\n2\n1\n0\n", r"labels\.txt: line 3: expected the label 0 or 1, got '2'; correct it$"),
-        ("labels.txt", "1\n\n0\n1\n0\n", r"labels\.txt: line 2: expected the label 0 or 1, got ''; correct it$"),
+        (
+            "labels.txt",
+            "1\n1\n2\n1\n0\n",
+            r"labels\.txt: line 3: expected the label 0 or 1, got '2'; correct the label$",
+        ),
+        ("labels.txt", "1\n\n0\n1\n0\n", r"labels\.txt: line 2: expected the label 0 or 1, got ''; correct the label$"),
         (
             "labels.txt",
             b"1\n1\n\xff\n1\n0\n",
@@ -125,12 +129,13 @@ def test_line_ends_and_marks_of_windows_change_nothing(change, tmp_path: Path) -
         (
             "next-symbols.jsonl",
             "{}\n",
-            r"line 1: expected a list of 3 sets, one for each prefix, got a dict; correct it$",
+            r"line 1: expected a list of 3 sets, one for each prefix, got a dict; correct the line$",
         ),
         (
             "next-symbols.jsonl",
             '[{"s":"(0","e":true},{"s":"(0 )0","e":0},{"s":"(0","e":true}]\n',
-            r"""line 1: expected sets such as \{"s": "0 1", "e": true\}, got \{'s': '\(0 \)0', 'e': 0\}; correct it$""",
+            r"""line 1: expected sets such as \{"s": "0 1", "e": true\}, got """
+            r"""\{'s': '\(0 \)0', 'e': 0\}; correct the set$""",
         ),
         (
             "next-symbols.jsonl",
@@ -156,7 +161,9 @@ def test_every_fault_is_named_with_file_and_line(
 def test_a_broken_link_is_not_a_missing_file(tmp_path: Path) -> None:
     folder = split_folder(tmp_path / "train", {"num-edits.txt": None})
     (folder / "num-edits.txt").symlink_to(tmp_path / "none")
-    with pytest.raises(ValueError, match=r"num-edits\.txt: expected a file, got a link to a missing file; restore it"):
+    with pytest.raises(
+        ValueError, match=r"num-edits\.txt: expected a file, got a link to a missing file; restore the file"
+    ):
         read_examples(folder)
 
 
@@ -167,7 +174,9 @@ def test_arguments_without_a_use_are_rejected(name: str, argument: str, tmp_path
     (tmp_path / "a.txt").write_text("ab\tTRUE\nba\tFALSE\n")
     (tmp_path / "a.dat").write_text("+ 1 0\n- 0\n")
     read_examples(tmp_path / name)
-    with pytest.raises(ValueError, match=rf"^{argument}: expected no value for .*{name}, .* got 'x'; leave it out$"):
+    with pytest.raises(
+        ValueError, match=rf"^{argument}: expected no value for .*{name}, .* got 'x'; leave {argument} out$"
+    ):
         read_examples(tmp_path / name, **{argument: "x"})
 
 

@@ -144,7 +144,7 @@ def test_numbers_are_in_order() -> None:
         ),
         ([("a", "x"), (float("nan"), "y")], "last", "row 2: expected a string, got a missing value; write"),
         ([("a", "x"), ("b", None)], "last", "row 2: expected one label, got an empty label"),
-        ([("a", "x"), ("b", ["x", "y"])], "last", "row 2: expected one label, got a list of 2; if there is one for"),
+        ([("a", "x"), ("b", ["x", "y"])], "last", "row 2: expected one label, got a list of 2; if each symbol has"),
         ([("ab", "xy"), ("ab", "x")], "prefix", "row 2: expected 2 labels, one for each symbol, got 1"),
         (["ab", "cd"], "last", "row 1: expected a string and its label, got 'ab'"),
         ([("a", "x", "y")], "last", "row 1: expected a string and its label"),
@@ -186,7 +186,7 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
         (
             "file.jsonl",
             b'{"string": "ab", "label": 1}\n\n{"string": "b"}\n',
-            "row 3: expected a label under 'label', as in the rows before it, got only 'string'; add it, or leave",
+            "row 3: expected a label under 'label', as in the rows before it, got only 'string'; add this label, or",
         ),
         ("file.jsonl", b'{"word": "a", "class": 1}\n{"label": 2}\n', "row 2: expected a string under 'word', as in"),
         (
@@ -202,7 +202,11 @@ def test_mistakes_in_rows_are_named(rows, supervision, sentence: str) -> None:
             "\u00b2 2\n".encode(),
             "expected a first line with the numbers of strings and of symbols, got ['\u00b2'",
         ),
-        ("file.dat", b"2 1\n1 1 a\n0 1 b\n", "expected 1 symbols, as in its first line, got 2"),
+        (
+            "file.dat",
+            b"2 1\n1 1 a\n0 1 b\n",
+            "expected at most 1 different symbols, the number in its first line, got 2",
+        ),
         ("file.dat", b"2 2\n1 1 a\n-1 1 b\n", "row 3: expected a label, got -1, which marks strings without a"),
         ("file.jsonl", b'{"string": null, "label": "x"}\n', "row 1: expected a string, got a missing value; write"),
         ("file.dat", b"2 2\n1 1 a\n", "expected 2 strings, as in its first line, got 1"),
