@@ -10,7 +10,7 @@ NOISE = 2.0
 
 @PRESETS.register("bounded")
 class Bounded(Preset):
-    """Noise between layers, so that attention can be bounded at large lengths, for a `transformer` with one head.
+    """Noise between the layers of a `transformer` with one head, so that attention can be bounded at large lengths.
 
     The net has width 16. Each step reads 64 strings of one length up to 40, and all of their prefixes are supervised.
     Every layer has to tolerate the noise of the layers below it, so its output changes little within the intervals that

@@ -81,7 +81,7 @@ def parse_split(name: str) -> Split:
 def windows_at(
     tokens: Tokens, starts: Int64[Tensor, " B"], length: int
 ) -> tuple[Int64[Tensor, "B T"], Int64[Tensor, "B T"]]:
-    """Return the `length` tokens from each start on, and the `length` tokens one position later.
+    """Return a window of `length` tokens from each start on, and the windows that begin one position later.
 
     Example:
         >>> inputs, targets = windows_at(np.arange(10, dtype=np.uint16), torch.tensor([0, 6]), 3)

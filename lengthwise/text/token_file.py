@@ -76,7 +76,7 @@ class TokenFile(NamedTuple):
 def in_memory(
     tokens: Mapping[Split, Tokens], tokenizer: Tokenizer, *, source: str, sources: tuple[str, ...] = ()
 ) -> TokenFile:
-    """Return tokens and their tokenizer with a header that describes them; `write_tokens` writes the result.
+    """Return a `TokenFile` of the given tokens and tokenizer, which `write_tokens` writes to a folder.
 
     Raises:
         ValueError: a token is outside the tokenizer's vocabulary.

@@ -105,8 +105,8 @@ def common_length(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) -> 
     """Return the length of the longest common subsequence of each pair of strings, which may end in pads.
 
     The table contains the length for each pair of prefixes. Neighbors in a row differ by 0 or 1. A row is stored as
-    bits V, which are 1 where the difference is 0. Let M be the positions in `first` of the next letter of `second`, and
-    U = V & M. The next row is then (V + U) | (V - U), and the sum carries from word to word.
+    bits V, which are 1 where the difference is 0. Let the bits M be 1 at the positions in `first` of the next letter
+    of `second`, and U = V & M. The next row is then (V + U) | (V - U), and the sum carries from word to word.
 
     Raises:
         ValueError: a string has no letters.

@@ -133,7 +133,7 @@ def common_letters(first: Int64[Tensor, "N A"], second: Int64[Tensor, "N B"]) ->
 
 
 def aligned_letters(first: Int64[Tensor, "N T"], second: Int64[Tensor, "N T"]) -> Int64[Tensor, " N"]:
-    """Return the largest number of equal positions when one string is moved by up to `MAX_MOVED` positions."""
+    """Return the largest number of positions at which two strings agree if one is moved by up to `MAX_MOVED`."""
     padded = F.pad(first.to(torch.int8), (MAX_MOVED, MAX_MOVED), value=PAD)
     # Pads of the two strings must not count as agreement.
     letters = torch.where(second == PAD, NO_LETTER, second).to(torch.int8)

@@ -120,7 +120,7 @@ class Examples:
         return int(self.rows[np.searchsorted(self.starts, index, side="right") - 1])
 
     def part(self, is_kept: Bool[np.ndarray, " N"]) -> "Examples":
-        """Return the strings for which the mask is True, with all symbols and classes of these examples."""
+        """Return the strings for which the mask is True; symbols and classes stay, even if they no longer occur."""
         kept = np.repeat(is_kept, self.lengths)
         starts = np.concatenate([[0], self.lengths[is_kept].cumsum()])
         ids, targets = self.ids[kept], self.targets[kept]

@@ -138,7 +138,7 @@ def fields_of_file(
     entries: Callable[[LabeledMachine], dict[str, Any]],
     allowed: Sequence[str] = ("title",),
 ) -> Mapping[str, Any]:
-    """Return a task's fields, read from the machine in its field `file`, with a title; without `file`, return `fields`.
+    """Return the fields of the machine in the file that `fields` names, and a title; without a file, return `fields`.
 
     `allowed` are the fields that may be given next to a file.
     """

@@ -86,7 +86,7 @@ class Scratchpad(RegularTask):
         after_a_symbol = machine.semiautomaton.table[machine.semiautomaton.reachable(machine.start)]
         if (machine.outputs[after_a_symbol] == IGNORE).any():
             raise ValueError(
-                f"base: expected a task that answers every prefix, because an answer follows each symbol, got "
+                "base: expected a task that answers every prefix, because an answer follows each symbol, got "
                 f"{self.base.name}, which leaves some prefixes without an answer; choose another task"
             )
         if len(set(self.symbols)) < len(self.symbols) or any(symbol.split() != [symbol] for symbol in self.symbols):
