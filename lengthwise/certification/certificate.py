@@ -359,7 +359,7 @@ def checked_in_words(certificate: Certificate) -> str:
 
 
 def certificate_text(certificate: Certificate) -> str:
-    """Return plain sentences: the level, the claim, and the counterexample or why the level is not higher."""
+    """Return plain sentences: the level, the claim, and a counterexample or the reason why the level is not higher."""
     sentences = [f"{certificate.level}: {certificate.claim}"]
     if counterexample := certificate.counterexample:
         given = counterexample.got

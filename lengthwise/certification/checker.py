@@ -499,7 +499,7 @@ def stacked_shapes(net: Net) -> Shapes:
 
 
 def block_linear_shapes(net: Net) -> Shapes:
-    """Return the tensor shapes of one layer of blocks.
+    """Return the tensor shapes of a BlockLinearRNN with one layer.
 
     Without hidden units, the embedding of a symbol contains the numbers that determine the symbol's matrix.
     """
@@ -622,12 +622,12 @@ HEAD = r"(Linear|LayerNorm(\(eps=\d+(\.\d+)?(e-\d\d?)?\))?|ReLU|Tanh|Sigmoid|Dro
 
 
 def epsilon_of(part: str) -> float:
-    """Return the epsilon of a norm in a head. The norm's name contains every epsilon except torch's default."""
+    """Return the epsilon of a norm in a head; the norm's name contains the epsilon unless it is torch's default."""
     return float(part.partition("eps=")[2].rstrip(")") or EPSILON)
 
 
 def is_head(given: Any) -> bool:
-    """Return whether a text lists parts of known kinds. The epsilon of each norm must be in 1e-12..1."""
+    """Return whether a text is a list of parts that a head may have. Each norm must have an epsilon in 1e-12..1."""
     if type(given) is not str or len(given) > MAX_HEAD or not re.fullmatch(f"({HEAD}, )*{HEAD}", given):
         return False
     return all(1e-12 <= epsilon_of(part) <= 1 for part in given.split(", "))
@@ -795,14 +795,17 @@ class Form(NamedTuple):
         return self._replace(rest=self.rest + np.where(size <= 2.0 ** (24 - digits), 0, slack))
 
     def plus(self, other: "Form", sign: int = 1) -> "Form":
-        """Return bounds on the sum. Its rounded value fl(x + y) is off by at most u |x + y| <= u (|x| + |y|)."""
+        """Return bounds on the sum, float32 rounding included.
+
+        The rounded sum fl(x + y) is off by at most u |x + y| <= u (|x| + |y|) with u = 2^-24.
+        """
         slope = self.padded(len(other.slope)) + sign * other.padded(len(self.slope))
         total = Form(self.center + sign * other.center, slope, self.rest + other.rest)
         # A sum of multiples of 2^-a and of 2^-b is a multiple of the smaller of the two.
         return total.rounded(self.size + other.size, 1, max(self.digits, other.digits))
 
     def times(self, other: "Form") -> "Form":
-        """Return bounds on the product. Its rounded value fl(x y) is off by at most u |x| |y|.
+        """Return bounds on the product. The rounded product fl(x y) is off by at most u |x| |y| with u = 2^-24.
 
         Let x = c + s + e, with its center c, a combination s of its slopes, and |e| <= rest. Let y = c' + s' + e' in
         the same way. The form keeps c c' + c s' + c' s. The remaining terms are c e' + c' e and (s + e)(s' + e'). With
@@ -867,7 +870,7 @@ class Form(NamedTuple):
         return between(*(np.maximum(end, 0) for end in self.ends))
 
     def normed(self, weights: Tensors, name: str = "", epsilon: float = EPSILON) -> "Form":
-        """Return LayerNorm over the last axis, with the weight and bias of `name`; an empty `name` has neither."""
+        """Return LayerNorm over the last axis, with the weight and bias of `name` (without both if `name` is empty)."""
         count = self.center.shape[-1]
         # The mean keeps the inputs of its terms, so that their common part cancels in x - mean.
         mean = self.sum(-1).scaled(1 / count)
@@ -892,7 +895,7 @@ class Form(NamedTuple):
         return normed.scaled(weights[f"{name}.weight"], weights[f"{name}.bias"]) if name else normed
 
     def normed_intervals(self, epsilon: float) -> "Form":
-        """Return (x - mean) / sqrt(variance + epsilon) by intervals, which are narrower than forms for wide sets."""
+        """Return (x - mean) / sqrt(variance + epsilon) by intervals, which are narrower than forms if x varies much."""
         count, (low, high) = self.center.shape[-1], self.ends
         # x^2 is largest at an end. It is smallest at 0 if the interval contains 0, and otherwise at the other end.
         most = np.maximum(np.abs(low), np.abs(high)) ** 2
@@ -916,7 +919,7 @@ class Form(NamedTuple):
         return Form(center, slope, rest)
 
     def owned(self, start: int) -> "Form":
-        """Return the same set with slopes in place of rests: one new input for each index of the last axis.
+        """Return this form with slopes in place of its rest: one new input for each index of the last axis.
 
         The new inputs are numbered from `start`. Each e with |e| <= rest is d rest for some |d| <= 1. The rows of a
         form may share d, because no two rows are compared.
@@ -1094,7 +1097,7 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
     num_moves = 0
 
     def spend(num_windows: int) -> None:
-        """Count moves before they are made, because even a few symbols can have too many windows to enumerate."""
+        """Count the moves along windows before they are made: even few symbols can have too many windows."""
         nonlocal num_moves
         num_moves += num_windows * chunk * len(moves)
         demand_limit(num_moves, MAX_MOVES, "moves of the task's machine along windows")
@@ -1235,7 +1238,7 @@ def slack_of(sets: Tensors, classes: Array) -> Array:
 def enclosures_of(sets: Tensors, classes: Array, index: int) -> Form:
     """Return the enclosures of `classes`, which are the classes of part `index` of each window.
 
-    Each axis of the enclosure of each part has an input of its own.
+    An enclosure has one input (a number in [-1, 1]) for each of its axes. No two parts of a window share an input.
     """
     (_, width), chunk = sets["center"].shape, sets["table"].ndim
     slope = np.zeros((chunk * width, len(classes), width))
@@ -1458,7 +1461,7 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
 
 
 def readout_numbers(net: Net) -> int:
-    """Return the square of a read-out's largest width, which limits the elements of its bounds for one state."""
+    """Return the square of a read-out's largest width: a limit on the size of the read-out's bounds for one state."""
     widest = max(readout_widths(net))
     return widest * widest
 
@@ -1528,7 +1531,7 @@ def stacked_step(net: Net, states: Form, symbol: int) -> Form:
 
 
 def wrapped_step(net: Net, states: Form, symbol: int) -> Form:
-    """Return the states after torch's layers.
+    """Return the states after a symbol, given the states before it, for torch's recurrent layers.
 
     The state of an lstm contains the cell contents of all layers, then the outputs of all layers.
     """
@@ -1697,9 +1700,9 @@ def one_hot_positions(net: Net, logits: Form) -> Array:
 def demand_mixture(logits: Array, answers: Array) -> None:
     """Demand that each answer has the largest log p, for p = softmax(logits) of one state.
 
-    The state is one-hot, so all other terms of the mixture are 0. Errors are in units of u, for n classes whose logits
-    differ by at most `spread`. The exp of a rounded difference has a relative error of spread + FUNCTION. A sum and a
-    quotient add n + 2. A logarithm turns this into an absolute error, and adds FUNCTION times |log p| <= spread +
+    The state is one-hot, so all other terms of the mixture are 0. Errors are in units of u = 2^-24, for n classes whose
+    logits differ by at most `spread`. The exp of a rounded difference has a relative error of spread + FUNCTION. A sum
+    and a quotient add n + 2. A logarithm turns this into an absolute error, and adds FUNCTION times |log p| <= spread +
     log n. `MIN_PROBABILITY` changes no answer: the right answer has p >= 1 / n, and a probability that is raised to
     `MIN_PROBABILITY` stays far below 1 / n.
     """
@@ -1773,9 +1776,9 @@ def softmax_shares(logits: Form) -> Form:
     """Return bounds on the softmax along the last axis; its outputs are called shares.
 
     A share is largest if its logit is at its upper end and all other logits are at their lower ends. The net first
-    subtracts the largest logit, which rounds by u (|x| + |max|). Each share is an exponential over a sum of n
-    exponentials, all positive. The relative errors add up: FUNCTION units for the exponential, FUNCTION + n for the
-    sum, and 1 for the quotient.
+    subtracts the largest logit, which rounds by u (|x| + |max|) with u = 2^-24. Each share is an exponential over a sum
+    of n exponentials, all positive. The relative errors add up: FUNCTION units for the exponential, FUNCTION + n for
+    the sum, and 1 for the quotient.
     """
     logits = logits.rounded(2 * logits.size.max(-1, keepdims=True), 2)
     low, high = logits.ends
@@ -1882,18 +1885,18 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
 def check_attention(net: Net, sets: Tensors, task: Task, max_length: int) -> str:
     """Check a transformer: bounds on attention imply the right answer to all strings of up to `max_length` symbols.
 
-    A head's output at the last position is a mean of the values of all positions, weighted by e^s. In the first layer,
-    a value depends on the position's symbol. A score s depends on the last symbol, the position's symbol, and the
-    distance between the two positions. The mass of a symbol is the weight of its positions in this mean. The file
-    divides the lengths into ranges, called blocks. Consider all strings of a block that end with symbol x in class p of
-    the file's machine. For these strings, the file has a lower and an upper bound on the mass of each symbol in each
-    head. The checker verifies these bounds (`demand_masses`).
+    A head's output at the last position is a mean of the values of all positions, weighted by e^s. Here s is the score
+    of a position. In the first layer, a value depends on the position's symbol. A score depends on the last symbol, the
+    position's symbol, and the distance between the two positions. The mass of a symbol is the weight of its positions
+    in this mean. The file divides the lengths into ranges, called blocks. Consider all strings of a block that end with
+    symbol x in class p of the file's machine. For these strings, the file has a lower and an upper bound on the mass of
+    each symbol in each head. The checker verifies these bounds (`demand_masses`).
 
     So the checker has, for each pair (x, p), a set that contains the layer's results at the last position, for all
-    strings up to the longest of the block (`results`). These sets are the inputs of the next layer. In the next layer,
-    values and scores depend on the pair (x, p) of a position instead of its symbol. The kind of a position is its
-    symbol in the first layer, and its pair in later layers. In the last layer, the right answer must have the largest
-    logit for all masses within their bounds (`demand_one_answer`).
+    strings of the block and of shorter lengths (`results`). These sets are the inputs of the next layer. In the next
+    layer, values and scores depend on the pair (x, p) of a position instead of its symbol. The kind of a position is
+    its symbol in the first layer, and its pair in later layers. In the last layer, the right answer must have the
+    largest logit for all masses within their bounds (`demand_one_answer`).
     """
     demand(net.name == "transformer", "expected a transformer")
     count, num_blocks = len(sets.get("outputs", ())), len(sets.get("lengths", ()))
@@ -1957,7 +1960,7 @@ class LayerBounds(NamedTuple):
     exists: Array
 
     def up_to(self, block: int) -> tuple[Array, Array, Array]:
-        """Return bounds on masses for all strings up to a block of lengths, and the kinds of the last positions.
+        """Return bounds on masses for all lengths up to the end of a block, and the kinds of the last positions.
 
         If no string ends in a pair, the pair gets the bounds of another pair. The bounds of a pair without strings are
         never used, because no path has positions of its kind.
@@ -1971,7 +1974,7 @@ class LayerBounds(NamedTuple):
 
 
 def layer_bounds(sets: Tensors, i: int, num_layers: int, pairs: Array) -> LayerBounds:
-    """Return the bounds on masses in layer i, after their ranges are checked."""
+    """Return the file's bounds on masses in layer i; demand that the bounds are in range."""
     low, high = (sets[name] for name in names_of_bounds(i, num_layers))
     demand((low >= 0).all() and (high <= 1).all(), "expected masses between 0 and 1")
     # A lower bound between 0 and 1e-17, times an exponential of at least `MIN_EXPONENTIAL`, may underflow to 0. Then
@@ -2041,7 +2044,7 @@ def of_kind(form: Form, kind: int, axis: int) -> Form:
 
 
 def as_one_axis(forms: list[Form]) -> Form:
-    """Return one form that joins forms without inputs along their first axis."""
+    """Join forms that have no inputs into one form, along their first axis."""
     center, rest = (np.concatenate(arrays) for arrays in zip(*((f.center, f.rest) for f in forms), strict=True))
     return Form(center, np.zeros((0, *center.shape)), rest)
 
@@ -2485,7 +2488,8 @@ def check_rules(net: Net, sets: Tensors, task: GridTask) -> str:
     """Check a grid recurrence at temperature 0: its rule gives the task's numbers on all pairs of strings.
 
     The net takes the class of the largest logit, looks up classes, and adds integers. None of these operations rounds.
-    Let y be the sum. The logits -s (k - y)^2 of answers k are largest at k = y, if y is an answer.
+    Let y be the sum. The logits of answers k are -s (k - y)^2 with a factor s > 0. If y is an answer, its logit is the
+    largest.
 
     The net's rule and the task's rule both pass a class over every edge of the grid. A path from the lower left corner
     to the upper right corner is a sequence of edges. Each edge has the letter of its column or row, and one class of

@@ -106,7 +106,7 @@ def _read_again(radius: float, model: SequenceModel, task: MachineTask) -> Extra
     try:
         extraction = reader.extract(radius)
     except (ValueError, Diverged) as problem:
-        raise refusal(f"no machine was extracted from its model: {problem}") from None
+        raise refusal(f"no machine could be extracted again from its model: {problem}") from None
     if any(first_error(machine, task.reference) is not None for machine in (extraction.machine, extraction.fine)):
         raise _edited("the machine extracted from its model gives wrong answers")
     return extraction

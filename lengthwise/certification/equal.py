@@ -95,7 +95,7 @@ def equal(
 
     Args:
         net: any model of this package, or a wrapped net.
-        other: the twin, with the same number of symbols and of answers.
+        other: the other net, with the same number of symbols and the same number of answers.
         symbols: the names of all symbols, in the order of their ids; by default their numbers.
         classes: the names of the answers, in the order of the logits; by default their numbers.
         seed: the seed that draws the strings.

@@ -62,8 +62,8 @@ def first_error(
         return None if grid_error is None else grid_error.symbols
     if isinstance(machine, GridMachine) or isinstance(task, GridMachine):
         raise ValueError(
-            "machine: expected a machine and a task that read the same kind of input, got strings for one and pairs of "
-            "strings for the other; certify again"
+            "machine: expected a machine and a task that both read strings or both read pairs of strings, got one that "
+            "reads strings and one that reads pairs of strings; certify again"
         )
     if isinstance(machine, TreeMachine):
         return machine.difference_string(task)

@@ -51,6 +51,7 @@ def _check_level(certificate: Certificate) -> None:
         )
     if certificate.machine is None:
         raise ValueError(
-            f"certificate: expected a machine read off the model, got none at level {certificate.level}; this proof is "
-            "about the task's own machine, so use `TransducerModel(task.transducer, task.classes)`"
+            "certificate: expected a machine that was extracted from the model, got none at level "
+            f"{certificate.level}; this proof is about the task's own machine, so use "
+            "`TransducerModel(task.transducer, task.classes)`"
         )

@@ -99,7 +99,7 @@ class Tested(Part):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Return Wilson's 95 % confidence interval for the accuracy, which is valid only if all answers are right."""
+        """Return Wilson's 95 % confidence interval for the accuracy; valid only if all graded answers are right."""
         return wilson_interval(self.num_correct, self.num_graded)
 
     @property

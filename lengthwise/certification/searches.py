@@ -62,7 +62,7 @@ def run_searches(model: SequenceModel, task: MachineTask, strings: AllStrings) -
 def search_samples(model: SequenceModel, task: OracleTask, strings: AllStrings) -> Outcome:
     """Grade the answers in batches, and count right answers up to and including the first batch with an error.
 
-    A model without a reader answers only some of the longest strings (`TracedStrings.graded`).
+    If no reader can trace the model's states, the model answers only some of the longest strings (`TracedStrings`).
     """
     tested: list[Tested] = []
     for traced in strings:
@@ -89,10 +89,10 @@ def search_samples(model: SequenceModel, task: OracleTask, strings: AllStrings) 
 
 
 def search_alone(model: SequenceModel, task: OracleTask, strings: AllStrings) -> Outcome:
-    """Grade strings that the model reads alone, as users run it.
+    """Grade strings that the model reads one by one, as users run the model.
 
-    These are all strings of each length that has at most `MAX_SHORT` strings, and about 100 strings of each of the two
-    shortest tested lengths.
+    The strings are all strings of each length that has at most `MAX_SHORT` strings, and about 100 strings of each of
+    the two shortest tested lengths.
 
     If a machine can be extracted from the model, the model also reads up to `NUM_LONGEST` strings of the largest tested
     length. It reads these strings in one batch.

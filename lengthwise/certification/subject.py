@@ -49,7 +49,8 @@ def check_model(model: SequenceModel, task: MachineTask) -> None:
     if model.precision != "float32":
         raise ValueError(
             "model: expected a model that computes in float32, got a model trained with "
-            f"train.precision={model.precision!r}; certificates do not cover this arithmetic, so train it in float32"
+            f"train.precision={model.precision!r}; certificates do not cover this arithmetic, so train the model in "
+            "float32"
         )
     tensors = _tensors_of(model)
     dtypes = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}

@@ -274,7 +274,7 @@ def compare(strings: AllStrings, extraction: Extraction) -> tuple[TraceAgreement
 class Stages(NamedTuple):
     """Sets of strings that are compared with an extraction in turn: a few, then a subsample, then all strings.
 
-    The first two sets have only the two shorter lengths. They reject most extractions at low cost.
+    The first two sets have only strings of the two shortest lengths. They reject most extractions at low cost.
     """
 
     smallest: AllStrings
@@ -283,7 +283,7 @@ class Stages(NamedTuple):
 
 
 def stages(strings: AllStrings, reader: Reader[Any]) -> Stages:
-    """Return the stages of these strings, with the model's states along the smaller sets."""
+    """Return the sets of `Stages` for these strings; the first two sets get the model's states along their strings."""
     samples = [traced.subsample for traced in strings[:2]]
     smallest = [sample[:: max(1, len(sample) // NUM_COMPARED_FIRST)] for sample in samples]
     first, second = ([TracedStrings(part, reader.traces(part)) for part in parts] for parts in (smallest, samples))
@@ -298,8 +298,8 @@ def compare_powers(reader: Reader[Any], extraction: Extraction) -> None:
     # on such long strings.
     if count is not None and count.num_disagreements:
         raise Unproved(
-            f"{count.num_disagreements:,} of {count.num_nodes:,} states on powers of words are not in the class that "
-            "the machine predicts"
+            f"{count.num_disagreements:,} of {count.num_nodes:,} states along powers of words (repeated words) are "
+            "not in the class that the machine predicts"
         )
 
 

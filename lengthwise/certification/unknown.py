@@ -89,8 +89,8 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
     check_is_model(model)
     if not isinstance(model, RecurrentModel):
         raise ValueError(
-            f"model: expected a model that reads symbol by symbol, got {type_in_words(model)}; certify it for a "
-            "machine that it may compute"
+            f"model: expected a model that reads symbol by symbol, got {type_in_words(model)}; certify the model for "
+            "a machine of your choice (`lengthwise certify` with option `machine`)"
         )
     names = texts_of("symbols", symbols), texts_of("classes", classes)
     # If there were fewer names than symbols, "every string" would not mean every string that the net reads.
@@ -108,8 +108,8 @@ def extract(model: RecurrentModel, symbols: Sequence[str], classes: Sequence[str
             except (ValueError, Diverged) as problem:
                 reasons.append(f"with radius {radius:.3g}: {problem}")
     raise NotFinite(
-        f"model: this net is not a finite machine, as far as its states show ({reasons[-1]}); train it further, or "
-        "certify it for a machine that it may compute"
+        f"model: this net is not a finite machine, as far as its states show ({reasons[-1]}); train the net further, "
+        "or certify the net for a machine of your choice (`lengthwise certify` with option `machine`)"
     )
 
 

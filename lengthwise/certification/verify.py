@@ -100,10 +100,10 @@ def check(certificate: Certificate, proof: Path | None = None) -> Checked:
 
 
 def copied_numbers(evidence: Evidence) -> list[str]:
-    """Return a sentence that lists the recorded numbers of evidence, which no check confirms exactly.
+    """Return a list with one sentence about the numbers of the evidence that no check confirms exactly.
 
-    The result is a list with this sentence, or an empty list if the evidence has no numbers to list. A check compares
-    margins and slacks only with 0. The separate checker reads none of these numbers.
+    The list is empty if the evidence has no such numbers. A check compares margins and slacks only with 0. The separate
+    checker reads none of these numbers.
     """
     numbers = {name: value for name, value in evidence.model_dump(mode="json").items() if name not in NOT_COPIED}
     texts = [
@@ -193,8 +193,8 @@ def _check_kernels(kernels: Kernels) -> None:
     for kernel in kernels.kernels:
         if not kernel.holds:
             raise ValueError(
-                f"certificate: the {kernel.dtype} {kernel.name} of its CPU was off by {kernel.measured:.3g} units, but "
-                f"proofs assume at most {kernel.assumed:.3g}; certify on another CPU"
+                f"certificate: on the CPU that certified the model, the {kernel.dtype} {kernel.name} was off by "
+                f"{kernel.measured:.3g} units, but proofs assume at most {kernel.assumed:.3g}; certify on another CPU"
             )
 
 
@@ -341,10 +341,11 @@ def _check_refuted(certificate: Certificate, task: Transducer | GridMachine) -> 
 
 
 def evidence_of(certificate: Certificate) -> Evidence:
-    """Return the evidence of a certificate; raise a ValueError if its level has none."""
+    """Return the evidence of a certificate; raise a ValueError if the certificate has no evidence."""
     if certificate.evidence is None:
         raise ValueError(
-            f"proof: expected a certificate of level proved or bounded, got {certificate.level}; there is no proof"
+            f"proof: expected a certificate of level proved or bounded, got {certificate.level}; level "
+            f"{certificate.level} has no proof, so leave out option `proof`"
         )
     return certificate.evidence
 

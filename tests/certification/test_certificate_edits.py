@@ -235,7 +235,7 @@ EDITS = [
     ("extracted", set_to(1, "independently_checked"), "independently_checked: Input should be a valid boolean"),
     ("proved", set_to(None, "kernels"), "level proved requires kernels, got none"),
     ("proved", set_to([], "kernels", "kernels"), "expected measured kernels, got none"),
-    ("proved", set_to(8.5, "kernels", "kernels", 0, "measured"), "the float32 exp of its CPU was off by 8.5"),
+    ("proved", set_to(8.5, "kernels", "kernels", 0, "measured"), "the float32 exp was off by 8.5 units"),
     ("extracted", set_to({"kernels": [], "torch": ""}, "kernels"), "kernels.cpu_capability: Field required"),
     ("proved", set_to("why", "reason"), "expected no reason at level proved, got one; certify again"),
     ("extracted", set_to("", "reason"), "expected a reason at level extracted, got none; certify again"),

@@ -201,7 +201,7 @@ def test_a_method_of_a_models_own_is_never_bounded() -> None:
         module = model.get_submodule(part)
         name = "output" if part else "last_state"
         setattr(module, name, getattr(module, name))
-        with pytest.raises(ValueError, match=f"only the methods of its class, got a replaced {name}; restore it"):
+        with pytest.raises(ValueError, match=f"only the methods of its class, got a replaced method {name}"):
             invariant_enclosures(model, extract_tree(model, ("a", "b"), radius=1.0))
 
 

@@ -135,7 +135,7 @@ def test_nets_that_compute_something_else_are_not_proved() -> None:
     replaced.numbers = lambda inputs: usual(inputs).clamp(max=20)
     for model, sentence in (
         (hooked, "without hooks"),
-        (replaced, "only the methods of its class, got a replaced numbers"),
+        (replaced, "only the methods of its class, got a replaced method numbers"),
     ):
         certificate = certify(model, task)
         assert certificate.level == "extracted"

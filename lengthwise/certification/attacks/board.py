@@ -71,11 +71,13 @@ class Budget(NamedTuple):
 
 
 class Board:
-    """The state of an attack on a model. `shortest` is the shortest wrong string, and later strings must be shorter.
+    """The state of an attack on a model.
 
-    `first_form` is the shortest wrong string before it was shortened. The functions that generate strings use
-    `machine`, `max_length`, `enumerated_length` and `seed`. Hill climbing also uses `weakest`, the strings with the
-    smallest margins, and `latest`, the smallest margin among the prefixes of each string of the previous batch.
+    `shortest` is the shortest wrongly answered string so far; all strings that are tried later must be shorter.
+    `first_form` is the same string before it was shortened. The functions that generate strings use `machine`,
+    `max_length`, `enumerated_length` and `seed`. Hill climbing also uses `weakest` and `latest`. `weakest` contains
+    correctly answered strings with the smallest logit margins. `latest` contains the smallest logit margin among the
+    prefixes of each string of the previous batch.
     """
 
     def __init__(
@@ -108,7 +110,7 @@ class Board:
         return max((used / limit if limit else 1.0 for used, limit in limits if limit is not None), default=0.0)
 
     def length_before(self, tail_length: int) -> int:
-        """Return the length to which strings are cut, which is `max_length` plus the length of tails.
+        """Return the length to which strings are cut: `max_length` plus the length of tails (`Batch`).
 
         Tails can then follow every prefix of up to `max_length` symbols. If the model reads only shorter strings, the
         result is its largest length, and the longest prefixes get no tails.
@@ -117,14 +119,17 @@ class Board:
         return min(longest, self.model.max_length or longest)
 
     def batches(self, strings: Int64[Tensor, "B T"], tails: Int64[Tensor, "W S"] | None = None) -> Iterator[Batch]:
-        """Yield batches of one string, or of at most `MAX_SYMBOLS_PER_BATCH` symbols, tails included."""
+        """Yield batches of strings, each with all tails (`Batch`).
+
+        A batch has one string, or at most `MAX_SYMBOLS_PER_BATCH` symbols. The count includes the symbols of tails.
+        """
         size = max(1, MAX_SYMBOLS_PER_BATCH // self._num_symbols_read(Batch(strings[:1], tails)))
         for part in strings.split(size):
             yield Batch(part, tails)
 
     @torch.no_grad()
     def grade(self, batch: Batch) -> None:
-        """Grade all prefixes of a batch, with and without tails. Keep a wrong string if it is the shortest so far."""
+        """Grade all prefixes of a batch, with and without tails; keep the shortest wrongly answered string."""
         strings, tails, filled = batch
         tail_length = 0 if tails is None else tails.shape[1]
         # If a wrong string was confirmed after the batch was made, the ends of longer strings no longer matter.

@@ -38,10 +38,10 @@ Draw = Callable[[int], int]
 
 
 def hill_climbing(board: Board) -> Iterator[Batch]:
-    """Yield random strings and the strings with the smallest margins so far; then yield changed copies in each round.
+    """Yield random strings and the strings in ``board.weakest``; then yield changed copies of strings in each round.
 
-    The copies are made from the strings with the smallest margins. After each batch, ``board.latest`` contains the
-    smallest margin among the prefixes of each string.
+    The copies are made from the strings that have the smallest logit margins so far. After each batch,
+    ``board.latest`` contains the smallest logit margin among the prefixes of each string.
     """
     generator = generator_for(board.seed, "attack", "hill climbing")
 

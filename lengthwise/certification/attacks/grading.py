@@ -27,7 +27,7 @@ class GradedPrefixes(NamedTuple):
 
 
 class Weakest(NamedTuple):
-    """The smallest margin in each row, and its index in the row."""
+    """The smallest logit margin in each row of graded prefixes, and its index in the row."""
 
     margins: Float[Tensor, " B"]
     indices: Int64[Tensor, " B"]
@@ -64,6 +64,6 @@ def margins_of(logits: Float[Tensor, "*N Y"], expected: Int64[Tensor, "*N"]) -> 
 
 
 def weakest(graded: GradedPrefixes, min_length: int) -> Weakest:
-    """Return the smallest margin of each row among strings of at least `min_length` symbols."""
+    """Return the smallest logit margin in each row, among prefixes of at least `min_length` symbols."""
     margins = graded.margins.masked_fill(graded.lengths < min_length, torch.inf)
     return Weakest(*margins.min(1))

@@ -90,7 +90,7 @@ class Affine:
         return moved
 
     def with_remainder_as_inputs(self, inputs: Inputs) -> "Affine":
-        """Return a form that contains this set and has no remainder: each number of axis D gets a new input instead."""
+        """Return a form without remainder that contains this set: each index of axis D gets a new input."""
         width, known = self.center.shape[-1], self.slope.shape[-1]
         slope = self.slope.new_zeros(*self.slope.shape[:-1], inputs.count + width)
         slope[..., :known] = self.slope
@@ -164,7 +164,7 @@ class Affine:
         return Affine(self.center.flatten(-2), self.slope.flatten(-3, -2), self.remainder.flatten(-2))
 
     def sum(self, dim: int) -> "Affine":
-        """Return the sum over axis `dim` of the center, which stays with length 1; axis -1 is D, and `dim` < 0."""
+        """Return the sum over the axis `dim` < 0 of the center; this axis is kept with length 1."""
         center, remainder = (a.sum(dim, keepdim=True) for a in (self.center, self.remainder))
         total = Affine(center, self.slope.sum(dim - 1, keepdim=True), remainder)
         # As in `linear`, `reach` is in the size twice, because the slopes are summed in float32 as well.
@@ -172,11 +172,11 @@ class Affine:
         return total.rounded(size, self.center.shape[dim] + 1)
 
     def squared_norm(self) -> "Affine":
-        """Return the sum of squares over the last axis, which stays with length 1.
+        """Return the sum of squares over the last axis; this axis is kept with length 1.
 
         Let c be the center and v the deviation from it. In ``|c + v|^2 = |c|^2 + 2 c.v + |v|^2``, the last term is
-        between 0 and the sum of the squared radii. So half of that sum is added to the center, and the other half to
-        the remainder.
+        between 0 and the sum of the squared radii of v. So half of that sum is added to the center, and the other half
+        to the remainder.
         """
         half = self.radius.square().sum(-1, keepdim=True) / 2
         center = self.center.square().sum(-1, keepdim=True) + half

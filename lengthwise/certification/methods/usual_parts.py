@@ -44,7 +44,9 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
     # Python finds an attribute of an object before a method of its class.
     own = {name for module in modules for name in vars(module) if callable(getattr(type(module), name, None))}
     if own:
-        raise ValueError(f"model: expected only the methods of its class, got a replaced {min(own)}; restore it")
+        raise ValueError(
+            f"model: expected only the methods of its class, got a replaced method {min(own)}; restore this method"
+        )
     own = {name for module in modules for name in vars(module).keys() & _registered(module)}
     if own:
         raise ValueError(f"model: expected one part for each name, got two parts called {min(own)}; remove one")

@@ -190,7 +190,7 @@ def test_a_codebook_of_a_models_own_is_refused() -> None:
     model = with_random_codes(0, 6)
     extraction = extracted(model)
     model.codebook.forward = lambda states: states
-    with pytest.raises(ValueError, match="only the methods of its class, got a replaced forward; restore it"):
+    with pytest.raises(ValueError, match="only the methods of its class, got a replaced method forward; restore this"):
         enumerate_merges(model, extraction)
 
 

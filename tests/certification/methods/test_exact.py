@@ -61,7 +61,7 @@ def test_sums_that_grow_inside_a_merge_are_refused() -> None:
     points = extracted(model).prototypes.double()
     model.layers[0].feed_forwards[0].widen.weight.fill_(2.0**11)
     model.layers[0].feed_forwards[0].narrow.weight.fill_(2.0**10)
-    with pytest.raises(Unproved, match="float32 may round the merges"):
+    with pytest.raises(Unproved, match="float32 may round the merged states"):
         ExactMerges(model.layers[0], points)(torch.tensor([[1, 2]]))
 
 

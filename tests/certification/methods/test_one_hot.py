@@ -251,7 +251,7 @@ def test_what_is_not_known_is_refused() -> None:
     refused(finished(0, num_layers=2), "columns='stochastic', got num_layers=2 and columns='stochastic'")
     patched, foreign = finished(0), finished(0)
     patched.layers[0].inputs = lambda features: features
-    refused(patched, "expected only the methods of its class, got a replaced inputs")
+    refused(patched, "expected only the methods of its class, got a replaced method inputs")
     other = finished(0)
     other.layers[0].columns = "clamped"
     refused(

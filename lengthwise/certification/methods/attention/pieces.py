@@ -67,7 +67,7 @@ class Pieces(NamedTuple):
 
 
 class Halved(NamedTuple):
-    """The smallest logit margin over all pieces, or minus infinity if the search failed, and the number of pieces."""
+    """The smallest logit margin over all `Pieces` (minus infinity if `halved` failed), and the number of pieces."""
 
     margin: float
     num_pieces: int
@@ -101,7 +101,8 @@ def head_of(layer: TransformerLayer, heads: Heads, length: int) -> Head:
 def halved(head: Head, readout: nn.Sequential, pieces: Pieces) -> Halved:
     """Halve pieces until the right answer has the largest logit in each piece, or until there are too many pieces.
 
-    A string's masses lie in one of the two halves, so a margin for both halves is a margin for the whole piece.
+    A string's masses lie in one of the two halves. So a lower bound on the logit margin in both halves is also a lower
+    bound in the whole piece.
     """
     smallest, num_done = math.inf, 0
     max_pieces = min(MAX_PIECES, MAX_NUMBERS // head.num_slopes)

@@ -106,7 +106,7 @@ class AttentionProver(Prover):
 
 
 class Search:
-    """The blocks (ranges) of lengths that have a proof, and the bounds on the masses of all layers in each block."""
+    """The blocks (ranges of lengths) that have a proof, and bounds on the attention masses of each block and layer."""
 
     def __init__(self, model: Transformer, machine: Transducer) -> None:
         self.model, self.layers = model, layers_of(model)

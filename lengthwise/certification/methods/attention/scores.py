@@ -38,7 +38,7 @@ class Values(NamedTuple):
     """Enclosures of each head's values for each kind of position: vectors center + directions @ a with |a_i| <= 1.
 
     The values of one kind differ in few directions, because they depend on few attention masses (`masses`). An
-    enclosure along these directions is much smaller than one along the axes.
+    enclosure along these directions is much smaller than an enclosure along the axes.
     """
 
     center: Float64[Tensor, "K H E"]
@@ -46,7 +46,7 @@ class Values(NamedTuple):
 
     @property
     def size(self) -> Float64[Tensor, "K H E"]:
-        """An upper bound on the absolute value of each entry of the values."""
+        """An upper bound on the absolute value of each number in the vectors."""
         size: Tensor = self.center.abs() + self.directions.abs().sum(-1)
         return size * (1 + 1e-12)
 
@@ -70,7 +70,7 @@ class Heads(NamedTuple):
         A head computes sum_i e_i v_i / sum_i e_i, with the exponential e_i of the score of position i and the value
         v_i. Kernels subtract the largest score so far from each score. When the largest score grows, they multiply the
         sums so far by an exponential. Let r be the number of such rescalings. Each chunk of keys causes at most one
-        rescaling.
+        rescaling. One unit is 2^-23 of the rounded number.
 
         - The exponent of e_i is a sum of differences of scores. The sizes of these differences add up to at most 2 S,
           with S the largest size of a score. Each difference rounds once, so the exponents of numerator and denominator
@@ -158,7 +158,7 @@ def heads_of(model: Transformer, index: int, states: Intervals, max_length: int)
 
 
 def values_of(pieces: Intervals) -> Values:
-    """Return, for each of K kinds and H heads, one enclosure of all M pieces along their principal directions."""
+    """Enclose the M pieces (boxes) of values of each kind and head by one box along their principal directions."""
     pieces = Intervals(pieces.low.transpose(1, 2), pieces.high.transpose(1, 2))  # K H M E
     middle = pieces.center.mean(2, keepdim=True)
     points = pieces.center - middle

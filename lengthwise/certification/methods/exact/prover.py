@@ -50,14 +50,14 @@ class ExactMap:
     def __call__(self, columns: Float64[Tensor, "D M"]) -> Float64[Tensor, "E M"]:
         size = self.sizes @ columns.abs().amax(1) + self.bias.abs()  # an upper bound for all columns at once
         if not is_size_exact(size, self.digits + _digits_of(columns)):
-            raise Unproved("float32 may round the merges")
+            raise Unproved("float32 may round the merged states")
         image: Tensor = torch.addmm(self.bias[:, None].expand(-1, columns.shape[1]), self.weight, columns)
         return image
 
 
 def _digits_of(numbers: Tensor) -> int:
     if (digits := binary_digits(numbers)) is None:
-        raise Unproved("float32 may round the merges")
+        raise Unproved("float32 may round the merged states")
     return digits
 
 
@@ -88,7 +88,7 @@ class ExactMerges:
         if bool(keys.any()) or bool(key_bias.any()) or not (leads and is_finite):
             raise Unproved(
                 "a head's scores may depend on the states, or two of its scores may be close, so float32 may round the "
-                "merges"
+                "merged states"
             )
         self.values = ExactMap(values, value_bias)(points.T).split(values.shape[0] // layer.num_heads)
         self.positions = (-1 - ahead.indices[:, 0]).tolist()  # scores are newest first

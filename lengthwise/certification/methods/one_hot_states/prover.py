@@ -74,7 +74,7 @@ def prove_states(model: RecurrentModel, extraction: Extraction) -> StateEvidence
         raise Unproved(UNCERTAIN_COLUMNS)
     # If a state were missing, some steps of the induction on the length would not be compared with the machine's table.
     if not extraction.exact:
-        raise Unproved("the model's enumerated states do not answer as the task does, or there are too many of them")
+        raise Unproved("the model's enumerated states do not answer as the task does, or the model has too many states")
     # The comparison with `one_hot` below also rejects prototypes that are not one-hot.
     states = extraction.prototypes.unflatten(1, layer.blocks).argmax(-1)
     one_hot = nn.functional.one_hot(states, layer.blocks[1]).flatten(1).to(extraction.prototypes)
