@@ -1097,7 +1097,7 @@ def ends_at_roots(sets: Tensors, task: Task) -> Iterator[tuple[int, int]]:
     num_moves = 0
 
     def spend(num_windows: int) -> None:
-        """Count the moves along windows before they are made: even few symbols can have too many windows."""
+        """Count the moves along windows before they are made: a few symbols may already have too many windows."""
         nonlocal num_moves
         num_moves += num_windows * chunk * len(moves)
         demand_limit(num_moves, MAX_MOVES, "moves of the task's machine along windows")
@@ -1437,7 +1437,10 @@ def check_intervals(net: Net, sets: Tensors, task: Task) -> str:
     demand((low <= high).all(), "expected boxes whose lower ends are not above their upper ends")
     # Nets without a weight for the first state begin with zeros.
     first = net.weights.get("first_state", np.zeros(width))
-    demand(((low[start] <= first) & (first <= high[start])).all(), "the box of its start lacks the net's first state")
+    demand(
+        ((low[start] <= first) & (first <= high[start])).all(),
+        "the box of the machine's start lacks the net's first state",
+    )
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
     # A layer above the first multiplies its weights by a slope for each number of a state.
     num_slopes = width if net.settings.get("num_layers", 1) > 1 else 1
@@ -1648,7 +1651,7 @@ def check_states(net: Net, sets: Tensors, task: Task) -> str:
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
     # The first state is a softmax at the temperature of the matrices' columns, so it must also be one-hot.
     first = one_hot_positions(net, between(weights["layers.0.first_state"]))
-    demand(np.array_equal(states[int(sets["start"])], first), "its start is not the net's first state")
+    demand(np.array_equal(states[int(sets["start"])], first), "the machine's start is not the net's first state")
     demand_limit(net.num_symbols * (width + 1) * num_parameters(net), MAX_WORK, "multiplications")
     demand_limit(count * net.num_symbols * num_blocks, MAX_MOVES, "moves of blocks")
     for symbol in range(net.num_symbols):
@@ -1850,7 +1853,7 @@ def check_isometries(net: Net, sets: Tensors, task: Task, max_length: int) -> st
     supervised = supervised_ends(ends_after_symbols(sets, task), sets, task)
     demand_limit(count * net.num_symbols * width * size, MAX_WORK, "multiplications")
     first = weights["layers.0.first_state"].astype(np.float64)
-    demand(np.array_equal(points[int(sets["start"])], first), "its start is not the net's first state")
+    demand(np.array_equal(points[int(sets["start"])], first), "the machine's start is not the net's first state")
     demand(float(weights["layers.0.temperature"]) == 0, "expected a temperature of 0")
     numbers = weights["embedding.weight"].astype(np.float64).reshape(net.num_symbols, num_blocks, size + 1)
     norms = np.linalg.norm(numbers[..., :-1], axis=-1, keepdims=True)
@@ -2039,7 +2042,7 @@ def query_key_value(net: Net, i: int, inputs: Form) -> Form:
 
 
 def of_kind(form: Form, kind: int, axis: int) -> Form:
-    """Return the slice of one kind along the given axis, which keeps length 1."""
+    """Return the part of a form that belongs to one kind of position; the given axis keeps length 1."""
     return form.each(lambda a: np.take(a, [kind], axis))
 
 
@@ -2308,7 +2311,8 @@ class Regions(NamedTuple):
     def in_halves(self, heads: Heads) -> "Regions":
         """Return both halves of each region.
 
-        The halved side has the largest product of its length and the spread of its head's values.
+        A side belongs to a head and a kind of position. The lengths of sides are weighted by the spread of their head's
+        values, and the longest side is halved.
         """
         spread = np.linalg.norm(np.ptp(heads.center, axis=0), axis=-1)
         sides = self.high - self.low
@@ -2348,10 +2352,10 @@ def results(net: Net, i: int, heads: Heads, masses: tuple[Array, Array, Array], 
 
 
 def demand_one_answer(net: Net, heads: Heads, regions: Regions, length: int) -> int:
-    """Demand that the right answer leads in all regions, and return the number of regions in which this was shown.
+    """Demand that the right answer has the largest logit in all regions; return the number of regions with a proof.
 
-    A region in which bounds do not show that the answer leads is halved. The masses of a string lie in one of the two
-    halves, so it is enough that the answer leads in both.
+    A region in which the bounds do not prove this is halved. The masses of a string lie in one of the two halves, so a
+    proof for both halves is enough.
     """
     error, i = attention_error(heads, length), net.settings["num_layers"] - 1
     num_pieces = 0

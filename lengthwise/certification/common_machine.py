@@ -56,7 +56,7 @@ PARTS = (nn.Module, StateLookup, TreeLookup, Semiautomaton, Transducer, TreeMach
 class Description(NamedTuple):
     """The result of certifying a net for a machine: level, proved length, method, reason, and a refuting string.
 
-    `reason` says why the level is not higher.
+    `reason` explains why the level is not higher.
     """
 
     level: Level
@@ -67,7 +67,7 @@ class Description(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """The highest level at which one machine describes both nets, and why. `Equality` explains the fields."""
+    """The highest level at which one machine describes both nets, and its evidence. `Equality` explains the fields."""
 
     level: Level = "tested"
     up_to: int | None = None

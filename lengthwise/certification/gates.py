@@ -32,7 +32,7 @@ This number is not a multiple of the number of entries in a CPU's vector registe
 
 @dataclass(frozen=True)
 class Gate:
-    """One function inside a cell, and the settings that pass its result to the output.
+    """One function inside a cell, and the cell's settings that pass the function's result to the output.
 
     `index` is the number of the gate that the argument enters, or None if the argument is the state (see `GATES`).
     `biases` maps the numbers of other gates to their biases. `state` is the state before the step. If `is_cell_state`

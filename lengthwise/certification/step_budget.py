@@ -43,7 +43,7 @@ class StepBudget:
         return None if self.seconds is None else self.seconds - self.used
 
     def begin(self, step: str, expected: float = 0.0) -> None:
-        """Report that a step begins, or raise `BudgetSpent` if it is expected to take more than the seconds left."""
+        """Report that a step begins, or raise `BudgetSpent` if at most `expected` CPU seconds are left."""
         if self.left is not None and self.left <= expected:
             raise BudgetSpent(f"the budget of {self.seconds:g} CPU s ended before {step}")
         self.report(f"{step}; {self.used:.1f} CPU s so far")

@@ -100,7 +100,7 @@ class Products(NamedTuple):
         return (self.vectors.shape[1] + 2) / 2
 
     def scaled(self, largest: float) -> "Products":
-        """Return the products times a power of two that brings all sizes to at most `largest`. Digits do not change."""
+        """Return the products times a power of two that brings all sizes to at most `largest`; no digits change."""
         factor = 2.0 ** math.floor(math.log2(largest / self.sizes.max()))
         return Products(self.vectors * factor, self.rows, self.bias * factor, self.sums * factor, self.sizes * factor)
 

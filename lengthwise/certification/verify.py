@@ -174,7 +174,7 @@ def _check_level(certificate: Certificate) -> None:
         if not is_needed and content is not None:
             raise refusal(f"expected no {part} at level {level}, got one")
     if certificate.evidence is not None and certificate.evidence.proved_length != certificate.max_length:
-        raise refusal("expected the same max_length as in its evidence, got another")
+        raise refusal("expected the same max_length as in its evidence, got another max_length")
     if certificate.kernels is not None:
         _check_kernels(certificate.kernels)
     if certificate.independently_checked and certificate.evidence is None:
@@ -208,8 +208,8 @@ def _check_machine(certificate: Certificate, task: Transducer | GridMachine) -> 
         raise refusal(f"expected a machine with chunks of {chunk_size}, as its model has, got {machine.chunk_size}")
     if isinstance(machine, TreeMachine) and (lower := certificate.model.get("lower_chunk_sizes")):
         raise refusal(
-            f"expected a model with its machine's chunk size at every level, got chunk sizes {lower} at the lowest "
-            "levels"
+            f"expected a model whose chunk size at every level is the machine's chunk size, got chunk sizes {lower} at "
+            "the lowest levels"
         )
     # The file only claims that the two machines agree. This comparison proves it again, for every length.
     string = first_error(machine, task)
@@ -242,7 +242,7 @@ def _check_tested(certificate: Certificate) -> None:
 def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer | GridMachine) -> None:
     """Reject a certificate with too few observed answers or states, or with a state in a wrong class."""
     if certificate.closure is None:
-        raise refusal(f"level {certificate.level} requires a closure, got none")
+        raise refusal(f"level {certificate.level} requires states in finitely many classes (`closure`), got none")
     min_lengths: tuple[int, ...] = MIN_LENGTHS
     min_strings = MIN_STRINGS
     if isinstance(machine, GridMachine):
@@ -259,7 +259,7 @@ def _check_observed(certificate: Certificate, machine: TreeMachine | Transducer 
         if sum(traced) < min_strings or any(agreement.num_disagreements for agreement in certificate.trace_agreement):
             raise refusal(
                 f"level {certificate.level} requires {min_strings:,} strings of {length:,} symbols on which every "
-                "state is in the machine's class, got fewer strings or a state in another class"
+                "state is in the class that the machine predicts, got fewer strings or a state in another class"
             )
         if not sum(answers):
             raise refusal(f"level {certificate.level} requires answers to strings of {length:,} symbols, got none")

@@ -64,7 +64,7 @@ def test_every_cell_of_a_grid_is_traced() -> None:
     for index, agreement in enumerate(certificate.trace_agreement):
         agreements = list(certificate.trace_agreement)
         agreements[index] = agreement.model_copy(update={"num_nodes": agreement.num_nodes - 1})
-        with pytest.raises(ValueError, match="every state is in the machine's class, got fewer"):
+        with pytest.raises(ValueError, match="every state is in the class that the machine predicts, got fewer"):
             check(certificate.model_copy(update={"trace_agreement": tuple(agreements)}))
 
 

@@ -60,7 +60,7 @@ def runs(board: Board) -> Iterator[Batch]:
 
 
 def w_method(board: Board) -> Iterator[Batch]:
-    """Yield strings that tell the task's machine from other machines of at most its size (`conformance_strings`)."""
+    """Yield strings that tell the task's machine from machines with at most as many states (`conformance_strings`)."""
     suite = conformance_strings(board.machine, MAX_SYMBOLS_OF_SUITE)
     for length, group in groupby(suite, key=len):
         if length <= board.max_length:

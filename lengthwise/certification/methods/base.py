@@ -69,7 +69,7 @@ class Prover(ABC):
     ) -> Iterator[tuple[Extraction, float]]:
         """Yield extractions to try in turn, each with its radius: the given extraction first.
 
-        Then come new extractions with smaller classes, at 1/2, 1/4, ... of the radius. A radius is skipped if the
+        Then come new extractions with smaller classes, at 1/2, 1/4, ... of the given radius. A radius is skipped if the
         number of classes does not stay finite, or if the prototypes stay the same.
         """
         yield extraction, radius

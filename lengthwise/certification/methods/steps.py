@@ -154,7 +154,7 @@ READOUT: list[type[nn.Module]] = [Topmost, nn.LayerNorm, nn.Linear, nn.ReLU, nn.
 
 
 def check_readout(readout: nn.Sequential) -> None:
-    """Reject a read-out that is not a norm with one hidden layer (`hidden_layer_readout`)."""
+    """Reject a read-out that does not have a norm and one hidden ReLU layer (`hidden_layer_readout`)."""
     if (kinds := [type(part) for part in readout]) != READOUT:
         names = ", ".join(kind.__name__ for kind in kinds)
         raise unlike_settings(f"expected a read-out with a norm and one hidden ReLU layer, got {names}")

@@ -36,7 +36,9 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
         raise ValueError("model: expected forward passes without hooks, got a global hook; remove it")
     # A compiled graph may fuse operations. Its rounding errors may then exceed the errors that the bounds allow.
     if any(module._compiled_call_impl is not None for module in modules):
-        raise ValueError("model: expected uncompiled modules, got a compiled one; certify the model before compilation")
+        raise ValueError(
+            "model: expected uncompiled modules, got a compiled module; certify the model before compilation"
+        )
     if isinstance(model, AcceptsNoise) and model.perturb is not None:
         raise ValueError("model: expected states without a perturbation, got a perturbation; set perturb to None")
     if isinstance(model, ShowsNodes) and model.observe is not None:
@@ -49,7 +51,7 @@ def check_usual(model: nn.Module, kinds: set[type[nn.Module]]) -> None:
         )
     own = {name for module in modules for name in vars(module).keys() & _registered(module)}
     if own:
-        raise ValueError(f"model: expected one part for each name, got two parts called {min(own)}; remove one")
+        raise ValueError(f"model: expected one part for each name, got two parts called {min(own)}; remove one of them")
     _check_tensors(modules)
 
 

@@ -71,7 +71,7 @@ def parametrized(model: SequenceModel) -> None:
 
 
 CHANGES: list[tuple[Callable[[SequenceModel], None], str]] = [
-    (compiled_call, "expected uncompiled modules, got a compiled one; certify the model before"),
+    (compiled_call, "expected uncompiled modules, got a compiled module; certify the model before"),
     (subclass, "expected weights of torch's own tensor types, got a Doubled; certify a plain copy"),
     (
         plain_tensor,
@@ -131,7 +131,7 @@ def test_prototypes_of_another_model_are_refused() -> None:
     with torch.no_grad():
         tree.embedding.weight[1] += 0.5
         recurrent.first_state += 0.5
-    with pytest.raises(ValueError, match="this model's leaf vectors as its first prototypes, in classes without"):
+    with pytest.raises(ValueError, match="this model's leaf vectors as its first prototypes, in classes to which no"):
         invariant_enclosures(tree, of_tree)
     with pytest.raises(ValueError, match="the model's first state near the prototype of the machine's start state"):
         IntervalProver().prove(recurrent, of_recurrent)

@@ -74,7 +74,7 @@ class Paths(NamedTuple):
 
 
 def pairs_of(machine: Transducer, *, is_first: bool) -> Pairs:
-    """Return the pairs of a machine, with the kinds of positions in the first layer or in a later layer."""
+    """Return the `Pairs` of a machine, with the kinds of positions in the first layer or in a later layer."""
     semiautomaton = machine.semiautomaton
     table = semiautomaton.table
     symbols = np.broadcast_to(np.arange(table.shape[1]), table.shape)
@@ -90,7 +90,7 @@ def pairs_of(machine: Transducer, *, is_first: bool) -> Pairs:
 
 
 def paths_of(heads: Heads, pairs: Pairs) -> Paths:
-    """Return the paths of a machine with the scores of all heads."""
+    """Return the `Paths` of a machine, given the scores of all heads."""
     low, high = (np.moveaxis(end.numpy(), 1, 2) for end in (heads.scores.low, heads.scores.high))  # K H K T
     # A common factor of all exponentials of a head changes no mass. The factor is chosen so that the largest
     # exponential is e^0.

@@ -195,7 +195,7 @@ def _check_size(pairs: Pairs, shape: torch.Size) -> None:
     numbers = len(pairs.states) * num_heads * num_kinds * 2
     if (largest := numbers * max(num_kinds * num_distances, pairs.machine.num_states)) > MAX_WEIGHTS:
         raise ValueError(
-            f"model: expected a proof with at most {MAX_WEIGHTS:,} bounds on attention weights, got one with up to "
+            f"model: expected a proof with at most {MAX_WEIGHTS:,} bounds on attention weights, got a proof with up to "
             f"{largest:,}; choose a task with fewer states or symbols"
         )
 

@@ -10,7 +10,8 @@ from lengthwise.certification.methods.around import AroundPrototypes
 class EnclosureEvidence(AroundPrototypes):
     """Enclosures around the prototypes, and the smallest logit margin inside the enclosures.
 
-    Merges map the enclosures into one another. `radius` is the largest radius of an enclosure along one of its axes.
+    Each merge maps enclosures into the enclosure of the merged state's class. `radius` is the largest radius of an
+    enclosure along one of its axes.
     """
 
     requires = Requirement(

@@ -10,8 +10,8 @@ from lengthwise.certification.methods.around import AroundPrototypes
 class IntervalEvidence(AroundPrototypes):
     """Intervals around the prototypes, and the smallest logit margin in the intervals.
 
-    Each step of the model maps the intervals into one another. `radius` is half the length of the longest interval.
-    `logit_margin` is the smallest logit margin in the intervals.
+    Each step of the model maps the intervals of a class into the intervals of the next class. `radius` is half the
+    length of the longest interval. `logit_margin` is the smallest logit margin in the intervals.
     """
 
     requires = Requirement("transducer", {name: {} for name in ("gru", "lstm", "rnn", "wrapped")})
