@@ -134,5 +134,7 @@ def _prove_again(evidence: Evidence, model: Any, task: MachineTask, extraction: 
     # The file may claim a shorter length than the new proof reaches, but never a longer length.
     length = new_evidence.proved_length
     if length is not None and (evidence.proved_length is None or evidence.proved_length > length):
-        raise refusal(f"it claims a larger length than its new proof, which covers strings of up to {length:,} symbols")
+        raise refusal(
+            f"its claim is about longer strings than its new proof, which covers strings of up to {length:,} symbols"
+        )
     return prover, new_evidence

@@ -159,7 +159,10 @@ class _Reduction:
                 return
 
     def remove_window(self) -> bool:
-        """Leave out the largest window without which the answer is still wrong; return whether such a window exists."""
+        """Leave out the largest tried window of symbols without which the answer is still wrong.
+
+        Return whether there is such a window.
+        """
         # Large windows come first, because one success halves the string, and so halves all later work.
         for size in (len(self.string) >> halvings for halvings in range(1, len(self.string).bit_length())):
             starts = torch.arange(0, len(self.string) - size + 1, size)[:MAX_CANDIDATES]

@@ -145,7 +145,7 @@ def _results(
 def sum_errors(kind: Kind, dtype: torch.dtype) -> Iterator[MeasuredError]:
     """Yield the errors of the sums W x + b + U h, for an input x and a state h of a cell.
 
-    The sums are so small that tanh adds little to the error.
+    The cell returns tanh of each sum. The sums are so small that tanh adds little to the error.
     """
     gate = next(gate for gate in GATES[kind] if gate.function == "tanh")
     assert gate.index is not None

@@ -43,7 +43,7 @@ class GridMachineFields(TypedDict):
 class GridError(NamedTuple):
     """The symbols of a problem (a pair of strings) that a machine and the task answer differently.
 
-    `is_shortest` is True if machine and task are known to agree on all problems with fewer symbols.
+    `is_shortest` is True if the machine and the task are known to agree on all problems with fewer symbols.
     """
 
     symbols: tuple[str, ...]

@@ -250,5 +250,5 @@ def _check_numbers(name: str, tensor: Tensor) -> None:
     if bool(((magnitude > 0) & (magnitude < 1 << mantissa)).any()):
         raise ValueError(
             f"model: expected weights that every processor treats alike, got denormal numbers in {name}, which some "
-            "processors round to 0; set them to 0"
+            "processors round to 0; set these numbers to 0"
         )

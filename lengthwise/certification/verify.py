@@ -50,7 +50,7 @@ class Checked(NamedTuple):
     """The sentences of `taken_on_trust` that a user who has the model and the task can check without another proof."""
 
     def with_model(self, confirmed: Sequence[str]) -> "Checked":
-        """Return the result after the model was checked: `confirmed` and `shown_by_model` count as verified."""
+        """Return the result after a check of the model, in which `confirmed` and `shown_by_model` are verified."""
         sentences = (*confirmed, *self.shown_by_model)
         taken = tuple(sentence for sentence in self.taken_on_trust if sentence not in sentences)
         return Checked((*sentences, *self.verified), taken)

@@ -166,8 +166,8 @@ def _check_work(layer: MergeLayer, windows: _Windows, max_merges: int) -> None:
     """Reject windows if two rounds over them have more than `max_merges` merges, or need too much memory."""
     if (minimum := MIN_ROUNDS * len(windows.parts)) > max_merges:
         raise ValueError(
-            f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,} (the "
-            f"limit for all searches is {MAX_BOUNDED:,}); train a model whose states form fewer classes"
+            f"extraction: expected no more than {max_merges:,} merges in {MIN_ROUNDS} rounds, got {minimum:,} (all "
+            f"searches together have at most {MAX_BOUNDED:,} merges); train a model whose states form fewer classes"
         )
     if (size := max(num_bytes(layer, *windows.parts.shape))) > MAX_BYTES:
         raise ValueError(
