@@ -63,7 +63,8 @@ class Paths(NamedTuple):
     """The exponentials of a layer's scores along the paths of a machine, for strings that end in each pair.
 
     `weights` contains bounds on e^s. Its axes are, in order: pair; head; kind whose mass is bounded; side; kind of the
-    key; distance from the last position. Side 0 is the mass of the kind, and side 1 is the mass of all other kinds.
+    key; distance from the last position. The last entry of the distance's axis is also used for larger distances. T
+    is 1 without an encoding of positions. Side 0 is the mass of the kind, and side 1 is the mass of all other kinds.
     `counts` is True for the kinds of keys that belong to a mass. The weights of these kinds are upper bounds on e^s,
     and all other weights are lower bounds.
     """

@@ -21,7 +21,7 @@ from lengthwise.models.base import RecurrentModel
 from lengthwise.models.block_linear_rnn import BlockLinearRNN
 from lengthwise.ops.answer_likelihood import MIN_PROBABILITY
 from lengthwise.ops.intervals import ULPS
-from lengthwise.validation import narrow, type_in_words
+from lengthwise.validation import narrow, type_in_words, with_article
 
 NEVER_SEEN = {torch.float32: 110.0, torch.float64: 760.0}
 """A logit that is this far below the largest logit has a softmax of exactly 0.
@@ -214,8 +214,9 @@ def _through(parts: nn.Sequential, values: Affine) -> Affine:
         elif isinstance(part, nn.Identity):
             continue
         elif not isinstance(part, Topmost) or values.center.shape[-1] != part.width:
+            width = values.center.shape[-1]
             raise unlike_settings(
-                "expected only norms, linear maps and ReLUs before the layer's columns and in the read-out, got a "
-                f"{type(part).__name__}"
+                "expected only norms, linear maps, ReLUs and a Topmost of the states' width before the layer's columns "
+                f"and in the read-out, got {with_article(type(part).__name__)} at width {width}"
             )
     return values
