@@ -22,7 +22,7 @@ MARGIN = 10.0
 
 
 class Target(NamedTuple):
-    """A minimal machine that answers like the machine to compile, with the names of its answer classes, and its task.
+    """A minimal machine that answers like the machine to compile, with the names of the answer classes, and the task.
 
     The task is None if a machine without a task is compiled. `make_model` accepts a target in place of a task, because
     a target has `symbols` and `classes`.

@@ -86,7 +86,7 @@ class LengthCurve(FrozenRecord):
         return fmean(p.accuracy for p in self.points) if self.points else math.nan
 
     def min(self) -> float:
-        """Return the lowest accuracy of a point, or NaN for an empty curve."""
+        """Return the lowest accuracy of all points, or NaN for an empty curve."""
         return min((p.accuracy for p in self.points), default=math.nan)
 
     def nearest_point(self, length: int) -> LengthPoint | None:

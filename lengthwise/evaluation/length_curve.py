@@ -49,7 +49,7 @@ Memory does not limit this number, because a recurrent model reads a few positio
 
 
 def parse_protocol(name: str) -> Protocol:
-    """Return the protocol of this name; raise a ValueError with the nearest known name if there is none."""
+    """Return the protocol of this name; raise a ValueError with the nearest known name if this name is unknown."""
     check_known("protocol", name, [protocol for protocol in get_args(Protocol) if protocol != "labeled"])
     return cast(Protocol, name)
 
@@ -230,8 +230,8 @@ def _one_pass(
 ) -> list[LengthPoint]:
     if not (isinstance(task, RegularTask) and task.prefix_exchangeable):
         raise ValueError(
-            "protocol: expected for 'one-pass' a task in which prefixes are distributed like shorter strings, got "
-            f"{task.name}; use 'independent'"
+            "protocol: expected 'independent', because prefixes of strings are not distributed like shorter strings in "
+            f"the task {task.name}, got 'one-pass'; choose 'independent'"
         )
     for length in lengths:
         task.check_length(length)

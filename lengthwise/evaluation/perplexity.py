@@ -53,7 +53,7 @@ class PerplexityPoint(FrozenRecord, allow_inf_nan=False):
 
     @property
     def perplexity(self) -> float:
-        """Return exp of the mean negative log-likelihood of the last tokens."""
+        """Return exp of the mean negative log-likelihood of the chunks' last tokens."""
         return math.exp(fmean(self.last))
 
     @property
@@ -69,7 +69,7 @@ class PerplexityPoint(FrozenRecord, allow_inf_nan=False):
 
 
 class PerplexityCurve(FrozenRecord):
-    """Perplexities in order of length, all at the same positions of a split.
+    """Perplexities in order of length; the chunks of all lengths end at the same positions of a split.
 
     `ends` is a hash of these positions and of the text: curves with equal hashes can be compared chunk by chunk.
     `baseline` is the perplexity of a model that predicts each token with its frequency in the training split.
@@ -88,7 +88,7 @@ class PerplexityCurve(FrozenRecord):
 
 
 class PairedRatio(NamedTuple):
-    """The ratio of two perplexities on the same last tokens, and its 95 % confidence interval."""
+    """The ratio of two perplexities on the last tokens of the same chunks, and the ratio's 95 % confidence interval."""
 
     ratio: float
     low: float
@@ -173,7 +173,7 @@ def perplexity_curve(
             is not in 1 ... `MAX_CHUNKS`. The task is not a language task.
 
     Source: Chi et al. (2023), section 6: the last tokens of 1,000 random chunks.
-    Differs from the source: all lengths and models have the same last tokens.
+    Differs from the source: the chunks of all lengths and models have the same last tokens.
     """
     check_is_model(model)
     check_is_task(task)

@@ -179,7 +179,7 @@ class EvaluationPlan(Description):
         )
 
     def measure_errors(self, model: SequenceModel, task: VectorTask) -> ErrorCurve:
-        """Return the errors on prompts of the longest legal length up to the end of the dense range."""
+        """Return the errors on the task's longest prompts whose length is at most the end of the dense range."""
         longest = max_legal_length(task, self.dense[1])
         assert longest is not None  # every such task has prompts of one example
         return error_curve(model, task, longest, num_prompts=self.dense_strings, seed=self.seed)
@@ -187,7 +187,7 @@ class EvaluationPlan(Description):
     def measure_perplexity(
         self, model: SequenceModel, task: LanguageTask, set_progress: SetProgress = lambda fraction: None
     ) -> PerplexityCurve:
-        """Return the perplexities at all lengths up to the size of the test split, or at that size if all exceed it."""
+        """Return the perplexities of the test split at the lengths that `usable_chunk_lengths` returns for its size."""
         size = len(task.tokens("test"))
         lengths = self.usable_chunk_lengths(size)
         return perplexity_curve(

@@ -51,9 +51,9 @@ def fresh_accuracy(model: SequenceModel, task: SymbolTask, step: int) -> float |
 
 
 def length_of_tests(task: SymbolTask) -> int | None:
-    """Return 500 if every class can be the answer at this length, or else the longest legal length below 500.
+    """Return 500 if every class can be the answer at this length.
 
-    If no length below 500 is legal either, return None.
+    Otherwise, return the longest length below 500 at which the task has strings, or None if there is no such length.
     """
     longest = PROBE_LENGTHS[-1]
     if task.is_balanced_length(longest):

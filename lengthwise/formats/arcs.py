@@ -58,7 +58,7 @@ def are_weights(outputs: Iterable[str]) -> bool:
 def are_copies(arcs: Iterable[tuple[str, str]]) -> bool:
     """Return whether each arc writes the symbol that it reads.
 
-    If all symbols and outputs are one number, the result is False, because the outputs may be weights.
+    If all symbols and outputs are the same number, the result is False, because the outputs may be weights.
     """
     labels = set(arcs)
     numbers = {symbol for symbol, _ in labels}
@@ -128,5 +128,6 @@ def _check_zero(arcs: Sequence[Arc]) -> None:
         line = next(arc.line for arc in arcs if arc.symbol == "0")
         raise ValueError(
             f"line {line}: expected symbols with names, got the number 0, which stands for no symbol in files without "
-            "a table of symbols; print names, or give each state exactly one edge for each number if 0 is a symbol"
+            "a table of symbols; print names or, if 0 is a symbol, give each state exactly one edge for each number, "
+            "so that 0 is read as a symbol"
         )

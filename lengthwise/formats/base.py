@@ -54,8 +54,8 @@ class ReadableFormat(Format):
         """Return the machine that a text describes.
 
         Raises:
-            ValueError: the text is not a machine of this format, or its machine is nondeterministic and gives some
-                string several answers.
+            ValueError: the text is not a machine of this format, or describes a nondeterministic machine with
+                outputs on states or edges.
         """
 
 

@@ -74,7 +74,7 @@ class DOT(ReadableFormat):
                 if not output:
                     raise ValueError(
                         f"expected an answer on every transition, got none for symbol {symbol!r} from state s{state}; "
-                        "write a Moore machine, whose states need no answer"
+                        "write a Moore machine instead, in which a state may have no answer"
                     )
                 lines.append(f's{state} -> s{target} [label="{_escaped_pair(symbol, output)}"];')
         return graph_text(lines, "s0")
@@ -87,7 +87,7 @@ class DOT(ReadableFormat):
 
 
 def state_lines(machine: LabeledMachine, prefix: str) -> list[str]:
-    """Return a line for each state; its name is the prefix and its number."""
+    """Return a line for each state; the name of a state is `prefix` and its number."""
     if machine.is_automaton:
         shapes = np.where(machine.machine.outputs == machine.accepting_class, "doublecircle", "circle").tolist()
         return [f'{prefix}{q} [label="{prefix}{q}", shape={shape}];' for q, shape in enumerate(shapes)]

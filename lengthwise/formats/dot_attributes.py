@@ -56,10 +56,11 @@ def check_attribute(kind: str, key: str, value: str, line: int) -> None:
         )
     if kind == "edge" and key == "weight" and not re.fullmatch(r"[0-9]+(\.0*)?", value):
         raise ValueError(
-            f"line {line}: expected a whole number as the weight of an edge in drawings, got {value[:20]!r}; remove it"
+            f"line {line}: expected a whole number as the weight of an edge in drawings, got {value[:20]!r}; remove "
+            "this weight"
         )
     if key not in _USED[kind]:
         raise ValueError(
             f"line {line}: expected attributes that only affect drawings, got {key[:40]!r}, which may belong to the "
-            "machine; use labels and shapes, or remove it"
+            "machine; use labels and shapes instead, or remove this attribute"
         )

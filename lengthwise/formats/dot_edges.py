@@ -92,8 +92,8 @@ def pairs_of_label(label: str) -> tuple[tuple[str, str], ...]:
         _check_symbol(raw, label)
         if raw in EPSILONS:
             raise ValueError(
-                f"expected a symbol before each output, got {quoted(label)}, which reads nothing; remove the edge, or "
-                "write \\ before the text in front of the slash if it is a symbol"
+                f"expected a symbol before each output, got {quoted(label)}, which reads nothing; remove the edge or, "
+                "if the text before the slash is a symbol, write \\ before this text"
             )
         if _STACK.fullmatch(output.strip()):
             raise ValueError(

@@ -118,7 +118,7 @@ def label_items(label: str) -> list[str]:
         if inner[0] == "{" and inner[-1] == "}" and "," in inner:
             raise ValueError(
                 f"expected symbols between commas, got the set {quoted(label)}; write a, b for several symbols and "
-                "\\{a\\,b\\} for one"
+                "\\{a\\,b\\} for one symbol"
             )
     return items
 

@@ -160,7 +160,8 @@ class _Drawing(NamedTuple):
     def known_states(self) -> Iterable[str]:
         """Return the declared states, or all states if no state is declared.
 
-        All states are also returned if only accepting states are declared, and defaults give all other states a shape.
+        All states are also returned if only accepting states are declared, and ``node [shape=...]`` gives all other
+        states a shape.
         """
         declared = [name for name in self.graph.declared if name in self.states]
         accepting = set(self.accepting())
@@ -236,7 +237,8 @@ def _pairs_of_edges(edges: Sequence[Edge]) -> list[Sequence[tuple[str, str]]]:
         if not has_output(edge_label(edge)):
             raise ValueError(
                 f"line {edge.line}: expected an output on each edge of a Mealy machine, got none on the edge "
-                f"{edge_label(edge)!r} from state {edge.source!r}; add it, or write \\/ for a slash in a symbol"
+                f"{edge_label(edge)!r} from state {edge.source!r}; add an output or, if slashes belong to symbols, "
+                "write \\/ for each slash"
             )
     pairs: list[Sequence[tuple[str, str]]] = [pairs_of_edge(edge) for edge in edges]
     if all(ends_like_certainty(edge_label(edge)) for edge in edges):
@@ -282,7 +284,7 @@ def _state_outputs(drawing: _Drawing, *, are_states_marked: bool) -> dict[str, s
         if is_record and len(parts) != 2:
             raise ValueError(
                 f"line {drawing.graph.lines[name]}: expected a label {{state|answer}} for each state, got none for "
-                f"state {name!r}; add it"
+                f"state {name!r}; add this label"
             )
         if len(parts) == 2 and (is_record or _names_state(parts[0], name) or " / " in label):
             outputs[name] = plain_text(parts[1])

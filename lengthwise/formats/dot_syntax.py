@@ -203,8 +203,8 @@ class _Parser:
             line, port = self._line(), self._name()
             if port not in _COMPASS:
                 raise ValueError(
-                    f"line {line}: expected a compass point as the port of node {name!r}, got {port!r}; remove it, or "
-                    'write "..." around a name with a colon'
+                    f"line {line}: expected a compass point as the port of node {name!r}, got {port!r}; remove the "
+                    'port, or write "..." around a name with a colon'
                 )
 
     def _edges(self, first: _Group) -> None:

@@ -155,7 +155,7 @@ class Draft:
         num_members = 0
 
         def closed(states: Iterable[str]) -> frozenset[str]:
-            """Return these states and all that they reach by edges that read nothing."""
+            """Return these states and all states that they reach by edges that read nothing."""
             known = dict.fromkeys(states)
             for state in (queue := list(known)):
                 new = [target for target in self._empty_edges.get(state, ()) if target not in known]
@@ -211,13 +211,13 @@ class Draft:
             source, (target, *_) = next(iter(self._empty_edges.items()))
             raise ValueError(
                 f"expected a symbol on each edge, got no symbol on the edge from state {source!r} to {target!r}; add a "
-                "symbol, because only automata may have edges that read nothing"
+                "symbol, because edges of a machine with outputs must read a symbol"
             )
         for (source, symbol), targets in self._edges.items():
             if len(targets) > 1:
                 raise ValueError(
                     f"expected one edge of each symbol, got two of {symbol!r} from state {source!r}; remove one of "
-                    "them, because only automata may be nondeterministic"
+                    "them, because a machine with outputs must be deterministic"
                 )
 
     def _check_size(self, num_states: int) -> None:

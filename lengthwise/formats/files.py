@@ -74,8 +74,9 @@ def write_machine(machine: LabeledMachine, path: str | Path, *, mealy: bool = Fa
 
     Raises:
         ValueError: `machine` is not a LabeledMachine, or the suffix is unknown, or the format cannot express the
-            machine, or `mealy` or `with_sinks` is given for a format without this option. OSError: the file cannot be
-            written. RuntimeError: the library that draws PNG and PDF crashed.
+            machine, or `mealy` or `with_sinks` is given for a format without this option.
+        OSError: the file cannot be written.
+        RuntimeError: the library that draws PNG and PDF crashed.
     """
     if not isinstance(machine, LabeledMachine):
         raise ValueError(

@@ -70,8 +70,8 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
             raise ValueError(f"edges: expected nodes and symbols that the file declares, got {unknown}; declare it")
         if (source, symbol) in given:
             raise ValueError(
-                f"edges: expected one edge of each symbol, got two of {symbol!r} from node {source}; keep one, "
-                "because edges with guards cannot be read"
+                f"edges: expected one edge of each symbol, got two of {symbol!r} from node {source}; keep one of "
+                "them, because several edges of one symbol, with guards, cannot be read"
             )
         given.add((source, symbol))
         table[numbers[source], columns[symbol]] = numbers.get(target, sink)

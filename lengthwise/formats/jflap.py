@@ -81,7 +81,9 @@ class JFLAP(ReadableFormat):
         _check_parts(structure, ("type", "automaton", "state", "transition", *_DECORATIONS), once=("type", "automaton"))
         kind = _text(structure, "type").lower()
         if kind not in ("fa", "moore", "mealy"):
-            raise ValueError(f"expected type fa, moore or mealy, got {kind[:80]!r}; convert it in JFLAP")
+            raise ValueError(
+                f"expected type fa, moore or mealy, got {kind[:80]!r}; convert the machine to such a type in JFLAP"
+            )
         nested = structure.findall("automaton")
         for part in nested:
             _check_parts(part, ("state", "transition", *_DECORATIONS), once=())
@@ -144,8 +146,8 @@ def _check_parts(element: ElementTree.Element, known: Sequence[str], once: Seque
     names = [part.tag for part in element]
     if unknown := [name for name in names if name not in known]:
         raise ValueError(
-            f"expected <{element.tag}> with the elements {', '.join(known)}, got <{unknown[0][:80]}>; leave it out if "
-            "it does not describe the machine"
+            f"expected <{element.tag}> with the elements {', '.join(known)}, got <{unknown[0][:80]}>; leave this "
+            "element out if it does not describe the machine"
         )
     counts = Counter(names)
     if repeated := [name for name in (known if once is None else once) if counts[name] > 1]:
@@ -154,10 +156,12 @@ def _check_parts(element: ElementTree.Element, known: Sequence[str], once: Seque
         raise ValueError(f"expected <{element.tag}> without the attribute {min(others)[:60]!r}; write it as an element")
     marks = [part.text for part in element if part.tag in ("initial", "final")]
     if text := "".join(filter(None, [element.text, *(part.tail for part in element), *marks])).strip():
-        raise ValueError(f"expected only elements in <{element.tag}>, got the text {text[:60]!r}; leave it out")
+        raise ValueError(f"expected only elements in <{element.tag}>, got the text {text[:60]!r}; leave this text out")
     containers = ("automaton", "state", "transition", *_DECORATIONS)
     if nested := [(part.tag, part[0].tag) for part in element if len(part) and part.tag not in containers]:
-        raise ValueError(f"expected <{nested[0][0]}> without elements inside, got <{nested[0][1]}>; leave it out")
+        raise ValueError(
+            f"expected <{nested[0][0]}> without elements inside, got <{nested[0][1]}>; leave <{nested[0][1]}> out"
+        )
 
 
 def _names(states: Iterable[ElementTree.Element]) -> list[str]:

@@ -121,7 +121,7 @@ def _transducer(content: Mapping[str, Any]) -> LabeledMachine:
     # Without names, every number up to the largest becomes an answer, so a single large number would fill the memory.
     if not content.get("classes") and max([0, *outputs]) >= MAX_UNNAMED:
         raise ValueError(
-            f"outputs: expected numbers below {MAX_UNNAMED:,} if the entry classes is missing, got {max(outputs)}; add "
+            f"outputs: expected the entry classes, or numbers below {MAX_UNNAMED:,}, got {max(outputs)}; add "
             "classes, with a name for each answer"
         )
     machine = Transducer.from_json({**content, "symbols": symbols})
@@ -134,8 +134,8 @@ def _named(content: Mapping[str, Any]) -> LabeledMachine:
     known = {"transitions", *_DECORATIONS, *(name for names in _OTHER_NAMES.values() for name in names)}
     if unknown := [name for name in content if name not in known]:
         raise ValueError(
-            f"expected states, alphabet, initial, accepting and transitions, got {unknown[0][:80]!r}; leave it out if "
-            "it does not change which strings are accepted"
+            f"expected states, alphabet, initial, accepting and transitions, got {unknown[0][:80]!r}; leave this "
+            "entry out if it does not change which strings are accepted"
         )
     draft = Draft()
     declared = _names_of_all(content, "states")

@@ -8,7 +8,7 @@ from lengthwise.pictures import SUFFIXES
 
 @FORMATS.register("svg")
 class SVG(Drawing):
-    """A picture of up to 40 states, drawn by `machine_svg`, which can be written, but not read.
+    """A picture of up to 40 states, drawn by `machine_svg`; it can be written, but not read.
 
     Files whose names end in .png or .pdf contain the same picture, converted in another process.
     """

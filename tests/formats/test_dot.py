@@ -258,7 +258,7 @@ START = "__start0 -> a; "
         ),
         (
             f'digraph {{ {START} a -> a [label="x/1"]; a -> a [label="y"] }}',
-            r"an output on each edge of a Mealy machine, got none on the edge 'y' from state 'a'; add it, or",
+            r"an output on each edge of a Mealy machine, got none on the edge 'y' from state 'a'; add an output or",
         ),
         (
             f"digraph {{ {START} a -> b }}",

@@ -81,7 +81,7 @@ def test_outputs_in_labels_of_states_are_read(states: str) -> None:
         ),
         (
             "q0; q1 [shape=doublecircle]; q:1 -> q0 [label=a]",
-            r"compass point as the port of node 'q', got '1'; remove it",
+            r"compass point as the port of node 'q', got '1'; remove the port",
         ),
     ],
 )

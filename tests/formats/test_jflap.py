@@ -71,7 +71,7 @@ def test_moore_and_mealy_machines_are_read() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("<type>fa", "<type>pda"), r"^expected type fa, moore or mealy, got 'pda'; convert it in JFLAP$"),
+        (("<type>fa", "<type>pda"), r"^expected type fa, moore or mealy, got 'pda'; convert the machine to such"),
         (("<initial/>", ""), r"^expected an initial state, got none; mark one$"),
         (("<to>1</to>&#13;", "<to>7</to>"), r"^state '7' is used, but not declared; declare it$"),
         (
@@ -136,9 +136,9 @@ def test_what_jflap_shows_for_the_empty_string_reads_nothing(sign: str) -> None:
     [
         (
             ("<final/>", "<fnal/>"),
-            r"^expected <state> with the elements initial, final, x, .*, got <fnal>; leave it out",
+            r"^expected <state> with the elements initial, final, x, .*, got <fnal>; leave this element out",
         ),
-        (("<final/>", "<final>no</final>"), r"^expected only elements in <state>, got the text 'no'; leave it out$"),
+        (("<final/>", "<final>no</final>"), r"^expected only elements in <state>, got the text 'no'; leave this text"),
         (("<final/>", "<output>x</output>"), r"^expected <state> with the elements .*, got <output>"),
         (("<final/>", "<final/><final/>"), r"^expected one <final> in <state>, got 2; keep one$"),
         (("<final/>", "</state><state id='0'>"), r"^expected a different printable id of .* for each state, got '0'"),
@@ -147,7 +147,7 @@ def test_what_jflap_shows_for_the_empty_string_reads_nothing(sign: str) -> None:
         (("<type>fa", "<type>moore"), r"^expected <state> with the elements initial, output, .*, got <final>"),
         (("<read>", "<pop>x</pop><read>"), r"^expected <transition> with the elements .*, got <pop>"),
         (("<read>", "<read>d</read><read>"), r"^expected one <read> in <transition>, got 2; keep one$"),
-        (("<to>1", "<to><b>0</b>1"), r"^expected <to> without elements inside, got <b>; leave it out$"),
+        (("<to>1", "<to><b>0</b>1"), r"^expected <to> without elements inside, got <b>; leave <b> out$"),
         (("<!--The list of states.-->", "<block/>"), r"^expected <automaton> with the elements .*, got <block>"),
         (("<!--The list of states.-->", "final: 0"), r"^expected only elements in <automaton>, got the text"),
         (("<!--Created", "<!DOCTYPE s><!--"), r"^expected XML without a document type, got <!DOCTYPE; remove it"),

@@ -97,12 +97,12 @@ class Rounded(NamedTuple):
     levels: Shaped[np.ndarray, "K Y"]
 
     def outputs(self, names: Sequence[str]) -> list[Form]:
-        """Return a value as affine forms of the coordinates `names`, which contain the value's integers `levels[k]`."""
+        """Return the affine forms that give value k if the coordinates `names` contain the integers `levels[k]`."""
         return [s * Form.coordinate(name) + y for y, s, name in zip(self.first, self.size, names, strict=True)]
 
 
 def round_to_steps(targets: Targets) -> Rounded:
-    """Return values rounded to steps: integers that differ by at most 1 from one value to the next, and the step size.
+    """Return the values `Rounded` to a grid such that levels differ by at most 1 from one value to the next.
 
     Raises:
         ValueError: the number of values is 0 or above 2^18, or their dimensions differ or are 0.
@@ -184,7 +184,7 @@ def make_walks(plan: Rounded) -> list[Walk]:
 
 
 def pass_values(walks: Sequence[Walk], at: Form) -> tuple[dict[str, Form], list[Unit]]:
-    """Return a coordinate for each walk, initially 0, and units that add the walk's value to it when form `at` is 0."""
+    """Return a coordinate for each walk, initially 0, and units that add the walk's value to it if form `at` is 0."""
     kept = [f"{walk.name}_kept" for walk in walks]
     values = [(walk.value, {name: 1}) for walk, name in zip(walks, kept, strict=True)]
     bound = max(len(walks[0].moves), 1)

@@ -35,7 +35,7 @@ class Grid(NamedTuple):
         return int(self.num_bins**self.token_dim)
 
     def token(self, digits: list[Form]) -> Form:
-        """Return the token ID whose digits in base `num_bins` are the interval indices, the lowest digit last.
+        """Return a token's ID. Its digits in base `num_bins` are the indices of the token's intervals, the lowest last.
 
         Source: Xu and Sato (2024), eq. (7).
         """
@@ -98,8 +98,8 @@ def contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> Lo
 def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int = 1) -> LoopedNetwork:
     """Return the mapping of `contextual_mapping`, with n unused IDs before every carry of the last digit in base n.
 
-    Here n is `num_bins`. An ID c of `contextual_mapping` becomes 2c - (c mod n). To this end, all digits are doubled,
-    and the last digit in base n is subtracted from the token that the last loop gathers. The network has state
+    Here n is `num_bins`. An ID c of `contextual_mapping` becomes 2c - (c mod n). To this end, all digits are doubled.
+    From the ID that the last loop appends, this ID's last digit in base n is subtracted. The network has state
     dimension 5 and width 4.
 
     Raises:
@@ -130,10 +130,11 @@ def extended_contextual_mapping(num_bins: int, num_tokens: int, token_dim: int =
 
 
 def selection_units(grid: Grid, factor: int) -> list[Unit]:
-    """Return units that append the gathered ID to `number`, unless this ID is -1, and stop its token from waiting.
+    """Return units that append coordinate `gathered` to `number` as a digit, and end the waiting of that token.
 
-    While a token waits, its coordinate `waiting` is `factor` times its ID. Afterwards, `waiting` is -1. Coordinate
-    `number` may be -1 at first. Until other units write its first digit, these units do not change it.
+    While a token waits, its coordinate `waiting` is `factor` times its ID. Afterwards, `waiting` is -1. Attention
+    writes the largest `waiting` of all tokens to `gathered`. If `gathered` is -1, the units change nothing. Coordinate
+    `number` may be -1 at first. Until other units write the first digit of `number`, these units do not change it.
     """
     largest = factor * grid.base
     beyond = (grid.base - 1) * largest * grid.base**grid.num_tokens
@@ -147,6 +148,7 @@ def selection_units(grid: Grid, factor: int) -> list[Unit]:
 def reduction_unit(grid: Grid, last_digit: Form, since: Form) -> Unit:
     """Return a unit that subtracts `last_digit` (0 to `num_bins` - 1) from `waiting` in the loop in which `since` is 0.
 
-    Earlier loops subtract nothing. Later loops subtract more, so no token waits again.
+    Earlier loops subtract nothing. Later loops subtract more, so `waiting` stays negative, and no token is gathered
+    again.
     """
     return Unit(last_digit + grid.num_bins * since, {"waiting": -1})

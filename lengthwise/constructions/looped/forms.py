@@ -61,7 +61,7 @@ class Unit(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """An attention head of size 1 with forms as query, key and value; its result is added to `writes`."""
+    """An attention head of size 1 with forms as query, key and value; its result is added to coordinate `writes`."""
 
     query: Form
     key: Form

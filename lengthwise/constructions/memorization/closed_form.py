@@ -136,7 +136,8 @@ def permutation(word: Word, power: int = 1, action: Action = "inverse") -> Linea
     p = word.period
     if gcd(power, p) != 1:
         raise ValueError(
-            f"power: expected a number coprime to the period {p}, got {power}; other powers give shorter cycles"
+            f"power: expected a number coprime to the period {p}, got {power}; take such a number, because the cycles "
+            f"of other powers are shorter than {p}"
         )
     step = power if action == "inverse" else -power
     orbit = np.arange(p) * step % p

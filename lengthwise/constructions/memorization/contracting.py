@@ -100,7 +100,10 @@ def _random_contraction(dimension: int, draws: np.random.Generator) -> np.ndarra
 
 
 class FeedbackBounds(NamedTuple):
-    """Bounds on the dimension of a word's smallest contracting net with feedback: at least `lower`, at most `upper`."""
+    """Bounds on the dimension of a word's smallest contracting net with feedback: at least `lower`, at most `upper`.
+
+    A net is contracting if all eigenvalues of W_h are inside the unit circle. A net with feedback reads its output.
+    """
 
     lower: int
     upper: int
@@ -109,9 +112,10 @@ class FeedbackBounds(NamedTuple):
 def contracting_dimension(word: Word) -> FeedbackBounds:
     """Return bounds on the dimension of the smallest contracting net that generates a word of two symbols.
 
-    If one dimension is enough, both bounds are 1. If two dimensions are enough, both are 2. Otherwise, `lower` is 3, or
-    2 if it is undecided whether two dimensions are enough. `upper` is the first dimension from `lower` on in which
-    `search_net` finds a net, or the dimension of the shift register.
+    A net is contracting if all eigenvalues of W_h are inside the unit circle. If one dimension is enough, both bounds
+    are 1. If two dimensions are enough, both are 2. Otherwise, `lower` is 3, or 2 if it is undecided whether two
+    dimensions are enough. `upper` is the first dimension from `lower` on in which `search_net` finds a net, or the
+    dimension of the shift register.
 
     Raises:
         ValueError: the word does not have two symbols, or has more than `MAX_PERIOD` letters.

@@ -136,7 +136,8 @@ def _turn(states: np.ndarray, triple: Triple) -> float:
 class Signs:
     """The signs of the turns of a word's states, for all W_h whose trace and determinant are in a triangle.
 
-    A tuple of halvings identifies a triangle: 0 is the half at the first corner, and 1 the half at the second corner.
+    The turn of three states is twice the signed area of their triangle (`Triple`). A tuple of halvings identifies a
+    triangle of traces and determinants: 0 is the half at the first corner, and 1 the half at the second corner.
     """
 
     def __init__(self, word: Word) -> None:
@@ -144,7 +145,7 @@ class Signs:
         self.coefficients = cache(self._coefficients)
 
     def refute(self, crossing: Crossing, halvings: tuple[int, ...]) -> bool:
-        """Return whether a crossing has definite signs inside the whole triangle."""
+        """Return whether a `Crossing` has definite signs inside the whole triangle, so no line separates states."""
         for group in crossing:
             signs = {sign * self.sign(triple, halvings) for sign, triple in group}
             if len(signs) > 1 or 0 in signs:
@@ -152,7 +153,7 @@ class Signs:
         return True
 
     def sign(self, triple: Triple, halvings: tuple[int, ...]) -> int:
-        """Return the sign of a turn inside a triangle, or 0 if the turn's coefficients do not all have one sign."""
+        """Return the sign of a `Triple`'s turn inside a triangle, or 0 if Bernstein coefficients have both signs."""
         values = self.coefficients(triple, halvings).values()
         low, high = min(values), max(values)
         return int(high > 0) - int(low < 0) if low * high >= 0 else 0

@@ -17,7 +17,9 @@ class Undecided(RuntimeError):
 def cycle_states(hidden: np.ndarray, added: np.ndarray, word: Word) -> np.ndarray:
     """Return the state before each letter of an endlessly repeated word.
 
-    For a word of p letters, one period maps the first state h to W_h^p h + `total`, which is again h.
+    Here W_h is `hidden`. One period of p letters maps a state h to W_h^p h plus a vector that does not depend on h. The
+    first state is the h that is mapped to itself. `added` is the column of W_x for the second symbol; the first
+    symbol's column is 0.
     """
     period = word.period
     power, total = np.eye(len(hidden)), np.zeros(len(hidden))

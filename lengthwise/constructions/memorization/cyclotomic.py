@@ -27,7 +27,9 @@ def cyclotomic(order: int) -> tuple[int, ...]:
 
 
 def is_zero(number: Sum, period: int) -> bool:
-    """Return whether a sum is 0, that is, whether the cyclotomic polynomial divides the sum's polynomial.
+    """Return whether a `Sum` is 0, that is, whether the cyclotomic polynomial of order p divides the sum's polynomial.
+
+    The coefficients of the sum belong to 1, z, ..., z^(p-1), with z = e^(2 pi i / p) for the period p.
 
     Example:
         >>> is_zero([Fraction(1)] * 5, 5), is_zero([Fraction(1), Fraction(1), *[Fraction(0)] * 3], 5)
@@ -44,7 +46,7 @@ def is_zero(number: Sum, period: int) -> bool:
 
 
 def sign(number: Sum, period: int) -> int:
-    """Return the exact sign of a sum's real part: if this part is not 0, intervals are refined until they exclude 0.
+    """Return the exact sign of a `Sum`'s real part: if this part is not 0, intervals are refined until they exclude 0.
 
     Example:
         >>> sign([Fraction(-1), Fraction(2), Fraction(0)], 3), sign([Fraction(1)] * 3, 3)

@@ -51,12 +51,12 @@ MAX_CERTIFICATES = 10_000
 
 
 class FarkasCertificate(NamedTuple):
-    """A proof that frequencies have no read-out: `numbers` are positive factors of the constraints of `pairs`.
+    """A proof that frequencies have no read-out: with factors `numbers` > 0, the constraints of `pairs` add up to 0.
 
     Each pair is a position and a competing symbol. The constraints of all other pairs have the factor 0. For kind
-    `"interval"`, numbers are floats. For n symbols and dimension d, the last (n - 1)(d + 1) floats represent the exact
-    solution near them. For kind `"exact"`, each number is a tuple of p fractions, the coefficients of the powers of z.
-    Here z = e^(2 pi i / p), for a word of period p.
+    `"interval"`, numbers are floats. For n symbols and dimension d, the last (n - 1)(d + 1) floats are approximate. The
+    check replaces these floats by the exact solution, which it encloses in intervals. For kind `"exact"`, each number
+    is a tuple of p fractions, the coefficients of the powers of z. Here z = e^(2 pi i / p), for a word of period p.
     """
 
     frequencies: Frequencies
@@ -68,7 +68,7 @@ class FarkasCertificate(NamedTuple):
 def refute(word: Word, frequencies: Frequencies, kind: Kind | None = None) -> FarkasCertificate | None:
     """Return a checked certificate that these frequencies have no read-out of the word, or None, which proves nothing.
 
-    The certificate has the given kind, or the first kind that succeeds.
+    The certificate is of kind `kind` or, if `kind` is None, of the first kind that succeeds.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word
@@ -130,8 +130,8 @@ def _check_count(period: int, below: int) -> None:
 def maximal_sets(period: int, below: int) -> list[Frequencies]:
     """Return the maximal sets of frequencies of dimension less than `below`: no other such set contains them.
 
-    All sets of dimension `below` - 1 are maximal. So are the sets of dimension `below` - 2 to which p / 2 cannot be
-    added.
+    For period p, the frequency p / 2 adds one dimension to a set, and any other frequency adds two. So all sets of
+    dimension `below` - 1 are maximal. A set of dimension `below` - 2 is maximal if it contains p / 2 or p is odd.
 
     Example:
         >>> maximal_sets(6, 4), maximal_sets(5, 4)

@@ -31,8 +31,8 @@ def end_indefinitely(text: str, *, end: str = END) -> LinearGenerator:
     END. Since the generator's state shrinks, a bound on the state's effect on the logits suffices from some step on.
 
     Raises:
-        ValueError: the text is empty, contains the end symbol, or has more than 1,000 symbols; or it changes so often
-            (about ten times or more) that rounding hides its read-out.
+        ValueError: the text is empty, contains the end symbol, or has more than 1,000 symbols; or its symbols
+            change so often (about ten times or more) that rounding hides its read-out.
 
     Example:
         >>> generator = end_indefinitely("aaabbc")

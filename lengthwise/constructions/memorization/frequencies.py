@@ -90,7 +90,7 @@ class Bounds(NamedTuple):
     alternations: Int64[np.ndarray, " U"]
 
     def exclude(self, frequencies: Frequencies) -> bool:
-        """Return whether two symbols alternate too often, at some stride, for logits with these frequencies.
+        """Return whether two symbols alternate too often, at some stride (`Bounds`), for logits with these frequencies.
 
         A difference of logits is a trigonometric polynomial, which has at most 2 m zeros if its degree is m.
         """

@@ -147,7 +147,10 @@ class _Search:
         self.is_complete = True
 
     def sets(self, dimensions: Iterable[int]) -> Iterator[Frequencies]:
-        """Yield the sets of these dimensions; if the budget ends first, `is_complete` becomes False."""
+        """Yield the sets of frequencies with these dimensions that no bound excludes.
+
+        If the budget ends first, `is_complete` becomes False.
+        """
         enumerated = 0
         for d in dimensions:
             self.reached = d

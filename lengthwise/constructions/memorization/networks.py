@@ -95,7 +95,10 @@ def _shift(generator: LinearGenerator, count: int) -> np.ndarray:
 
 def _check(generator: LinearGenerator) -> None:
     if not generator.dimension:
-        raise ValueError("generator: expected at least one dimension, got 0; give a generator of two symbols or more")
+        raise ValueError(
+            "generator: expected at least one dimension, got 0, as for a word of one symbol; give the generator of a "
+            "word of two symbols or more"
+        )
     if np.iscomplexobj(generator.hidden):
         raise ValueError(
             "generator: expected real numbers, got complex numbers; give a generator that rotates a real plane instead"

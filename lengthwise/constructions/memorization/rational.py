@@ -82,7 +82,7 @@ def memorize_rationally(text: str, *, max_dimension: int | None = None, budget: 
     block-diagonal with the companion matrices of the cyclotomic polynomials Phi_j, and h_1 is the sum of the first unit
     vectors of all blocks. W_y is rounded to integers that give every letter a positive margin, so no step of the
     generator rounds anything. If the period has too many divisors, the budget ends, or linear programs become too
-    large, the generator is `simplex`, which has all orders except 1.
+    large, the generator is `simplex`. The orders of its eigenvalues are all divisors of the period except 1.
 
     Raises:
         ValueError: the text is not a word (`parse_word`). The word needs more than `max_dimension` dimensions, or the
@@ -169,9 +169,9 @@ def frequencies_of(orders: tuple[int, ...], period: int) -> Frequencies:
 
 
 def companion_blocks(orders: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return the block-diagonal matrix of the orders' companion matrices, and the first state h_1.
+    """Return the block-diagonal matrix of the companion matrices of Phi_j, for the orders j, and the first state h_1.
 
-    The vector h_1 is 1 where a block begins, and otherwise 0.
+    Phi_j is the cyclotomic polynomial of order j. The vector h_1 is 1 where a block begins, and otherwise 0.
     """
     sizes = [_degree(j) for j in orders]
     hidden, first = np.zeros((sum(sizes),) * 2, int), np.zeros(sum(sizes), int)

@@ -25,7 +25,8 @@ def pairs(letters: Letters) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, 
 def num_entries(num_symbols: int, period: int, dimension: int) -> int:
     """Return the number of entries of `constraints`, for n symbols, period p and dimension d.
 
-    There are (n - 1) p rows, one for each pair, and (n - 1)(d + 1) columns, one for each unknown.
+    There are (n - 1) p rows, one for each pair of a position and a competing symbol (`pairs`). There are (n - 1)(d + 1)
+    columns, one for each unknown.
     """
     return (num_symbols - 1) ** 2 * period * (dimension + 1)
 

@@ -92,7 +92,10 @@ def binary_words(period: int) -> Iterator[Word]:
 
 
 def units(period: int) -> tuple[int, ...]:
-    """Return the strides 1 <= u <= p / 2 that are coprime to the period p; stride p - u reads the letters backwards."""
+    """Return the strides 1 <= u <= p / 2 that are coprime to the period p.
+
+    Stride u reads the letters at positions 0, u, 2u, ... modulo p, and stride p - u reads these letters backwards.
+    """
     return tuple(u for u in range(1, max(2, period // 2 + 1)) if gcd(u, period) == 1)
 
 
@@ -139,8 +142,8 @@ def alternations(letters: Int64[np.ndarray, " p"]) -> int:
 def non_crossing_stride(letters: Int64[np.ndarray, " p"]) -> int | None:
     """Return a stride at which the word is non-crossing, or None.
 
-    A word is non-crossing if no two symbols occur as x .. y .. x .. y around the circle. No two symbols then alternate
-    more than twice.
+    Stride u reads the letters at positions 0, u, 2u, ... modulo the period p. A word is non-crossing if no two symbols
+    occur as x .. y .. x .. y around the circle. No two symbols then alternate more than twice.
 
     Example:
         >>> non_crossing_stride(np.array([0, 1, 0, 2])), non_crossing_stride(np.array([0, 1, 2, 0, 1, 3]))
