@@ -138,7 +138,7 @@ def are_equal(values: Sequence[float]) -> bool:
 def without_rounding(gaps: Sequence[float]) -> list[float]:
     """Return differences of scores, with 0 for differences that only rounding causes.
 
-    Equal means of accuracies may differ in the last bit.
+    After rounding, two means of accuracies may differ in the last bit, although the exact means are equal.
 
     Example:
         >>> without_rounding([1e-16, -0.25, 0.0])

@@ -65,7 +65,7 @@ class EvaluationPlan(Description):
         return self
 
     def limit_lengths(self, max_length: int, task: Task | None = None) -> "EvaluationPlan":
-        """Return the plan without lengths above `max_length`; if all chunk lengths are above, they become `max_length`.
+        """Return the plan without lengths above `max_length`; if all chunk lengths are above, use `max_length`.
 
         Long lengths at which the task cannot draw strings are also left out.
 

@@ -48,7 +48,7 @@ def flexfringe_machine(content: Mapping[str, Any]) -> LabeledMachine:
         _check_entries(node, _NODE_ENTRIES, ("id", "source", "data"), "entries of a node")
         name = _number(node["id"])
         if name in numbers:
-            raise ValueError(f"nodes: expected each id once, got {name} twice; keep one")
+            raise ValueError(f"nodes: expected each id once, got {name} twice; keep one of the two nodes")
         if _number(node["source"]) == "-1":
             start.append(len(numbers))
         numbers[name] = len(numbers)

@@ -198,7 +198,7 @@ def _names_of_all(content: Mapping[str, Any], entry: str) -> list[str]:
 def _entry(content: Mapping[str, Any], name: str) -> Any:
     given = [other for other in _OTHER_NAMES[name] if other in content]
     if not given:
-        raise ValueError(f"expected the entry {name}, got {_listed(content)}; add it")
+        raise ValueError(f"expected the entry {name}, got only {_listed(content)}; add this entry")
     if len(given) > 1:
         raise ValueError(f"expected the entry {name} once, got {given[0]} and {given[1]}; keep one of them")
     return content[given[0]]

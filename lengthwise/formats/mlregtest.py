@@ -17,7 +17,8 @@ def read_mlregtest(path: str | Path, alphabet: Sequence[str] = ()) -> DFA:
     The files contain acceptors in AT&T text, as OpenFst prints them. Each edge is ``source target symbol symbol``, with
     equal symbols, and final states are alone on their lines. Missing edges lead to a rejecting sink. The alphabet is
     the sorted list of the edges' symbols. If a language forbids a symbol everywhere, no edge has this symbol. Then
-    `alphabet` must list all symbols. MLRegTest has no files for complements, but ``.complement()`` returns them.
+    `alphabet` must list all symbols. MLRegTest has no files for complements of languages, but
+    ``read_mlregtest(path).complement()`` returns the complement.
 
     ``make_task("dfa", **read_mlregtest(path).to_json())`` makes the task of the language. The task draws strings of any
     length, as every recognition task does. Some of them are near misses, which are strings just outside the language.

@@ -84,7 +84,7 @@ def change(path: list[Any], value: Any) -> dict[str, Any]:
             change(["nodes", 1, "source"], -1),
             r"^nodes: expected one node with the source -1, got 2; give one node this source",
         ),
-        (change(["nodes", 1, "id"], 0), r"^nodes: expected each id once, got 0 twice; keep one$"),
+        (change(["nodes", 1, "id"], 0), r"^nodes: expected each id once, got 0 twice; keep one of"),
         (
             change(["nodes", 1, "id"], None),
             r"^expected the number of a node, got 'None'; export the model again with FlexFringe$",

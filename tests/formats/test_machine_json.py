@@ -134,7 +134,7 @@ OURS: dict[str, Any] = {
         ),
         ({**TRIPLES, "alphabet": ["5c", "10c", 1, "1"]}, r"^alphabet: expected a list of symbols with different names"),
         ({**TRIPLES, "alphabet": {"5c": 1, "10c": 2}}, r"^alphabet: expected a list of symbols with different names"),
-        ({key: TRIPLES[key] for key in TRIPLES if key != "states"}, r"^expected the entry states, got alphabet, "),
+        ({key: TRIPLES[key] for key in TRIPLES if key != "states"}, r"^expected the entry states, got only alphabet, "),
         (
             {"alphabet": ["a"], "transitions": [[1], [0]], "accepting": [True, False], "start": 0},
             r"^accepting: expected state numbers, got True; list the numbers of the accepting states$",

@@ -84,7 +84,7 @@ def refute(word: Word, frequencies: Frequencies, kind: Kind | None = None) -> Fa
 
 
 def refute_below(memorization: Memorization | RationalMemorization) -> list[FarkasCertificate]:
-    """Return a certificate for every maximal set of frequencies below the smallest dimension.
+    """Return a certificate for every maximal set of frequencies whose dimension is below `memorization.lower`.
 
     A certificate for a set also covers all its subsets. For a rational W_h, the sets are those that `sets_of_orders`
     gives.

@@ -59,9 +59,10 @@ def blocks(frequencies: Frequencies, period: int) -> list[slice]:
 
 
 def sets_of_dimension(period: int, d: int, *, primitive: bool = True) -> Iterator[Frequencies]:
-    """Yield all sets S with d(S) = d; if `primitive`, only sets with gcd(S, p) = 1, whose orbit has no shorter period.
+    """Yield all sets S of frequencies with d(S) = d; if `primitive`, only the sets with gcd(S, p) = 1.
 
-    Here p is the period, and d(S) is the `dimension` of a set.
+    Here p is the period, and d(S) is the `dimension` of a set. If gcd(S, p) = 1, the states of S (`orbit`) have no
+    period that is shorter than p.
 
     Example:
         >>> list(sets_of_dimension(8, 2)), list(sets_of_dimension(6, 3))
