@@ -78,8 +78,8 @@ def length_curve(
     """Measure the accuracy of final answers at each length, on strings that do not depend on the model.
 
     Each length is measured once, in ascending order. The strings depend on `seed`, `num_strings` and their length.
-    Under `"one-pass"` they are prefixes of the longest strings, and depend on the longest length. An answer counts as
-    wrong if the model's states overflow. `set_progress` is called with the fraction of the work that is done.
+    Under `"one-pass"`, strings are prefixes of the longest strings, and depend on the longest length. An answer counts
+    as wrong if the model's states overflow. `set_progress` is called with the fraction of the work that is done.
 
     Raises:
         ValueError: the task has no strings of a length (`is_legal_length`), or no length is given. The task does not

@@ -124,7 +124,8 @@ MIN_ENDS_PER_CHUNK = 8
 def chunk_ends(num_tokens: int, longest: int, num_chunks: int, *, seed: int) -> Int64[Tensor, " N"]:
     """Draw the indices of the last tokens of chunks uniformly, such that chunks of `longest` tokens fit into the text.
 
-    In a short text, all indices are different, and there may be fewer indices than `num_chunks`.
+    If fewer than `MIN_ENDS_PER_CHUNK` indices per chunk are possible, all drawn indices are different. Then the number
+    of indices may also be less than `num_chunks`.
 
     Example:
         >>> sorted(chunk_ends(5, 3, 10, seed=0).tolist())

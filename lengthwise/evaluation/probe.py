@@ -64,8 +64,8 @@ def length_of_tests(task: SymbolTask) -> int | None:
 def best_of_guesses(chance: float, num_tests: int) -> float:
     """Return the expected best accuracy of several tests of 128 strings, given the `chance` of a right answer.
 
-    Let F be the distribution function of the number of right answers in a test. The expectation of the largest of n
-    such numbers is the sum over k of 1 - F(k)^n.
+    Let F be the distribution function of the number of right answers in a test, and n the number of tests. The
+    expectation of the largest of n such numbers is the sum over k of 1 - F(k)^n.
 
     Example:
         >>> round(best_of_guesses(0.2, 40), 3), round(best_of_guesses(0.8, 40), 3)

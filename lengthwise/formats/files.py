@@ -19,7 +19,7 @@ MAX_BYTES = 64 * 2**20
 
 
 def suffixes(*, readable: bool = False) -> dict[str, type[Format]]:
-    """Return the format of each suffix, or only of suffixes whose files can be read.
+    """Return the format of each suffix; with `readable`, only of suffixes whose files can be read.
 
     Example:
         >>> sorted(set(suffixes()) - set(suffixes(readable=True)))

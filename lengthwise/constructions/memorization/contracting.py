@@ -60,9 +60,9 @@ def search_net(word: Word, dimension: int) -> LinearGenerator | None:
     """Return a net of this dimension with random eigenvalues inside the unit circle, or None, which proves nothing.
 
     W_h has a scaled 2 x 2 rotation for each pair of complex eigenvalues, and a number for each real eigenvalue. W_x has
-    a column of ones for one symbol, and a column of zeros for the other symbol. Up to a change of basis, this covers
-    every W_h with different eigenvalues for which W_x reaches all directions. W_h and W_x determine the states on the
-    cycle, and a linear program searches for a read-out of the word from these states.
+    a column of ones for one symbol, and a column of zeros for the other symbol. Up to a change of basis, such nets
+    cover every W_h with different eigenvalues for which W_x reaches all directions. W_h and W_x determine the states on
+    the cycle, and a linear program searches for a read-out of the word from these states.
 
     Raises:
         ValueError: the word does not have two symbols, or the dimension is below 1.

@@ -128,7 +128,7 @@ def _check_count(period: int, below: int) -> None:
 
 
 def maximal_sets(period: int, below: int) -> list[Frequencies]:
-    """Return the maximal sets of frequencies of dimension less than `below`: no other such set contains them.
+    """Return every set of frequencies whose dimension is less than `below`, and which is not part of another such set.
 
     For period p, the frequency p / 2 adds one dimension to a set, and any other frequency adds two. So all sets of
     dimension `below` - 1 are maximal. A set of dimension `below` - 2 is maximal if it contains p / 2 or p is odd.

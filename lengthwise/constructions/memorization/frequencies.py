@@ -103,9 +103,10 @@ def bounds(word: Word) -> Bounds:
 
     *Upper*: choose a stride u. The symbol with the most runs at this stride gets the logit 0. The logit of another
     symbol, with r runs, is a trigonometric polynomial of degree r that is positive only on these runs. So twice the
-    second largest number of runs suffices. For binary words, this is the number of changes at the best stride. For
-    period p, a dimension of p - 1 always suffices. *Lower*: the bound is 1 for period 2, and 2 if at some stride no two
-    symbols cross (occur as x .. y .. x .. y). Otherwise it is 3, or 4 for odd periods, which have no odd dimension.
+    second largest number of runs suffices. For binary words, this bound is the number of changes at the best stride.
+    For period p, a dimension of p - 1 always suffices. *Lower*: the bound is 1 for period 2, and 2 if at some stride no
+    two symbols cross (occur as x .. y .. x .. y). Otherwise, the bound is 3, or 4 for odd periods, which have no odd
+    dimension.
 
     Example:
         >>> from lengthwise.constructions.memorization.words import parse_word

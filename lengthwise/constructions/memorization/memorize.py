@@ -62,8 +62,8 @@ def memorize(
     """Return the smallest generator of ``(text)^+`` without feedback, by a linear program for each set of frequencies.
 
     Sets of frequencies are tried in order of dimension. The generator has the widest margin of the first set that can
-    be read out. With `robust`, it has the widest margin of all sets of dimension at most `max_dimension`, or of the
-    smallest dimension if this argument is None.
+    be read out. With `robust`, the generator has the widest margin of all sets of dimension at most `max_dimension` or,
+    if `max_dimension` is None, of all sets of the smallest dimension.
 
     Only W_h with W_h^p = 1 are searched, for period p. This restriction loses nothing. With another W_h, states may
     grow or decay, and the fastest-growing parts of logits may tie. Average these states over steps that are p apart,

@@ -110,7 +110,7 @@ def at_stride(letters: Int64[np.ndarray, " p"], stride: int) -> Int64[np.ndarray
 
 
 def num_runs(letters: Int64[np.ndarray, " p"]) -> Int64[np.ndarray, " n"]:
-    """Return the number of runs of each symbol around the circle: in a binary word, half the number of changes.
+    """Return the number of runs of each symbol in a circular word: for binary words, half the number of changes.
 
     Example:
         >>> num_runs(np.array([0, 1, 1, 0, 2, 1])).tolist()
@@ -121,7 +121,7 @@ def num_runs(letters: Int64[np.ndarray, " p"]) -> Int64[np.ndarray, " n"]:
 
 
 def alternations(letters: Int64[np.ndarray, " p"]) -> int:
-    """Return the largest number of changes between two symbols around the circle, with all other symbols left out.
+    """Return the largest number of changes between two symbols of a circular word, with all other symbols left out.
 
     There is a change from x to y at every y before which x occurred more recently than y. Around a circle, there are as
     many changes from y to x. A test compares this function with the definition, pair by pair.
@@ -142,8 +142,8 @@ def alternations(letters: Int64[np.ndarray, " p"]) -> int:
 def non_crossing_stride(letters: Int64[np.ndarray, " p"]) -> int | None:
     """Return a stride at which the word is non-crossing, or None.
 
-    Stride u reads the letters at positions 0, u, 2u, ... modulo the period p. A word is non-crossing if no two symbols
-    occur as x .. y .. x .. y around the circle. No two symbols then alternate more than twice.
+    Stride u reads the letters at positions 0, u, 2u, ... modulo the period p. A circular word is non-crossing if no two
+    symbols occur as x .. y .. x .. y. No two symbols then alternate more than twice.
 
     Example:
         >>> non_crossing_stride(np.array([0, 1, 0, 2])), non_crossing_stride(np.array([0, 1, 2, 0, 1, 3]))
