@@ -82,7 +82,7 @@ class JFLAP(ReadableFormat):
         kind = _text(structure, "type").lower()
         if kind not in ("fa", "moore", "mealy"):
             raise ValueError(
-                f"expected type fa, moore or mealy, got {kind[:80]!r}; convert the machine to such a type in JFLAP"
+                f"expected type fa, moore or mealy, got {kind[:80]!r}; save a machine of one of these types"
             )
         nested = structure.findall("automaton")
         for part in nested:

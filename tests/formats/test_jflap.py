@@ -71,7 +71,7 @@ def test_moore_and_mealy_machines_are_read() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("<type>fa", "<type>pda"), r"^expected type fa, moore or mealy, got 'pda'; convert the machine to such"),
+        (("<type>fa", "<type>pda"), r"^expected type fa, moore or mealy, got 'pda'; save a machine of one of"),
         (("<initial/>", ""), r"^expected an initial state, got none; mark one$"),
         (("<to>1</to>&#13;", "<to>7</to>"), r"^state '7' is used, but not declared; declare it$"),
         (
