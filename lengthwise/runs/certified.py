@@ -78,7 +78,8 @@ def task_of_machine(folder: Path, task: Task, source: str) -> RegularTask:
     """
     if not isinstance(task, RegularTask | ExamplesTask):
         raise ValueError(
-            f"{folder}: expected a model of a regular task or of examples, got {task.name}; name another folder"
+            f"{folder}: expected a model of a regular task, or a model trained on examples, got a model of "
+            f"{task.name}; name another folder"
         )
     (given,) = given_machines([source], task.symbols)
     machine = given.labeled.aligned(task.symbols, task.classes)
@@ -136,7 +137,8 @@ def _named_net(path: Path) -> tuple[SequenceModel, tuple[str, ...], tuple[str, .
     stored = load_stored(path)
     if not isinstance(stored.task, SymbolTask):
         raise ValueError(
-            f"{path}: expected a net that reads symbols, got a net for {stored.task.name}; name another net"
+            f"{path}: expected a net that reads symbols, got a net for {stored.task.name}, which has no symbols; "
+            "name another net"
         )
     return stored.model, stored.task.symbols, stored.task.classes
 

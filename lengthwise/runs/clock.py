@@ -28,7 +28,7 @@ class Clock:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Exclude the time that passes in the `with` block."""
+        """Stop the clock during the `with` block."""
         wall, cpu = time.perf_counter(), time.process_time()
         try:
             yield

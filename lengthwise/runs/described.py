@@ -128,7 +128,7 @@ def _recurrent_net(description: Description, path: Path) -> WrappedRNN:
         return _net(parts, description.nonlinearity).eval()
     except (IndexError, RuntimeError, ValueError) as problem:
         sentence = str(problem) if type(problem) is ValueError else f"{first_line(problem)}; {_WRAP}"
-        raise ValueError(f"{path}: the weights in {description.weights} do not fit: {sentence}") from None
+        raise ValueError(f"{path}: the weights in {description.weights} do not form a net: {sentence}") from None
 
 
 def _fitting(net: SequenceModel, task: SymbolTask, path: Path) -> SequenceModel:
@@ -186,7 +186,7 @@ def parts_of(net: WrappedRNN) -> dict[str, Tensor]:
     if not isinstance(net.embedding, nn.Embedding) or not isinstance(head, nn.Linear) or net.is_cell:
         raise ValueError(
             "model: expected an nn.Embedding, a core (nn.RNN, nn.GRU or nn.LSTM) and an nn.Linear, got other parts; "
-            "save its state_dict instead"
+            "save the model's state_dict instead"
         )
     parts: dict[str, nn.Module] = {"embedding": net.embedding, "core": net.core, "head": head}
     return {f"{part}.{key}": tensor for part, module in parts.items() for key, tensor in module.state_dict().items()}
@@ -305,7 +305,10 @@ def _core(weights: dict[str, Tensor], nonlinearity: str) -> nn.RNNBase:
             "of an nn.RNN, nn.GRU or nn.LSTM"
         )
     if kind is not nn.RNN and nonlinearity != "tanh":
-        raise ValueError(f"nonlinearity: expected none with an nn.{kind.__name__}, got {nonlinearity!r}; leave it out")
+        raise ValueError(
+            f"nonlinearity: expected no nonlinearity with an nn.{kind.__name__}, got {nonlinearity!r}; leave out "
+            "nonlinearity"
+        )
     options: dict[str, Any] = {"nonlinearity": nonlinearity} if kind is nn.RNN else {}
     if "weight_hr_l0" in weights:
         options["proj_size"] = output
@@ -332,7 +335,8 @@ def _with_weights(part: str, make: Callable[[], Part], weights: dict[str, Tensor
     if others := sorted(weights.keys() - expected):
         name = type(module).__name__
         raise ValueError(
-            f"{part}: expected only the weights of an nn.{name}, but also got {others[0]}; leave it out, or, {_WRAP}"
+            f"{part}: expected only the weights of an nn.{name}, but also got {others[0]}; leave out "
+            f"{others[0]}, or, {_WRAP}"
         )
     with torch.no_grad():
         module.to(next(iter(weights.values())).dtype).to_empty(device="cpu").load_state_dict(weights)

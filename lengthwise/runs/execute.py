@@ -314,7 +314,10 @@ class _Record(NamedTuple):
     probes: JournalWriter[Probe]
 
     def add(self, step: StepRecord) -> None:
-        """Save the record of a step, numbered across all attempts. After every `PROBE_EVERY` steps, save a `Probe`."""
+        """Save the record of a step; after every `PROBE_EVERY` steps, also save a `Probe`.
+
+        The number of the recorded step counts the steps of all attempts.
+        """
         self.metrics.write(step._replace(step=self.attempts.steps + step.step))
         task = self.work.spec.task
         if step.step % PROBE_EVERY == 0 and takes_probes(self.work.spec) and isinstance(task, SymbolTask):

@@ -118,8 +118,8 @@ def check_reachable(model: SequenceModel, task: Task, level: GoalLevel) -> None:
 def loss_at_end(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) -> tuple[float, bool]:
     """Return the loss at the end of an attempt, and whether it is low enough for the attempt to succeed.
 
-    If the running loss became low, the rest of the schedule (`contract_steps`) may have raised it again. So the loss of
-    the final weights is measured.
+    If the running loss became low, the rest of the schedule (`contract_steps`) may have raised the loss again. So the
+    loss of the final weights is measured.
     """
     pace = recipe.pace
     assert pace is not None
@@ -131,7 +131,10 @@ def loss_at_end(state: TrainingState, task: Task, recipe: Recipe, *, seed: int) 
 
 
 def reached_length(state: TrainingState, task: Task, recipe: Recipe) -> int | None:
-    """Return the largest length that a growing curriculum reached; None if it is the last, or lengths do not grow."""
+    """Return the largest training length reached so far, if lengths grow during training.
+
+    The result is None if this is the final length, or if lengths do not grow.
+    """
     lengths, _ = training_lengths(task, recipe)
     is_held = recipe.length_sampling == "growing" and state.growth.num_reached < len(lengths)
     return lengths[state.growth.num_reached - 1] if is_held else None

@@ -179,7 +179,7 @@ def load_hub(folder: str | Path) -> HubModel:
     if (what := mismatched_part(certificate, model, task)) is not None:
         raise ValueError(
             f"{path / CERTIFICATE}: expected a certificate about this model, got a certificate that differs in "
-            f"{what}; remove it, and certify the folder again"
+            f"{what}; remove this file, and certify the folder again"
         )
     return HubModel(model, task, certificate, config)
 

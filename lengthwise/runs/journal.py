@@ -15,7 +15,7 @@ from lengthwise.files import UnreadableFile, naming, open_file, read_file, write
 
 @runtime_checkable
 class Entry(Protocol):
-    """A named tuple of numbers about a training step; the default of a field that may be missing is None."""
+    """A named tuple of numbers about a training step. A field that may be missing has the default None."""
 
     @property
     def step(self) -> int: ...

@@ -58,7 +58,7 @@ class Given(NamedTuple):
 
     @property
     def compared(self) -> LabeledMachine:
-        """The machine to compare; the empty string is unanswered unless `answers_empty`."""
+        """The machine to compare; it gives no answer to the empty string unless `answers_empty` is True."""
         return self.labeled if self.answers_empty else self.labeled.without_empty_string()
 
 
@@ -87,7 +87,7 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     if weights := [source for source in sources if Path(source).suffix in WEIGHTS and _is_path(source)]:
         raise ValueError(
             f"{weights[0]}: expected a machine, a folder, or a TOML file about a net, got weights alone; name the TOML "
-            "file that describes their net"
+            "file that describes the net"
         )
     loaded = [machine_or_expression(source) for source in sources]
     known = [*symbols, *(symbol for one in loaded if isinstance(one, Given) for symbol in one.labeled.symbols)]
@@ -98,7 +98,7 @@ def given_machines(sources: Sequence[str], symbols: Sequence[str] = ()) -> list[
     if words and (patterns := [one.pattern for one in expressions if one.tokens == "characters"]):
         raise ValueError(
             f"{patterns[0]}: expected an expression over words, because another machine has the symbol {words[0]!r}, "
-            f"got an expression over characters; write {WORDS} in front, and blanks between words"
+            f"got an expression over characters; write {WORDS} before the expression, and blanks between its words"
         )
     return [
         Given(labeled_dfa(dfa_from_regex(one.pattern, alphabet, one.tokens)), True)
@@ -128,12 +128,12 @@ def machine_or_expression(source: str) -> Given | Expression:
         if len(source) <= MAX_NAME and (close := get_close_matches(source, os.listdir(), n=1, cutoff=ALIKE)):
             raise ValueError(
                 f"{source}: expected a file, a folder or a regular expression, found no such path, but {close[0]!r} "
-                f"exists; write {close[0]}, or {EXPRESSION}{source} if it is an expression"
+                f"exists; write {close[0]}, or {EXPRESSION}{source} if you mean an expression"
             )
         if path.suffix.lower() in {*suffixes(), ".toml"} or "/" in source or _is_word(source):
             raise ValueError(
                 f"{source[:200]}: expected a file, a folder or a regular expression, found no such path; write "
-                f"{EXPRESSION}{source[:40]} if it is an expression"
+                f"{EXPRESSION}{source[:40]} if you mean an expression"
             )
         return Expression(source)
     if path.is_dir():
@@ -176,7 +176,7 @@ def _folder_machine(folder: Path) -> Given:
 
 
 def doubt_about(folder: Path) -> str | None:
-    """Return why held-out labels do not confirm a folder's learned machine; None if they do, or without a machine."""
+    """Return why held-out labels do not confirm the learned machine in a folder; None without such a reason."""
     return _statistics(folder).get("doubt")
 
 
@@ -208,9 +208,8 @@ def _certificate_machine(certificate: Certificate, path: Path) -> Given:
     if not isinstance(machine, Transducer):
         what = "none" if machine is None else "another kind of machine"
         raise ValueError(
-            f"{path}: expected a machine with states (recurrent models have one, and other models have one at level "
-            f"extracted or above), got {what} at level {certificate.level}; train the model further and certify it "
-            "again, or name another run"
+            f"{path}: expected a certificate that contains a machine with states, got {what} at level "
+            f"{certificate.level}; train the model further and certify the model again, or name another run"
         )
     return Given(LabeledMachine(machine, certificate.classes), False)
 

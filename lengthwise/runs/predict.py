@@ -30,8 +30,9 @@ def predict_text(model: SequenceModel, task: Task, text: str, *, is_learned: boo
     `is_learned` states that the task is a machine that was learned from examples. The verdict then compares the answer
     with that machine's answer, because the right answer is not known.
 
-    A language model's answer is the likeliest next token. The answer of a task with queries is the string of all
-    queried symbols. If a logit is not finite, the answer is "none" with probability NaN, and it counts as wrong.
+    A language model's answer is the likeliest next token. If the text of a `StringAnswerTask` contains queries, the
+    answer consists of the answers to all queries. If a logit is not finite, the answer is "none: a logit is not finite"
+    with probability NaN. This answer counts as wrong if the right answer is known.
     """
     if not isinstance(task, SymbolTask):
         raise ValueError(

@@ -73,8 +73,7 @@ def write_records(
 ) -> None:
     """Write a line of JSON for each result and each diverged run, compressed; equal contents give equal files.
 
-    If the file `earlier` (by default, the old file at `path`) contains an equal record, the line of this record is
-    copied.
+    A record that the file `earlier` (by default, the old file at `path`) also contains keeps its line from that file.
     """
     # A field that is newer than a recorded line gets its default when the line is read. Writing this default would
     # change what was recorded.
@@ -144,7 +143,7 @@ def _read(path: Path, kind: type[_Record]) -> Iterator[tuple[str, _Record]]:
         raise
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, ValidationError) as error:
         if isinstance(error, ValidationError):
-            raise ValueError(f"{path}: not results of this version; run the experiment again") from None
+            raise ValueError(f"{path}: not results of this version of the package; run the experiment again") from None
         raise ValueError(f"{path}: damaged file ({type(error).__name__}); run the experiment again") from None
 
 

@@ -31,18 +31,20 @@ def requested_machine(
     if task is not None:
         if alphabet is not None:
             raise ValueError(
-                f"alphabet: expected no alphabet together with a task, got {alphabet!r}; a task has its own symbols"
+                f"alphabet: expected no alphabet together with a task, got {alphabet!r}; leave out "
+                "the alphabet, because a task has its own symbols"
             )
         settings = parse_assignments(assignments)
         if foreign := sorted(settings.keys() - {"task"}):
             raise ValueError(
-                f"assignments: expected settings of the task, as task.key=value, got {foreign[0]}; leave it out"
+                f"assignments: expected settings of the task, as task.key=value, got a setting of {foreign[0]}; "
+                f"leave out all settings of {foreign[0]}"
             )
         return make_task(task, **settings.get("task", {}))
     if assignments:
         raise ValueError(
-            f"assignments: expected no settings together with an expression, got {assignments[0]}; only a task has "
-            "settings"
+            f"assignments: expected no settings together with an expression, got {assignments[0]}; leave out "
+            f"{assignments[0]}, because only a task has settings"
         )
     assert pattern is not None
     source = machine_or_expression(pattern)
@@ -51,7 +53,7 @@ def requested_machine(
     if alphabet is not None:
         raise ValueError(
             f"alphabet: expected no alphabet together with the machine {pattern}, which names its symbols, got "
-            f"{alphabet!r}; leave it out"
+            f"{alphabet!r}; leave out the alphabet"
         )
     if source.labeled.is_automaton:
         return make_task("dfa", **source.labeled.dfa().to_json())

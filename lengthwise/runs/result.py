@@ -112,7 +112,7 @@ class RunResult(FrozenRecord):
 
     @property
     def fresh_tests(self) -> list[float]:
-        """The accuracies of all probes that were also measured on fresh strings."""
+        """The accuracies on new strings (`Probe.fresh`), for the probes that measured them."""
         return [probe.fresh for probe in self.probes if probe.fresh is not None]
 
     @property

@@ -220,7 +220,7 @@ def _other_task(kind: type[Task], fields: Settings) -> SymbolTask:
     task = validated(kind, fields, path="other_tasks")
     if not isinstance(task, SymbolTask):
         raise ValueError(
-            f"other_tasks: expected answers that are classes, got {task.name}, whose answers are numbers; leave it out"
+            f"other_tasks: expected classes as answers, got {task.name}, whose answers are numbers; leave out this task"
         )
     return task
 
@@ -239,7 +239,7 @@ def check(spec: RunSpec) -> None:
         if own != (task.symbols, task.classes):
             raise ValueError(
                 f"other_tasks: expected tasks with the symbols and classes of {spec.task.name}, got symbols "
-                f"{task.symbols} and classes {task.classes}; change only fields that affect neither"
+                f"{task.symbols} and classes {task.classes}; change only settings that keep symbols and classes"
             )
     check_model(MODELS[spec.model_name], spec.recipe)
     for number in range(1 if spec.goal is None else len(spec.goal.models)):
@@ -250,7 +250,7 @@ def check(spec: RunSpec) -> None:
     if spec.goal is not None and spec.goal.is_certified and spec.recipe.precision != "float32":
         raise ValueError(
             f"train.precision: expected 'float32' with goal={spec.goal.level!r}, because certificates are about "
-            f"float32 nets, got {spec.recipe.precision!r}; leave one of the two out"
+            f"float32 nets, got {spec.recipe.precision!r}; leave out the goal or the precision"
         )
 
 

@@ -65,7 +65,7 @@ def _load(path: Path) -> StoredModel:
     if not exists(path):
         raise ValueError(
             f"{path}: expected the folder of a run, or of a compiled or learned model, or the TOML file of a net, "
-            "found no such path; name an existing one"
+            "found no such path; name an existing path"
         )
     if not path.is_dir():
         # Loading a pickle can run any code, so the bytes are checked before anything parses them.
@@ -73,7 +73,7 @@ def _load(path: Path) -> StoredModel:
         if path.suffix == ".safetensors":
             raise ValueError(
                 f"{path}: expected a TOML file that describes these weights, got the weights; write a file with, for "
-                f'example, the lines weights = "{path.name}" and task = "parity", and give its path instead'
+                f'example, the lines weights = "{path.name}" and task = "parity", and name that file instead'
             )
         if path.suffix.lower() in suffixes():
             raise ValueError(
@@ -85,7 +85,8 @@ def _load(path: Path) -> StoredModel:
         compiled = load_compiled(path)
         if compiled.task is None:
             raise ValueError(
-                f"{path}: its machine was compiled without a task, so there are no strings to try; compile a task"
+                f"{path}: its machine was compiled without a task, so there are no strings to try; compile a "
+                "task instead of a machine"
             )
         return StoredModel(compiled.model, compiled.task, "compiled", compiled.source)
     if is_hub_folder(path):

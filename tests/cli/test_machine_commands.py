@@ -347,6 +347,6 @@ def test_a_mistyped_name_is_no_expression_for_any_command(name: str, capsys) -> 
         code, out, err = printed(capsys, *arguments)
         assert (code, out) == (2, "")
         assert f"{name}: expected a file, a folder or a regular expression, found no such path" in err
-        assert f"regex:{name} if it is an expression" in err
+        assert f"regex:{name} if you mean an expression" in err
     assert [path.name for path in Path().iterdir()] == ["learned"]
     assert printed(capsys, "describe", f"regex:{name}")[0] == 0

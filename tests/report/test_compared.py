@@ -128,7 +128,7 @@ def test_a_certificate_changes_no_plan_and_errors_are_another_experiments() -> N
     curve = ErrorCurve(
         length=9, num_prompts=8, input_dim=2, baseline=1.0, points=(ErrorPoint(num_examples=0, error=1, low=1, high=1),)
     )
-    with pytest.raises(ValueError, match="expected answers that are classes"):
+    with pytest.raises(ValueError, match="expected runs whose answers are classes"):
         compare_models([result(), certified.model_copy(update={"errors": curve})])
 
 

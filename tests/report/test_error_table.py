@@ -93,7 +93,7 @@ def test_runs_that_answer_with_numbers_keep_their_errors(tmp_path: Path) -> None
         ValueError, match="task: expected a task that reads text, got decision-tree, which reads vectors"
     ):
         predict_text(run.model, run.spec.task, "ab")
-    with pytest.raises(ValueError, match="got numbers, for which this page has no chart"):
+    with pytest.raises(ValueError, match="got a run whose answers are numbers; this page"):
         write_report([MeasuredRun(run.folder, run.metrics, result)], tmp_path / "report.html")
 
 

@@ -71,7 +71,7 @@ def test_a_misspelled_name_is_no_expression(tmp_path: Path, monkeypatch: pytest.
         given_machines(["party.dt"])
     assert given_machines(["regex:party.dt"])[0].answers_empty
     assert given_machines(["regex:parity"])[0].labeled.symbols == tuple("aiprty")
-    with pytest.raises(ValueError, match=r"^lernd: expected .* no such path; write regex:lernd if it is an expression"):
+    with pytest.raises(ValueError, match=r"^lernd: .* no such path; write regex:lernd if you mean an expression"):
         given_machines(["lernd"])
 
 
@@ -104,7 +104,7 @@ def test_a_refuted_net_gives_the_machine_that_was_read_off_it(parity: Path) -> N
     assert shortest is not None
     assert (shortest.string, shortest.answers) == (13 * ("b",), ("1", "reject"))
     certify_against(parity, "a*", out)
-    with pytest.raises(ValueError, match=r"refuted\.json: expected a machine with states .*, got none at lev"):
+    with pytest.raises(ValueError, match=r"refuted\.json: expected a certificate .* with states, got none at lev"):
         given_machines([str(out)])
 
 

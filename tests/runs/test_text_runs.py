@@ -158,11 +158,11 @@ def test_commands_from_a_file_to_a_table(tmp_path: Path, monkeypatch: pytest.Mon
         (["evaluate", run, "--lengths", "999"], "--lengths: expected chunks of at least 2"),
         (["evaluate", run, "--split", "x"], "--split: expected one of train, valid, test, got 'x'"),
         (["evaluate", run, "--protocol", "structured"], "--protocol: not allowed with a text"),
-        (["compare", run, run], "results: expected accuracies to compare, got text-gru-seed0-"),
+        (["compare", run, run], "results: expected runs with accuracies, got text-gru-seed0-"),
         (["compare", run, run, "--text", "novel.txt"], "--text: not allowed with folders of runs"),
         (["certify", run], "task: expected a task with a finite reference machine, got text"),
         (["analyze", run], "model: expected a regular-gpt and a regular task"),
-        (["report", run], "got the next tokens of a text, for which this page has no chart"),
+        (["report", run], "got a run of a language model; this page has no chart of perplexities"),
         (
             ["train", "text", "gru", "--text", "none.txt"],
             "--text: expected a text file, got none.txt, which does not exist",

@@ -40,7 +40,7 @@ def element_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.C
 
 
 def level_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Chart:
-    """Draw the first principal component of states by level, so that equal states of different levels are visible."""
+    """Draw the first principal component of states against their level in the tree (`BlockStates`)."""
     values = _state_values(blocks, components)
     for index, value in enumerate(values):
         # The golden ratio spreads points evenly over half a level for any number of states.
@@ -59,7 +59,7 @@ def level_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Cha
 
 
 def cluster_chart(levels: Sequence[LevelClusters], *, distance: float, monoid_size: int) -> alt.LayerChart:
-    """Draw, for each level, the number of clusters against the distance up to which states are joined, on log axes."""
+    """Draw, for each level of `BlockStates`, the number of clusters against the distance up to which states join."""
     exponents = torch.linspace(0, 1, GRID, dtype=torch.float64)
     grid = (distance * NEAR * (FAR / NEAR) ** exponents).tolist()
     values = [

@@ -34,7 +34,7 @@ def accuracy_chart(rows: Sequence[RunRow], *, trained_to: int, hover: bool = Tru
     """Draw the accuracy of the final answer against length, with a color for each seed of one configuration.
 
     Solid lines show the lengths of the plan's dense range. Diamonds show the plan's long lengths with Wilson's 95 %
-    interval, and are side by side where seeds share a length. The dashed line is the best constant answer, and the
+    interval, and are side by side where seeds share a length. The dashed line shows the best constant answer. The
     vertical rule is at the longest training length. Only balanced lengths are drawn, at which every class can occur.
     `hover` adds a tooltip to every point of the lines, which makes a picture five times as large.
     """
@@ -59,8 +59,9 @@ def comparison_chart(
 ) -> alt.LayerChart:
     """Draw the accuracy of the final answer against length, with a color for the mean of each model over its seeds.
 
-    Bands, and short vertical lines at the long lengths, reach from the lowest accuracy of a seed to the highest. The
-    dashed line is the best constant answer, and the tall vertical rules are at the longest training lengths.
+    Bands reach from the lowest accuracy of any seed to the highest, and so do short vertical lines at the long lengths.
+    The dashed line shows the accuracy of the best constant answer. Tall vertical rules mark the models' longest
+    training lengths.
     """
     dense, long = _means(models, is_long=False), _means(models, is_long=True)
     rows = [row for of_model in models.values() for row in of_model]

@@ -60,7 +60,7 @@ _FIELD_NOTE = (
 
 
 def summary(run: Run, result: Analysis) -> str:
-    """Return a summary: the strings, and the number of levels at which clusters correspond to monoid elements."""
+    """Return a summary: the strings, and the number of tree levels at which clusters correspond to monoid elements."""
     num_strings, length = result.inputs.shape
     trained_to = run.spec.recipe.max_length
     one_each = sum(level.are_elements for level in result.levels)
@@ -88,7 +88,7 @@ def _states_note(result: Analysis) -> str:
 
 
 def level_table(result: Analysis) -> Table:
-    """Return the number of clusters at each level, and whether they correspond to elements of the transition monoid."""
+    """Return a line for each level of the tree: its clusters of states, and whether they match monoid elements."""
     header = (
         *("level", "window", "states", "elements", f"clusters at {result.distance:.3g}"),
         *("each element in one cluster from", "elements apart up to", "clusters are elements"),

@@ -17,9 +17,10 @@ from lengthwise.report.tables.table import Table
 def html_page(
     title: str, summary: str, sections: Mapping[str, str], charts: Mapping[str, alt.Chart | alt.LayerChart]
 ) -> str:
-    """Return the page. `sections` maps headings to HTML; each chart is drawn into the element whose id is its name.
+    """Return the page. `sections` maps headings to HTML.
 
-    The page contains its style, its charts and the library that draws them, and loads nothing from the network.
+    Each chart is drawn into the element whose id is the chart's name. The page contains its style, its charts and the
+    library that draws the charts, and loads nothing from the network.
     """
     return Template(files("lengthwise.report.pages").joinpath("page.html").read_text(encoding="utf-8")).substitute(
         title=escape(title),
@@ -46,7 +47,7 @@ def html_note(text: str) -> str:
 
 
 def html_figures(titles: Mapping[str, str]) -> str:
-    """Return an element for each chart, side by side if they fit. `titles` maps names of charts to their titles."""
+    """Return HTML with a place for each chart, side by side if they fit. `titles` maps charts' names to titles."""
     figures = (
         f"<div><h3>{escape(title)}</h3><div class='chart' id='{name}'></div></div>" for name, title in titles.items()
     )

@@ -115,16 +115,16 @@ def _finished(runs: Sequence[MeasuredRun]) -> list[RunResult]:
             )
         if run.result.errors is not None:
             raise ValueError(
-                f"{run.folder.path}: expected answers that are classes, got numbers, for which this page has no chart; "
-                "`lengthwise resume` prints the squared errors"
+                f"{run.folder.path}: expected a run whose answers are classes, got a run whose answers are "
+                "numbers; this page has no chart of squared errors, but `lengthwise resume` prints them"
             )
         if run.result.perplexity is not None:
             raise ValueError(
-                f"{run.folder.path}: expected answers that are classes, got the next tokens of a text, for which this "
-                "page has no chart; `lengthwise resume` prints the perplexities"
+                f"{run.folder.path}: expected a run whose answers are classes, got a run of a language model; this "
+                "page has no chart of perplexities, but `lengthwise resume` prints them"
             )
         if run.result.run_id in results:
-            raise ValueError(f"{run.folder.path}: run {run.result.run_id} is given twice; leave one of the two out")
+            raise ValueError(f"{run.folder.path}: run {run.result.run_id} is given twice; leave out one of the two")
         results[run.result.run_id] = run.result
     return list(results.values())
 

@@ -59,7 +59,7 @@ COLUMNS = {
 
 
 def accuracy_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each cell: mean and extremes of its runs' accuracy at the scored lengths (see `COLUMNS`).
+    """Return one line for each `Cell`: mean and extremes of its runs' accuracy at the scored lengths (see `COLUMNS`).
 
     Each long length has a separate column with the lowest accuracy of any run.
     """
@@ -86,7 +86,7 @@ def main_columns(experiment: Experiment) -> tuple[str, ...]:
 
 
 def about_accuracies(table: Table) -> list[tuple[str, str]]:
-    """Return pairs of column and meaning for the columns of a table that need a sentence."""
+    """Return pairs (column, meaning) for the columns of a table that need an explanation."""
     long = ", ".join(filter(is_length, table.header))
     return [
         *((name, COLUMNS[name]) for name in table.header if name in COLUMNS),

@@ -32,7 +32,7 @@ COLUMNS = {
 
 
 def attempts_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each cell: how many runs reached the level of their goal, and the runs' cost."""
+    """Return one line for each `Cell`: how many runs reached the level of their goal, and the runs' cost."""
     return table_of_cells(experiment, outcomes, [*COLUMNS], _numbers)
 
 

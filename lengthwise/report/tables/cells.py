@@ -28,7 +28,7 @@ def table_of_cells(
     columns: Sequence[str],
     numbers: Callable[[Cell, list[RunResult], Experiment], Sequence[str]],
 ) -> Table:
-    """Return one line for each cell: its row, column and number of runs, then its numbers, and the paper's entry.
+    """Return one line for each `Cell`: its row, column and number of runs, then its numbers, and the paper's entry.
 
     The entry of each column for which `numbers` returns no text is "-".
     """
@@ -42,7 +42,7 @@ def table_of_cells(
 
 
 def accuracies_scored(result: RunResult, cell: Cell, experiment: Experiment) -> LengthCurve:
-    """Return a run's accuracies at the lengths that count in its cell."""
+    """Return a run's accuracies on the scored task of a `Cell`, at the scored lengths."""
     measured = result.dense
     if cell.task is not None:
         # Results list the other tasks in the order of the specification, without names.
@@ -52,7 +52,7 @@ def accuracies_scored(result: RunResult, cell: Cell, experiment: Experiment) -> 
 
 
 def long_accuracies(results: Sequence[RunResult], length: int) -> list[float]:
-    """Return each run's accuracy at a long length or, if some class cannot occur there, at the length one below."""
+    """Return each run's accuracy at a long length or, if some class cannot occur there, at this length minus 1."""
     points = [result.long.balanced().nearest_point(length) for result in results]
     return [point.accuracy for point in points if point is not None]
 

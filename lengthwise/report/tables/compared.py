@@ -70,7 +70,7 @@ def compare_models(results: Sequence[RunResult]) -> Comparison:
         specification = {key: value for key, value in identity(result.spec).items() if key != "seed"}
         by_seed = groups.setdefault(json.dumps(specification, sort_keys=True), {})
         if result.spec["seed"] in by_seed:
-            raise ValueError(f"results: expected each run once, got {result.run_id} twice; leave one of the two out")
+            raise ValueError(f"results: expected each run once, got {result.run_id} twice; leave out one of the two")
         by_seed[result.spec["seed"]] = result
     names = _names([next(iter(group.values())) for group in groups.values()])
     if len(groups) < 2:
@@ -105,12 +105,12 @@ def _check_comparable(results: Sequence[RunResult]) -> None:
     for other in results:
         if other.errors is not None:
             raise ValueError(
-                f"results: expected answers that are classes, got {other.run_id}, whose answers are numbers; compare "
-                "such runs in an experiment (`Scoring.compared`)"
+                f"results: expected runs whose answers are classes, got {other.run_id}, whose answers are numbers; "
+                "compare such runs in an experiment (`Scoring.compared`)"
             )
         if other.perplexity is not None:
             raise ValueError(
-                f"results: expected accuracies to compare, got {other.run_id}, which has perplexities; compare such "
+                f"results: expected runs with accuracies, got {other.run_id}, which has perplexities; compare such "
                 "runs in an experiment (`Scoring.compared`)"
             )
         if identity(other.spec)["task"] != identity(first.spec)["task"]:
@@ -204,9 +204,10 @@ def _lowest(accuracies: Sequence[float]) -> str:
 
 
 def model_differences(comparison: Comparison) -> list[Difference]:
-    """Return differences of all pairs of models, by seed: in the dense range, at long lengths, on structured strings.
+    """Return the differences in accuracy between each two models, paired by seed.
 
-    The p-values are corrected for the number of all differences.
+    Each group of strings has its own differences: the dense range, each long length, and structured strings. The
+    p-values are corrected for the total number of differences.
     """
     accuracies = {
         model.name: [

@@ -59,7 +59,10 @@ def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> lis
 
 
 def paired_differences(pairs: Sequence[tuple[str, str, str, Sequence[float]]]) -> list[Difference]:
-    """Return the statistics of differences, given as tuples (row, first, second, gap of each seed).
+    """Return the statistics of differences.
+
+    A difference is a tuple (row, first, second, gaps). It contains the names of the two sides and, for each seed, the
+    gap between them (first - second).
 
     Example:
         >>> difference, _ = paired_differences([("a", "x", "y", [0.3, 0.1, 0.2]), ("b", "x", "y", [0.1])])

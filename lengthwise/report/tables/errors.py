@@ -30,7 +30,7 @@ COLUMNS = {
 
 
 def error_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each cell: the squared errors of its runs."""
+    """Return one line for each `Cell`: the squared errors of its runs."""
     columns = ("examples", "error", "95 % interval", "lowest run", "over all", "mean predicted", "steps", "CPU s")
     return table_of_cells(experiment, outcomes, columns, _numbers)
 

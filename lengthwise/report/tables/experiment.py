@@ -33,13 +33,13 @@ _MEASURES: Mapping[str, _Measure] = {
 
 
 def cell_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each cell, with every column."""
+    """Return one line for each `Cell`, with every column."""
     table = _MEASURES[experiment.scoring.measure].table(experiment, outcomes)
     return sources.with_sources(table, experiment, outcomes)
 
 
 def main_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each cell with the most important columns: at most eight, or the experiment's own choice."""
+    """Return one line for each `Cell` with the most important columns: at most eight, or `Experiment.main`."""
     names = experiment.main or _MEASURES[experiment.scoring.measure].main(experiment)
     return cell_table(experiment, outcomes).columns(names).without_empty().folded(["column"])
 
@@ -53,7 +53,7 @@ def detail_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
 
 
 def about_columns(experiment: Experiment, table: Table) -> list[tuple[str, str]]:
-    """Return pairs of column and meaning for the columns of a table that need a sentence."""
+    """Return pairs (column, meaning) for the columns of a table that need an explanation."""
     names = (*table.header, *dict(table.shared))
     about_sources = [(name, meaning) for name, meaning in sources.COLUMNS.items() if name in names]
     return [*_MEASURES[experiment.scoring.measure].about(table), *about_sources]

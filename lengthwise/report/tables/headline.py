@@ -52,7 +52,7 @@ def headline(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
 
 
 def figure_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each cell with every figure that a headline may name."""
+    """Return one line for each `Cell`, with all numbers that a headline may name."""
     table = cell_table(experiment, outcomes)
     header, lines = (*table.header, *(f"level {level}" for level in LEVELS), "counterexamples"), []
     for cell, line in zip(experiment.cells, table.lines, strict=True):

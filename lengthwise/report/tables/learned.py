@@ -62,7 +62,7 @@ def _choice(learned: Learned) -> Iterator[tuple[str, str]]:
 
 
 def left_out(learned: Learned) -> str:
-    """Return a sentence about the rows on which no net was trained."""
+    """Return a sentence about the rows of examples on which no net was trained, and about unused columns."""
     answered = " (nets do not read the empty string; the machine gives its label)" if learned.answers_empty else ""
     unused = learned.counts.describe_unused_columns()
     return f"left out: {learned.counts.describe_omitted_rows()}{answered}{f'; {unused}' if unused else ''}"

@@ -44,7 +44,7 @@ def level_sentences(levels: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each cell: the number of runs at each level, and the lengths in the runs' certificates.
+    """Return one line for each `Cell`: the number of runs at each level, and the lengths in the runs' certificates.
 
     The columns that are not levels are explained in `COUNT_COLUMNS`.
     """
@@ -122,7 +122,7 @@ def _merged(sentences: Sequence[str]) -> str:
 
 
 def machine_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each cell: the sizes of the machines, and the cost of a certificate."""
+    """Return one line for each `Cell`: the sizes of the machines, and the cost of a certificate."""
     lines = []
     for cell in experiment.cells:
         certificates = _certificates(results_of(cell, outcomes))

@@ -215,7 +215,7 @@ def _mean(values: Iterable[float]) -> str:
 
 
 def printed_tables(entries: Sequence[Entry]) -> dict[str, Table]:
-    """Return tables by protocol: a line for each number that a paper prints, next to our number at its lengths."""
+    """Return tables by protocol: a line for each number that a paper prints, and our number at the paper's lengths."""
     lines: dict[str, list[tuple[str, ...]]] = {}
     for entry in entries:
         for printed, ours in zip(_printed(entry.cell), entry.at_printed, strict=True):
@@ -229,7 +229,7 @@ _AT_STEP = re.compile(r" at step [\d,]+")
 
 
 def missing(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
-    """Return reasons for missing results, with the number of runs and their columns."""
+    """Return each reason why runs have no result, with the columns of these runs and their number in each column."""
     columns = {spec.id: cell.column for cell in experiment.cells for spec in cell.specs}
     reasons: dict[str, Counter[str]] = {}
     for outcome in outcomes:

@@ -98,7 +98,7 @@ def _lifetime_lines(net: Memorization) -> Iterator[str]:
 
 
 def lifetime_text(lifetime: Lifetime) -> str:
-    """Return a phrase with the step of the first wrong symbol."""
+    """Return a phrase that states the step of the first wrong symbol, or how long all symbols are right."""
     if lifetime.first_wrong is not None:
         return f"first wrong symbol at step {_count(lifetime.first_wrong)}"
     if lifetime.horizon == float("inf"):
@@ -122,7 +122,7 @@ def _integer_lines(net: RationalMemorization) -> Iterator[str]:
 
 
 def proof_line(certificates: Sequence[FarkasCertificate], net: Memorized) -> str:
-    """Return how many sets of frequencies were refuted, and by which kind of certificate."""
+    """Return a sentence about the proof that no smaller dimension is enough, with the number of Farkas certificates."""
     if not certificates:
         return f"proof: no set of frequencies with this period has a dimension below {net.lower}"
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(Counter(c.kind for c in certificates).items()))

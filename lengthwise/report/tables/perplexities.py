@@ -43,7 +43,7 @@ COLUMNS = {
 
 
 def perplexity_table(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each cell and a column for each length: perplexities over all runs of the cell."""
+    """Return one line for each `Cell` and a column for each length: perplexities over all runs of the cell."""
     lengths = experiment.plan.chunk_lengths
     table = table_of_cells(experiment, outcomes, [*map(_length, lengths), *COLUMNS, "steps"], _numbers)
     return table if len(lengths) > 1 else table.columns([name for name in table.header if name != RATIO])
@@ -55,7 +55,7 @@ def main_columns(experiment: Experiment) -> tuple[str, ...]:
 
 
 def about_perplexities(table: Table) -> list[tuple[str, str]]:
-    """Return pairs of column and meaning for the columns of a table that need a sentence."""
+    """Return pairs (column, meaning) for the columns of a table that need an explanation."""
     lengths = ", ".join(filter(is_length, table.header))
     about = [(name, COLUMNS[name]) for name in (*table.header, *dict(table.shared)) if name in COLUMNS]
     return [*([(lengths, ABOUT_LENGTHS)] if lengths else []), *about]
@@ -109,7 +109,10 @@ def ratio_text(first: Sequence[float], second: Sequence[float]) -> str:
 
 
 def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """Return paragraphs of an experiment's page: perplexity ratios of the compared columns, on the same last tokens."""
+    """Return paragraphs of an experiment's page: the perplexity ratios of the columns that the experiment compares.
+
+    In each ratio, both perplexities are of the last tokens of the same chunks.
+    """
     lengths, lines = experiment.plan.chunk_lengths, []
     for row in dict.fromkeys(cell.row for cell in experiment.cells):
         cells = {cell.column: cell for cell in experiment.cells if cell.row == row}
@@ -137,7 +140,10 @@ def paired_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[
 
 
 def perplexity_run_table(results: Sequence[RunResult]) -> Table:
-    """Return one line for each run of a language model: perplexity of last tokens at each length, and of all tokens."""
+    """Return one line for each run of a language model: the perplexity of the last tokens of chunks, by chunk length.
+
+    The column `whole` contains the perplexity of all tokens of the longest chunks, except the first of each chunk.
+    """
     with_any = [(result, result.perplexity) for result in results if result.perplexity is not None]
     lengths = sorted(set(chain.from_iterable((point.length for point in curve.points) for _, curve in with_any)))
     differing = variations([result for result, _ in with_any])
@@ -154,7 +160,11 @@ def perplexity_run_table(results: Sequence[RunResult]) -> Table:
 
 
 def curve_table(curve: PerplexityCurve) -> Table:
-    """Return one line for each length of a curve: perplexity of last tokens, interval, ratio to the first length."""
+    """Return one line for each chunk length of a curve: the perplexity of the chunks' last tokens, with its interval.
+
+    The next columns are the ratio to this perplexity at the curve's shortest length, and the perplexity of all tokens
+    except the first of each chunk.
+    """
     lines = []
     for point in curve.points:
         low, high = point.interval

@@ -2,10 +2,9 @@
 
 
 def printed_range(published: str) -> tuple[float, float]:
-    """Return the lowest mean and the highest maximum that round to an entry.
+    """Return the lowest mean and the highest maximum that round to a printed entry.
 
-    An entry is "max / mean", a mean, or an error. The two results are shares. A number above 1 in an entry is a
-    percentage.
+    An entry is "max / mean", a mean, or an error. A number above 1 is a percentage, whose limits are fractions.
 
     Example:
         >>> [[round(limit, 4) for limit in printed_range(entry)] for entry in ("100.0 / 89.3", "0.27")]
@@ -17,7 +16,7 @@ def printed_range(published: str) -> tuple[float, float]:
 
 
 def as_share(text: str) -> float:
-    """Return the number in a table's cell. A percentage becomes a share, and an error stays unchanged."""
+    """Return the number in a table's cell: a fraction for a percentage, and any other number as it is."""
     return float(text.removesuffix(" %")) / 100 if text.endswith("%") else float(text)
 
 

@@ -25,13 +25,13 @@ MAX_LISTED = 10
 
 
 def protocol_sentences(results: Sequence[RunResult], rows: Sequence[RunRow]) -> list[tuple[str, str]]:
-    """Return pairs (measurement, method with chance levels) for each different way in which runs were measured."""
+    """Return a pair (measurement, method with chance levels) for each way in which runs were measured."""
     scores = _scores(results, rows)
     return [(name, f"{sentence} {_chance(by_task)}") for (name, sentence), by_task in scores.items()]
 
 
 def protocol_methods(results: Sequence[RunResult], rows: Sequence[RunRow]) -> list[tuple[str, str]]:
-    """Return the pairs of measurement and method without chance levels, which are in `chance_table`.
+    """Return pairs (measurement, method) without chance levels; `chance_table` contains the chance levels.
 
     If tasks are measured by different methods, each method names its tasks.
     """

@@ -23,7 +23,7 @@ MAX_LENGTHS = 12
 
 
 class RunRow(NamedTuple):
-    """The accuracies of a run: `dense` and `long` at balanced lengths, `unbalanced` at all others, and `structured`.
+    """The accuracies of a run: `dense` and `long` at balanced lengths, `unbalanced` at other lengths, and `structured`.
 
     A length is balanced if every class can occur at this length. All strings are random, except in `structured`.
     """

@@ -90,7 +90,10 @@ class _Compared(NamedTuple):
 
 
 def with_shallow_baselines(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[str]:
-    """Return paragraphs of an experiment's page: its cells next to baselines, or its rows if there are many cells."""
+    """Return paragraphs of an experiment's page that compare nets with shallow baselines.
+
+    The table has a line for each `Cell`, or a line for each row of cells if there are more than `MAX_CELLS`.
+    """
     if experiment.scoring.measure not in ("balanced", "legal"):
         return []
     compared = [one for cell in experiment.cells if (one := _compared(experiment, cell, outcomes)) is not None]

@@ -26,7 +26,7 @@ _CHANGED = " with changes"
 
 
 def with_sources(table: Table, experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return a table with one line for each cell of an experiment, and two more columns: seeds and commits."""
+    """Return a table with one line for each `Cell` of an experiment, and two more columns: seeds and commits."""
     sources = [results_of(cell, outcomes) for cell in experiment.cells]
     lines = (
         (*line, seeds_text(results), commits_text(results)) for line, results in zip(table.lines, sources, strict=True)

@@ -67,7 +67,7 @@ class Table(NamedTuple):
 
     @property
     def note(self) -> str:
-        """A sentence with the columns that have the same text in all rows, as HTML; "" if there are none."""
+        """A sentence with the columns that have the same text in all rows, as HTML; "" without such columns."""
         return f"The same in every row: {escape(shared_text(self.shared))}." if self.shared else ""
 
     def _repr_html_(self) -> str:

@@ -14,9 +14,10 @@ ADDRESS = "DASK_SCHEDULER_ADDRESS"
 @POOLS.register("dask")
 @contextmanager
 def dask_pool(options: PoolOptions) -> Iterator[Pool]:
-    """Open a pool on a Dask scheduler, or on a cluster of this machine's processes that ends with the sweep.
+    """Open a pool on a Dask scheduler or, without an address, on a cluster of this machine's processes.
 
-    If a worker is lost, Dask executes its job again on another worker, up to three times (`allowed-failures`).
+    The local cluster ends with the sweep. If a worker is lost, Dask executes its job again on another worker, up to
+    three times (`allowed-failures`).
     """
     require("dask", "distributed")
     from distributed import Client, LocalCluster

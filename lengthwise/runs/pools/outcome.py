@@ -41,7 +41,7 @@ def _outcome(spec: RunSpec, folder: RunFolder, plan: EvaluationPlan) -> Outcome:
 
 
 def older_files(outcomes: Iterable[Outcome], root: Path) -> dict[str, list[str]]:
-    """Return the names of the user's files that have changed since a run with a result began, by the run's id."""
+    """Return, by run id, the names of the user's files that have changed since a run with a result began."""
     changed = {
         outcome.spec.id: RunFolder(root / outcome.spec.id).changed_files(outcome.spec)
         for outcome in outcomes

@@ -54,7 +54,10 @@ def _pass_on(done: "Future[Any]", future: "Future[Any]") -> None:
 @POOLS.register("ray")
 @contextmanager
 def ray_pool(options: PoolOptions) -> Iterator[Pool]:
-    """Open a pool on the nodes of a Ray cluster, or on this machine's processes until the sweep ends."""
+    """Open a pool on the nodes of a Ray cluster or, without an address, on a cluster of this machine's processes.
+
+    The local cluster ends with the sweep.
+    """
     require("ray", "ray")
     # Ray reports usage over the network by default.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -53,7 +53,8 @@ class SweepFile(NamedTuple):
 def sweep_file(root: Path) -> Iterator[SweepFile]:
     """Yield the file of a new sweep below `root`, and remove it at the end, however the sweep ends.
 
-    The process holds the file's lock. A file that nobody holds was left by a process that was killed, and is removed.
+    The process holds the file's lock. If nobody holds the lock of an older file, its process was killed, and the file
+    is removed.
     """
     # Only this machine's files are tried, because locks of other machines may not be visible here.
     for left in root.glob(f".sweep-{escape(HOST)}-{'?' * NUM_HEX}"):
@@ -89,7 +90,7 @@ class StopWatch:
 
 
 def software() -> dict[str, str]:
-    """Return the versions that must be the same in all processes of a sweep; for Python, the minor version suffices."""
+    """Return the versions that must be equal in all processes of a sweep; Python's micro version may differ."""
     major, minor, _ = platform.python_version_tuple()
     return {"lengthwise": __version__, "Python": f"{major}.{minor}", "torch": torch.__version__.partition("+")[0]}
 
@@ -154,7 +155,9 @@ def execute_job(text: str) -> None:
     sweep = SweepFile(Path(content["sweep"]))
     root = sweep.path.parent
     if not root.is_dir():
-        raise ValueError(f"worker on {HOST}: expected the sweep's folder {root}, got none; share it with all machines")
+        raise ValueError(
+            f"worker on {HOST}: expected the sweep's folder {root}, got none; share this folder with all machines"
+        )
     stop_requested = StopWatch(sweep, _settings.check_every)
     with _one_at_a_time:
         if stop_requested():

@@ -121,7 +121,7 @@ def test_a_worker_of_another_kind_or_folder_says_so(tmp_path: Path) -> None:
         ValueError, match=r"expected lengthwise 0\.0\.1, Python 3\.99 as in the process that started the sweep, got"
     ):
         execute_job(json.dumps(other))
-    with pytest.raises(ValueError, match=r"expected the sweep's folder .*, got none; share it with all machines"):
+    with pytest.raises(ValueError, match=r"expected the sweep's folder .*, got none; share this folder"):
         execute_job(json.dumps(content | {"sweep": str(tmp_path / "elsewhere" / ".sweep-1")}))
     with pytest.raises(Interrupted, match="does not exist: the sweep is over, or its folder is not shared"):
         execute_job(json.dumps(content))
