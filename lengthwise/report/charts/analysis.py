@@ -40,7 +40,7 @@ def element_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.C
 
 
 def level_chart(blocks: BlockStates, components: PrincipalComponents) -> alt.Chart:
-    """Draw the first principal component of states against their level in the tree (`BlockStates`)."""
+    """Draw the first principal component of each state against the level of its node in the tree (`BlockStates`)."""
     values = _state_values(blocks, components)
     for index, value in enumerate(values):
         # The golden ratio spreads points evenly over half a level for any number of states.

@@ -52,7 +52,7 @@ def heat_map(experiment: Experiment, entries: Sequence[Entry]) -> alt.HConcatCha
 
 
 def has_marks(entries: Sequence[Entry]) -> bool:
-    """Return whether a cell has a level that is marked by a dot."""
+    """Return whether the certificates of any cell have a level that the heat map marks by a dot."""
     return any(entry.level in MARKS for entry in entries)
 
 

@@ -47,7 +47,10 @@ def html_note(text: str) -> str:
 
 
 def html_figures(titles: Mapping[str, str]) -> str:
-    """Return HTML with a place for each chart, side by side if they fit. `titles` maps charts' names to titles."""
+    """Return HTML with a place for each chart. The places are side by side if the page is wide enough.
+
+    `titles` maps the names of charts to their titles.
+    """
     figures = (
         f"<div><h3>{escape(title)}</h3><div class='chart' id='{name}'></div></div>" for name, title in titles.items()
     )

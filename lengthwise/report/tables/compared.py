@@ -43,7 +43,7 @@ class ComparedModel(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Models with the same seeds. `left_out` lists the runs whose seed another model does not have."""
+    """Models with the same seeds. `left_out` lists the runs with a seed that some model lacks."""
 
     task: str
     seeds: tuple[int, ...]
@@ -204,7 +204,7 @@ def _lowest(accuracies: Sequence[float]) -> str:
 
 
 def model_differences(comparison: Comparison) -> list[Difference]:
-    """Return the differences in accuracy between each two models, paired by seed.
+    """Return the differences in accuracy between any two models, paired by seed.
 
     Each group of strings has its own differences: the dense range, each long length, and structured strings. The
     p-values are corrected for the total number of differences.

@@ -61,8 +61,8 @@ def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> lis
 def paired_differences(pairs: Sequence[tuple[str, str, str, Sequence[float]]]) -> list[Difference]:
     """Return the statistics of differences.
 
-    A difference is a tuple (row, first, second, gaps). It contains the names of the two sides and, for each seed, the
-    gap between them (first - second).
+    Each tuple (row, first, second, gaps) is a difference: `first` and `second` are the names of the compared models or
+    columns, and `gaps` contains first minus second for each seed.
 
     Example:
         >>> difference, _ = paired_differences([("a", "x", "y", [0.3, 0.1, 0.2]), ("b", "x", "y", [0.1])])

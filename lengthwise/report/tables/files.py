@@ -16,8 +16,8 @@ SUFFIXES = (".tex", ".md", ".csv")
 def write_tables(tables: Mapping[str, Table], path: Path) -> None:
     r"""Write tables with their titles; the suffix of the path selects the format.
 
-    LaTeX needs the package booktabs. In Markdown, a title is a heading. A CSV file contains the rows of
-    all tables: the first column has the title of each row's table, and columns that this table lacks are empty.
+    LaTeX needs the package booktabs. In Markdown, a title is a heading. A CSV file contains the rows of all
+    tables: the first column has the title of each row's table, and columns that this table lacks are empty.
 
     Raises:
         ValueError: the suffix is not one of `SUFFIXES`.

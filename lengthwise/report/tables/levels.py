@@ -38,13 +38,13 @@ _NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def level_sentences(levels: Iterable[str]) -> list[tuple[str, str]]:
-    """Return pairs of level and meaning for the levels that occur, highest first."""
+    """Return pairs (certificate level, meaning) for the levels that occur, highest first."""
     occurring = set(levels)
     return [(level, sentence) for level, sentence in LEVELS.items() if level in occurring]
 
 
 def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each `Cell`: the number of runs at each level, and the lengths in the runs' certificates.
+    """Return one line for each `Cell`: the number of certificates of each level, and the lengths in them.
 
     The columns that are not levels are explained in `COUNT_COLUMNS`.
     """
@@ -86,7 +86,7 @@ def _checker_counts(certificates: Iterable[Certificate]) -> tuple[int, int, int]
 
 
 def reasons(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
-    """Return the reasons why levels are not higher, each with the cells and their numbers of runs."""
+    """Return the reasons why certificates have no higher level, each with the number of such runs in each cell."""
     texts: dict[str, list[str]] = defaultdict(list)
     cells: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     one_column = len({cell.column for cell in experiment.cells}) == 1

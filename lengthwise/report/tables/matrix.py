@@ -23,7 +23,7 @@ LOW_LOSS = 0.01
 
 
 class Entry(NamedTuple):
-    """A cell with the results of its runs, and the statistics of these results.
+    """A `Cell` with the results of its runs, and the statistics of these results.
 
     `at_long`: the mean accuracy at each of the plan's long lengths, shortest first; NaN if the task has no strings of
     this length. `structured`: the lowest accuracy on any family and length of structured strings, averaged over runs.
@@ -154,7 +154,7 @@ def column_tables(experiment: Experiment, entries: Sequence[Entry]) -> dict[str,
 
 
 def cost_table(experiment: Experiment, entries: Sequence[Entry]) -> Table:
-    """Return a line for each column with results: its size, its learning rate, and its cost."""
+    """Return a line for each model with results: its number of parameters, its learning rates, and its cost."""
     lines = []
     for column, own in _by_column(experiment, entries).items():
         seconds = sum(entry.cpu_seconds for entry in own) / sum(entry.num_runs for entry in own)
@@ -194,7 +194,7 @@ def _scores(experiment: Experiment, own: Sequence[Entry], total: int) -> dict[st
 
 
 def levels_of(entries: Sequence[Entry]) -> list[str]:
-    """Return the levels that at least one run has, highest first."""
+    """Return the levels that at least one certificate has, highest first."""
     return [level for level in LEVELS if any(entry.levels[level] for entry in entries)]
 
 
@@ -229,7 +229,7 @@ _AT_STEP = re.compile(r" at step [\d,]+")
 
 
 def missing(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
-    """Return each reason why runs have no result, with the columns of these runs and their number in each column."""
+    """Return each reason why runs have no result, with the number of such runs in each column."""
     columns = {spec.id: cell.column for cell in experiment.cells for spec in cell.specs}
     reasons: dict[str, Counter[str]] = {}
     for outcome in outcomes:

@@ -162,8 +162,8 @@ def perplexity_run_table(results: Sequence[RunResult]) -> Table:
 def curve_table(curve: PerplexityCurve) -> Table:
     """Return one line for each chunk length of a curve: the perplexity of the chunks' last tokens, with its interval.
 
-    The next columns are the ratio to this perplexity at the curve's shortest length, and the perplexity of all tokens
-    except the first of each chunk.
+    The next column is this perplexity divided by the perplexity at the shortest length. The last column is the
+    perplexity of all tokens except the first of each chunk.
     """
     lines = []
     for point in curve.points:
@@ -190,7 +190,7 @@ def perplexity_csv(curves: Sequence[tuple[str, Mapping[str, Any], PerplexityCurv
 
 
 def seeds_sentence(results: Sequence[RunResult]) -> list[str]:
-    """Return a sentence about the perplexities of several runs at their common longest length, if they have one."""
+    """Return a sentence about the perplexities of several runs, if the runs have the same longest length."""
     curves = [result.perplexity for result in results if result.perplexity is not None]
     if len(curves) < 2 or len({curve.points[-1].length for curve in curves}) != 1:
         return []

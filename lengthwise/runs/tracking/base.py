@@ -59,7 +59,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def summarize(self, measured: Measured, step: int) -> None:
-        """Log the measurements after the last step."""
+        """Log the measurements of the finished run; `step` is its last step."""
 
     @abstractmethod
     def finish(self) -> None:

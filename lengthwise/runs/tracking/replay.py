@@ -89,7 +89,7 @@ def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOL
 
 
 def describe_run(spec: RunSpec, project: str, folder: Path) -> About:
-    """Return the facts about a run that a tracker gets before its numbers."""
+    """Return the facts about a run that a tracker gets before the numbers of the run."""
     return About(spec.id, _plain(spec.to_json()), project, folder)
 
 
@@ -118,7 +118,7 @@ class LiveTracking:
         self._send(progress.run_id, is_last=is_done)
 
     def close(self) -> None:
-        """Send the rest of runs that were interrupted or failed, and close them in the tracker."""
+        """Send the remaining entries of interrupted and failed runs, and close these runs in the tracker."""
         for run_id in [run_id for run_id, replay in self._replays.items() if replay is not None]:
             self._send(run_id, is_last=True)
 
