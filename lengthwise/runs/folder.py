@@ -133,8 +133,8 @@ class RunFolder(NamedTuple):
         # An edited file, or defaults that changed between versions, would train another run under this name.
         if content.get("id") != spec.id:
             raise ValueError(
-                f"{self.path / 'run.json'}: its settings belong to {spec.id}, but its id is {content.get('id')}; they "
-                "were changed, or another version of the package wrote them; train the run again"
+                f"{self.path / 'run.json'}: its settings belong to {spec.id}, but its id is {content.get('id')}; the "
+                "settings were changed, or another version of the package wrote them; train the run again"
             )
         return spec
 

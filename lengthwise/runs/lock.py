@@ -90,7 +90,7 @@ def _open_lock(path: Path) -> TextIOWrapper:
     # A device opens without an error, so the type is checked on the open descriptor, which nobody can exchange.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(f"{path}: cannot be locked: expected a file, got a pipe or a device; remove it")
+        raise OSError(f"{path}: cannot be locked: expected a file, got a pipe or a device; remove {path}")
     return os.fdopen(descriptor, "a", encoding="utf-8")
 
 

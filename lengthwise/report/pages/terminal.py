@@ -164,7 +164,7 @@ def print_results(console: Console, results: Sequence[RunResult], title: str) ->
 def print_failures(console: Console, outcomes: Iterable[Outcome]) -> bool:
     """Print a line with the reason for each run without a result; return whether there is such a run.
 
-    If more than `MAX_ROWS` runs have not been trained yet, one line with their number replaces their lines.
+    If more than `MAX_ROWS` runs have not been trained yet, a single line states the number of these runs.
     """
     lines = failed = [outcome for outcome in outcomes if outcome.result is None]
     lacking = [outcome for outcome in failed if outcome.reason == NOT_RUN]

@@ -41,7 +41,7 @@ CLAIMS = "Published numbers are claims of their authors."
 class Measured(NamedTuple):
     """An experiment's cells with outcomes, and the origin of their numbers.
 
-    `older` maps the id of a run to the names of the user's files that have changed since it began (`older_files`).
+    `older` maps the id of a run to the names of the user's files that changed after the run began (`older_files`).
     """
 
     experiment: Experiment

@@ -18,7 +18,7 @@ def results_of(cell: Cell, outcomes: Sequence[Outcome]) -> list[RunResult]:
 
 
 def runs_text(cell: Cell, results: Sequence[RunResult]) -> str:
-    """Return how many of a cell's runs have a result: "3" if all have one, and otherwise, for example, "2 of 3"."""
+    """Return how many of a cell's runs have a result: "3" if all three have a result, or, for example, "2 of 3"."""
     return str(len(results)) if len(results) == len(cell.specs) else f"{len(results)} of {len(cell.specs)}"
 
 

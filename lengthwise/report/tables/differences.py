@@ -39,7 +39,7 @@ class Difference(NamedTuple):
 
 
 def compared_columns(experiment: Experiment, outcomes: Sequence[Outcome]) -> list[Difference]:
-    """Return the differences of an experiment: all pairs of columns that it compares, in each row that has both.
+    """Return the differences between the columns that an experiment compares, in each row that has both columns.
 
     Raises:
         ValueError: a compared column has several runs of a seed. It would then be unclear which run to pair with the

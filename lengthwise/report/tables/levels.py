@@ -44,9 +44,9 @@ def level_sentences(levels: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def level_counts(experiment: Experiment, outcomes: Sequence[Outcome]) -> Table:
-    """Return one line for each `Cell`: the number of certificates of each level, and the lengths in them.
+    """Return one line for each `Cell`: the number of certificates of each level, and facts about the certificates.
 
-    The columns that are not levels are explained in `COUNT_COLUMNS`.
+    `COUNT_COLUMNS` explains the columns that are not levels.
     """
     lines = []
     for cell in experiment.cells:

@@ -72,7 +72,7 @@ _RUN = (
 
 
 def run_rows(results: Sequence[RunResult]) -> list[RunRow]:
-    """Return one row for each result, in the given order."""
+    """Return a `RunRow` for each result, in the given order."""
     differing = variations(results)
     return [_run_row(result, differing[result.run_id]) for result in results]
 

@@ -90,7 +90,7 @@ def model_of(result: RunResult) -> str:
 
 
 def versions_of(results: Sequence[RunResult]) -> list[tuple[str, list[str]]]:
-    """Return the name of everything whose version is recorded, with its different versions in these results.
+    """Return each name in the results' recorded `versions`, with all different versions of this name.
 
     The versions of a user's own file are taken only from results that name this file.
     """

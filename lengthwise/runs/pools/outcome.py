@@ -24,7 +24,7 @@ class Outcome(NamedTuple):
 
 
 def finished(specs: Sequence[RunSpec], root: Path, plans: Sequence[EvaluationPlan]) -> list[Outcome]:
-    """Return the present outcome of each run: a result that covers its plan, or the reason for a missing result."""
+    """Return each run's present outcome: a result that covers the run's plan, or the reason for a missing result."""
     return [_outcome(spec, RunFolder(root / spec.id), plan) for spec, plan in zip(specs, plans, strict=True)]
 
 

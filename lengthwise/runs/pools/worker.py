@@ -162,8 +162,8 @@ def execute_job(text: str) -> None:
     with _one_at_a_time:
         if stop_requested():
             raise Interrupted(
-                f"worker on {HOST}: {sweep.path} does not exist: the sweep is over, or its folder is not shared; if it "
-                "is not over, share the folder with all machines"
+                f"worker on {HOST}: {sweep.path} does not exist: the sweep is over, or its folder is not shared; if "
+                "the sweep is not over, share the folder with all machines"
             )
         # Extensions come before the specification, because the specification may name a user's task or model.
         load_extensions(content["extensions"])

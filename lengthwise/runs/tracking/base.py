@@ -33,8 +33,8 @@ Entry = tuple[int, Mapping[str, float]]
 class Tracker(ABC):
     """A run in a tracker. The constructor opens the run, which accepts numbers until `finish` is called.
 
-    Each object opens a new run of the tracker, and all steps are sent to it, beginning with the first step. So runs are
-    never mixed.
+    Each object opens a new run of the tracker, and all steps are sent to this new run, beginning with the first step.
+    So runs are never mixed.
 
     `modules` are the modules that the extra with the tracker's name installs.
 
@@ -59,7 +59,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def summarize(self, measured: Measured, step: int) -> None:
-        """Log the measurements of the finished run; `step` is its last step."""
+        """Log the measurements of the finished run; `step` is the run's last step."""
 
     @abstractmethod
     def finish(self) -> None:

@@ -72,7 +72,7 @@ def track(run: Path, tracker: str, *, project: str = PROJECT, folder: Path = FOL
     spec, metrics = run_folder.read_spec(), run_folder.read_metrics()
     if not metrics:
         raise ValueError(
-            f"{run}: expected a run with metrics, got a run without training steps; train it, or track another run"
+            f"{run}: expected a run with metrics, got a run without training steps; train this run, or track another"
         )
     try:
         opened = kind(describe_run(spec, project, folder))

@@ -297,8 +297,8 @@ def test_what_cannot_be_tracked_is_one_sentence(finished: RunFolder, tmp_path: P
     assert exit_code("track", folder, "--to", "tensorboard") == 2
     error = capsys.readouterr().err
     assert error == (
-        f"lengthwise: {folder}: expected a run with metrics, got a run without training steps; train it, or track "
-        "another run\n"
+        f"lengthwise: {folder}: expected a run with metrics, got a run without training steps; train this run, or "
+        "track another\n"
     )
 
 
